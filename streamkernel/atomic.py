@@ -28,22 +28,6 @@ from streamkernel.errors import StoreExistsError
 from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 from streamkernel.wording import switch
 
-__all__ = [
-    "HeldLock",
-    "RepeatedNameError",
-    "array_digest",
-    "canonical_json",
-    "folder_generation",
-    "fsync_path",
-    "json_content",
-    "parsed_json",
-    "partial_sibling",
-    "publish_folder",
-    "read_file",
-    "refuse_other_names",
-    "text_digest",
-]
-
 _MANY_FOLDERS = 64
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100

@@ -20,8 +20,6 @@ from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.linalg import PANEL_ROWS, Whitener, independent_rows, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 
-__all__ = ["PIVOT_TOLERANCE", "Basis"]
-
 # A row with a pivot at or below this share of k_ii depends on the basis (ALGORITHMS 1.1).
 PIVOT_TOLERANCE = 1e-12
 

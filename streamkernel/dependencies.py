@@ -11,8 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 from streamkernel.errors import DependencyError
 
-__all__ = ["TRIED", "Tried", "missing_part"]
-
 
 @dataclass(frozen=True)
 class Tried:

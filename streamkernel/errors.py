@@ -48,42 +48,6 @@ from typing import Any
 
 from streamkernel.wording import Mention, in_python, mentions, worded
 
-__all__ = [
-    "CheckpointMismatchError",
-    "ChunkAlignmentError",
-    "ClusterError",
-    "CorruptChunkError",
-    "CorruptMetadataError",
-    "DTypeError",
-    "DataError",
-    "DegenerateBandwidthError",
-    "DependencyError",
-    "EmptyDataError",
-    "IncompleteStoreError",
-    "InputChangedError",
-    "MissingChunkError",
-    "ModelFormatError",
-    "NonFiniteDataError",
-    "NumericRangeError",
-    "NumericalError",
-    "ParameterError",
-    "ResourceLimitError",
-    "RunLockedError",
-    "SecurityError",
-    "ShapeError",
-    "ShapeMismatchError",
-    "SingleClassError",
-    "SingularKernelError",
-    "SourceFormatError",
-    "StoreAccessError",
-    "StoreError",
-    "StoreExistsError",
-    "StoreNotFoundError",
-    "StreamKernelError",
-    "StreamKernelWarning",
-    "UncheckedChunksWarning",
-]
-
 
 class _Message(Exception):
     """An error or a warning whose text names parameters; see `streamkernel.wording`.

@@ -43,22 +43,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import call, help_of, option
 
-__all__ = [
-    "OPTION_SETTINGS",
-    "PREDICTORS",
-    "TRANSFORMERS",
-    "Predictor",
-    "Transformer",
-    "check_options",
-    "kind_of_class",
-    "predicting_class",
-    "predictor_of",
-    "settings_of",
-    "title_of",
-    "transformer_class",
-    "updatable",
-]
-
 # Options of the command line whose settings have other names.
 OPTION_SETTINGS = {stated.flag: name for name, (stated, _) in parameters_in(BasisSettings).items() if stated.flag}
 

@@ -23,19 +23,6 @@ from streamkernel.atomic import json_content, parsed_json, text_digest
 from streamkernel.errors import CorruptMetadataError
 from streamkernel.type_aliases import Fields, FieldsView
 
-__all__ = [
-    "BUNDLE_FORMAT",
-    "COMPLETE",
-    "ROWS_FORMAT",
-    "TABLE_FORMAT",
-    "VERSION",
-    "Ancestor",
-    "ArrayManifest",
-    "Manifest",
-    "manifest_content",
-    "parse_manifest",
-]
-
 COMPLETE = "COMPLETE"
 # Formats in the attributes of a group. The manifest has TABLE_FORMAT for tables and for rows.
 TABLE_FORMAT = "streamkernel.table"

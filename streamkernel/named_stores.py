@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from streamkernel.errors import ParameterError
 from streamkernel.kinds import Predictor, check_options
-from streamkernel.settings.pursuit import AUTO
+from streamkernel.pursuit import AUTO
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
-
-__all__ = ["with_stores_opened"]
 
 _MOST_QUERIES = 5000
 

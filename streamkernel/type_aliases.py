@@ -11,19 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "AnyArray",
-    "AnyDType",
-    "ArrayOrDask",
-    "Bool",
-    "Fields",
-    "FieldsView",
-    "Float",
-    "Int",
-    "Unchecked",
-    "Untyped",
-]
-
 Float: TypeAlias = NDArray[np.float64]
 Int: TypeAlias = NDArray[np.int64]
 Bool: TypeAlias = NDArray[np.bool_]

@@ -21,8 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Mention", "call", "estimator", "help_of", "in_python", "mentions", "option", "switch", "worded"]
-
 # Two characters of Unicode's private use area: no text of ours or of a user's data has them.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARKED = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")

@@ -8,6 +8,7 @@ the `Lease` of a run use these records.
 
 from __future__ import annotations
 
+from streamkernel.blobs._normal_form import display_form, is_url, normalised
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.clock import place_time
 from streamkernel.blobs.direct_file import Bytes, page_aligned
@@ -21,16 +22,7 @@ from streamkernel.blobs.generations import (
 )
 from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
-from streamkernel.blobs.locations import (
-    beside,
-    blobs_at,
-    display_form,
-    is_url,
-    joined,
-    local_path,
-    normalised,
-    parent_of,
-)
+from streamkernel.blobs.locations import beside, blobs_at, joined, local_path, parent_of
 from streamkernel.blobs.lock import Lock, PathLock, lease_of
 from streamkernel.blobs.os_errors import store_error, translated_os_errors
 from streamkernel.blobs.records import Record, RecordLog

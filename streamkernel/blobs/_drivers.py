@@ -8,8 +8,6 @@ from streamkernel.blobs._normal_form import OBSTORE_SCHEMES, normalised
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.errors import ParameterError
 
-__all__ = ["OBSTORE_SCHEMES", "remote_blobs"]
-
 
 def remote_blobs(url: str) -> Blobs:
     """The byte strings below `url`; the library for its scheme is loaded with the first URL that needs it."""

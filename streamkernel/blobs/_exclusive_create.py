@@ -17,8 +17,6 @@ from contextlib import suppress
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.errors import StoreError
 
-__all__ = ["PROBE", "TestedBlobs", "prove_create"]
-
 PROBE = "PROBE/"
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

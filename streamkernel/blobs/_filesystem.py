@@ -17,8 +17,6 @@ from streamkernel.blobs.retries import http_status_passes, with_retries
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
 from streamkernel.type_aliases import Fields, Untyped
 
-__all__ = ["FilesystemBlobs"]
-
 _ON_ITS_WAY = frozenset(
     {
         errno.ECONNABORTED,

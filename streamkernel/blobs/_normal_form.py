@@ -14,8 +14,6 @@ from pathlib import Path
 
 from streamkernel.errors import ParameterError
 
-__all__ = ["OBSTORE_SCHEMES", "display_form", "is_url", "normalised"]
-
 # We encode the keys of these schemes ourselves; the drivers of other schemes interpret some characters.
 OBSTORE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 

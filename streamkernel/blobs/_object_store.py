@@ -28,8 +28,6 @@ from streamkernel.blobs.retries import REQUEST_SECONDS, http_status_passes, with
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 from streamkernel.type_aliases import Untyped
 
-__all__ = ["ObjectBlobs", "object_store"]
-
 # obstore does not retry: all retries are ours (`retries`).
 _NO_RETRIES: Untyped = {"max_retries": 0, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
 _CONNECT_TIMEOUT = "4s"

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from streamkernel.blobs.direct_file import Bytes
 
-__all__ = ["Blobs", "Level", "Stamp"]
-
 
 class Stamp(NamedTuple):
     """An entry of a listing: size in bytes, time of the last change in ns (0: unknown), a number for the version."""

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.errors import StoreError
 
-__all__ = ["CLOCK", "place_time"]
-
 CLOCK = "CLOCK-"
 
 _GOOD_FOR = 60 * 10**9  # steady clocks drift, and stop while a machine sleeps

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from streamkernel.type_aliases import AnyArray, AnyDType
 
-__all__ = ["Bytes", "page_aligned", "write_file"]
-
 _BUFFER_BYTES = 1 << 20
 _ALIGNED = 4096  # direct writes need addresses and sizes that are multiples of this, on every disk that we know
 _DIRECT = getattr(os, "O_DIRECT", 0)  # Linux has it

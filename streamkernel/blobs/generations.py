@@ -28,8 +28,6 @@ from streamkernel.blobs.locations import blobs_at
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import CorruptMetadataError
 
-__all__ = ["MOST_FOLLOWED", "Generation", "Generations", "Layer", "content_digest", "generation_of"]
-
 CURRENT, FOLDER = "CURRENT", "generations"
 
 # Prefixes of records, of generations, and of running writers: appends and unfinished outputs (`store`).

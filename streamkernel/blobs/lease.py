@@ -21,8 +21,6 @@ from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import RunLockedError, StoreError
 from streamkernel.type_aliases import Fields
 
-__all__ = ["Lease", "this_process"]
-
 Clock = Callable[[], float]
 
 # A live holder makes a record after every third of its time to live.

@@ -16,8 +16,6 @@ from streamkernel.blobs.direct_file import Bytes, write_file
 from streamkernel.blobs.os_errors import translated_os_errors
 from streamkernel.errors import StoreAccessError
 
-__all__ = ["LocalBlobs"]
-
 _PARTIAL = re.compile(r"\..*\.[0-9a-f]{8}\.partial")
 
 

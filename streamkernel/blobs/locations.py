@@ -6,12 +6,10 @@ import os
 from pathlib import Path
 
 from streamkernel.blobs._drivers import remote_blobs
-from streamkernel.blobs._normal_form import display_form, is_url, normalised
+from streamkernel.blobs._normal_form import normalised
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.local import LocalBlobs
 from streamkernel.errors import ParameterError
-
-__all__ = ["beside", "blobs_at", "display_form", "is_url", "joined", "local_path", "normalised", "parent_of"]
 
 
 def local_path(location: str | os.PathLike[str]) -> Path:

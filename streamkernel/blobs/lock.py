@@ -13,8 +13,6 @@ from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.lease import Lease
 from streamkernel.errors import RunLockedError, StreamKernelError
 
-__all__ = ["Lock", "PathLock", "lease_of"]
-
 # Time to live of a lease: a silent writer counts as alive for that long.
 LEASE_SECONDS = 15.0
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
 
-__all__ = ["store_error", "translated_os_errors"]
-
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 

@@ -20,8 +20,6 @@ from streamkernel.blobs.blobs import Blobs, Stamp
 from streamkernel.errors import CorruptMetadataError
 from streamkernel.type_aliases import Fields, FieldsView
 
-__all__ = ["Record", "RecordLog"]
-
 _KEPT = 8
 _KEY = re.compile(r"(\d{8,})\.json")
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-__all__ = ["REQUEST_SECONDS", "http_status_passes", "with_retries"]
-
 REQUEST_SECONDS = float(os.environ.get("STREAMKERNEL_STORE_TIMEOUT", "14"))
 # Six tries. Together they outlast an outage of seven seconds; a permanent error is raised within nine.
 PAUSES = (0.1, 0.4, 1.2, 2.4, 4.8)

@@ -11,8 +11,6 @@ from typing import TypeVar
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.errors import CorruptMetadataError, StoreNotFoundError
 
-__all__ = ["at_once", "download", "upload"]
-
 # Four at a time need 64 MiB at most: a chunk of a model has 16 MiB at most.
 _AT_ONCE = 4
 

@@ -14,8 +14,6 @@ from scipy.special import betaln
 
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["log_binomial", "relaxed_log_binomial"]
-
 
 def log_binomial(m: ArrayLike, t: ArrayLike) -> Float:
     """``ln C(m, t)`` for 0 <= t <= m; the shapes of m and t broadcast against each other.

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["checked_path", "checked_sizes"]
-
 
 def checked_path(name: str, values: ArrayLike) -> Float:
     """`values` as (n,) finite non-negative float64, n >= 1; otherwise it raises `ParameterError`."""

@@ -24,8 +24,6 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_probability
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["CompressionBound", "compression_bound"]
-
 # Residual traces are differences of sums: this share of the first trace may be rounding.
 _ROUNDING = 1e-6
 

@@ -25,8 +25,6 @@ from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower
 from streamkernel.type_aliases import Float
 
-__all__ = ["DualGap", "dual_gap_bound", "dual_gap_path"]
-
 # |r|^2 is a difference of sums: this share of |Y|^2 may be rounding.
 _ROUNDING = 1e-8
 

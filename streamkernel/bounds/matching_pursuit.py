@@ -27,8 +27,6 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
 from streamkernel.type_aliases import Bool, Float, Int
 
-__all__ = ["MatchingPursuitBound", "matching_pursuit_bound"]
-
 
 @dataclass(frozen=True)
 class MatchingPursuitBound:

@@ -19,8 +19,6 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_number, checked_probability
 from streamkernel.type_aliases import Float
 
-__all__ = ["pca_bound"]
-
 
 def pca_bound(eigenvalues: ArrayLike, diagonal: ArrayLike, delta: float = 0.05, largest: float = 1.0) -> Float:
     """Bound the expected residual of a new row for 1 .. r leading eigenvectors, without the minimum over t.

@@ -23,8 +23,6 @@ from streamkernel.bounds.sampling import deviation_radius
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_probability
 
-__all__ = ["SampledResidual", "column_range", "sampled_residual"]
-
 # Relative excess over the range that a sampled column may have: rounding of float32 kernel blocks.
 _ROUNDING = 1e-5
 

@@ -19,15 +19,6 @@ import math
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_probability
 
-__all__ = [
-    "bardenet_maillard_radius",
-    "bardenet_maillard_tail",
-    "deviation_radius",
-    "deviation_tail",
-    "serfling_radius",
-    "serfling_tail",
-]
-
 
 def serfling_tail(deviation: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
     """``exp(-2 m m' eps^2 / ((m - m' + 1) b^2))``: bounds the probability of a deviation of at least eps.

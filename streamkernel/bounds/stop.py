@@ -25,8 +25,6 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["BoundStop", "GapStop", "PursuitStop", "Stop", "StopRule", "TraceStop", "stop_at"]
-
 
 @dataclass(frozen=True)
 class Stop:

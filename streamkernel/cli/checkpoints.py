@@ -11,8 +11,6 @@ from streamkernel.cli.fit_request import FitRequest
 from streamkernel.errors import DataError, NumericalError, ParameterError, StoreError
 from streamkernel.store import Checkpoints
 
-__all__ = ["checkpoints_of", "kept_if_useful"]
-
 
 @contextlib.contextmanager
 def kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:

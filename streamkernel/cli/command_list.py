@@ -18,8 +18,6 @@ from streamkernel.cli.streams import checked_streams
 from streamkernel.cli.wording import text_of
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
 
-__all__ = ["run", "streamkernel"]
-
 _COMMANDS = {
     "ingest": "write a source of rows as a Zarr table",
     "info": "describe a table, a model or a factor",

@@ -11,8 +11,6 @@ import signal
 import threading
 from collections.abc import Iterator
 
-__all__ = ["EndedBySignal", "check_signals", "ended_by_signals"]
-
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR, _ERASE_LINE = b"\x1b[?25h", b"\r\x1b[2K"  # a progress bar may be visible
 

@@ -23,8 +23,6 @@ from streamkernel.engine.compiling import Notify, compile_here
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Untyped
 
-__all__ = ["ExecutionTarget", "execution_target"]
-
 
 @dataclass(frozen=True)
 class ExecutionTarget:

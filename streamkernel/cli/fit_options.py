@@ -18,8 +18,6 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import Parameter, parameters_in
 from streamkernel.type_aliases import Fields
 
-__all__ = ["FACTOR_DEFAULTS", "SECTIONS", "factor_options", "fit_options"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 # What the settings of each estimator state about one parameter: meaning and default.

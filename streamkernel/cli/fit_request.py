@@ -19,8 +19,6 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields, Unchecked
 
-__all__ = ["FitRequest", "fit_request", "planned_request", "settings_given"]
-
 
 @dataclass(frozen=True)
 class FitRequest:

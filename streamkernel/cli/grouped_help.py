@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["MACHINE", "OUTPUT", "GroupedCommand", "SectionOption", "section_option"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 MACHINE, OUTPUT = "Machine", "Output"  # titles of the last sections

@@ -17,8 +17,6 @@ from streamkernel.errors import ClusterError
 from streamkernel.jobs import JobsSession, connect
 from streamkernel.type_aliases import Fields, FieldsView
 
-__all__ = ["job_session", "jobs_option", "looking_options", "looking_session", "moment", "shown"]
-
 _PATIENCE = 2.0  # seconds to wait for a scheduler in a command that can do without it
 
 jobs_option = click.option(

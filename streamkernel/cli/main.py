@@ -10,8 +10,6 @@ from typing import Any
 
 from streamkernel.cli.ending_signals import EndedBySignal, ended_by_signals
 
-__all__ = ["main"]
-
 # Commands whose interrupted runs can be resumed.
 _RESUMED = ("fit", "factor")
 

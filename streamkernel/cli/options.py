@@ -14,23 +14,6 @@ from streamkernel.cli.grouped_help import MACHINE, section_option
 from streamkernel.type_aliases import Unchecked
 from streamkernel.updating.staleness import STALE
 
-__all__ = [
-    "ROWS",
-    "NumberOr",
-    "Scheduler",
-    "ShareOrStore",
-    "common",
-    "cut",
-    "overwrite",
-    "rows",
-    "run_options",
-    "scheduler_as_one",
-    "scheduler_options",
-    "stack",
-    "stale_option",
-    "tls_options",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -13,8 +13,6 @@ from rich.table import Table as RichTable
 from streamkernel.engine.plan import format_bytes
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
-__all__ = ["Output", "emit", "number", "readable", "stderr"]
-
 _NO_LIMIT = 1_000_000
 
 

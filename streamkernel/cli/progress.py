@@ -9,8 +9,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from streamkernel.cli.output import stderr
 from streamkernel.type_aliases import FieldsView
 
-__all__ = ["IngestBar", "JobBar", "SweepBar"]
-
 
 class _Bar:
     """A progress bar, visible while there is something to show."""

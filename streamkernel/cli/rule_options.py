@@ -11,8 +11,6 @@ from streamkernel.selection import RULES, SCORES, RuleOption, options_of
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
-__all__ = ["NAMED", "RULES_AND_OPTIONS", "RULE_FLAGS", "RULE_OPTION", "rule_options"]
-
 # Options with a flag of their own, and their help; --rule-option gives any other.
 NAMED = {
     "pool": "How sgma and kmp pool the candidates: one pool for each pick (single, split), one for several picks "

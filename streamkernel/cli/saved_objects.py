@@ -13,8 +13,6 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.store import bundle_kind
 
-__all__ = ["is_factor", "kind_of", "predicting_model", "updatable_model"]
-
 
 def is_factor(path: str) -> bool:
     """Whether a factor is at the path, complete or not; loading an incomplete one raises an error with the remedy."""

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from streamkernel.cli.ending_signals import EndedBySignal
 from streamkernel.engine import Progress
 
-__all__ = ["ends_after_sweep"]
-
 
 class _Watched:
     """A `Progress` that passes on each call to another one, and ends the session between two sweeps after SIGTERM."""

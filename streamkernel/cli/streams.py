@@ -11,8 +11,6 @@ from typing import Any, TextIO
 
 from streamkernel.errors import StoreError
 
-__all__ = ["checked_streams"]
-
 
 class _Stdout:
     """stdout: an incomplete result raises an error, but not a reader that has read enough (`| head -1`)."""

@@ -22,8 +22,6 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["check_memory", "opened", "plan_of_predictions"]
-
 
 def check_memory(
     work: AnyReduction | RowMap,

@@ -7,8 +7,6 @@ from importlib import import_module
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
 from streamkernel.wording import Mention
 
-__all__ = ["COMMANDS", "FLAGS", "in_flags", "text_of"]
-
 # Parameters whose flags have other names, or that are no flags.
 FLAGS = {
     "n_components": "--basis",

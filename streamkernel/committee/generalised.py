@@ -38,8 +38,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
-__all__ = ["GeneralisedCommittee", "fit_generalised_committee"]
-
 
 @dataclass(frozen=True)
 class GeneralisedCommittee:

@@ -27,8 +27,6 @@ from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Unchecked
 
-__all__ = ["OnlineCommittee"]
-
 
 @dataclass(frozen=True)
 class OnlineCommittee:

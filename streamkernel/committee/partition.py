@@ -19,8 +19,6 @@ from streamkernel.selection.kmeans import KMeans
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float
 
-__all__ = ["CELLS", "PARTITIONS", "cell_centres", "cell_problem", "cells_of", "sample_means"]
-
 PARTITIONS = ("rows", "cells")
 CELLS = SUPER_BLOCK  # number of members whose rows are sorted at once: a cell then has about as many rows as a member
 

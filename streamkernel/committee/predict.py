@@ -26,9 +26,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["CommitteePrediction", "committee_predict", "queries_of_a_sweep"]
-
-
 _SHARED = (14, 0)  # stream of the counter-based generator
 _QUERIES = 16384  # of one sweep: their sums are small, and the members' factorisations then cost little beside them
 _BASE_VALUES = 1 << 22  # most kernel values of queries with the shared rows, which every process holds

@@ -16,8 +16,6 @@ from streamkernel.selection.problem import Problem, gather_step
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["prediction_steps"]
-
 
 def prediction_steps(
     table: Table,

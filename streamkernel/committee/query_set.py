@@ -30,8 +30,6 @@ from streamkernel.kernels.parameters import checked_integer, checked_number, che
 from streamkernel.linalg import require_finite, single_threaded_blas
 from streamkernel.type_aliases import Float, Int, Unchecked
 
-__all__ = ["QuerySetRule", "degrees_of_features", "degrees_of_sample", "query_set"]
-
 
 def query_set(landmarks: Basis, points: Unchecked) -> tuple[Basis, Int]:
     """Landmarks and the points of the predictions, as one query set.

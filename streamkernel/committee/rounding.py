@@ -18,8 +18,6 @@ from streamkernel.kernels.parameters import checked_rows
 from streamkernel.linalg import InPlaceCholesky, require_finite, single_threaded_blas
 from streamkernel.type_aliases import Float
 
-__all__ = ["least_ratio"]
-
 _TIMES = 4.0  # rounding is at most a quarter of the noise: no pivot is chance
 _ROWS = 100.0  # times eps, and the rows of a member: the factor's own rounding
 

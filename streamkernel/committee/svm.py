@@ -28,8 +28,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["SVMCommittee", "fit_svm_committee"]
-
 
 @dataclass(frozen=True)
 class SVMCommittee:

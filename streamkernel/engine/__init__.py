@@ -22,8 +22,9 @@ from streamkernel.engine.plan import (
     step_of,
 )
 from streamkernel.engine.progress import Progress, Silent
-from streamkernel.engine.session import Checkpointing, Session, SweepRecord, layout_of
+from streamkernel.engine.session import Checkpointing, Session, layout_of
 from streamkernel.engine.threads import ThreadExecutor, available_cpus
+from streamkernel.records import SweepRecord
 
 __all__ = [
     "LOCAL_WORKER_BYTES",

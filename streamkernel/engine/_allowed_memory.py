@@ -13,8 +13,6 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["MACHINE", "Allowed", "allowed_memory", "allowed_to_each"]
-
 MACHINE = "this machine"
 _MIB = 1 << 20
 

@@ -9,8 +9,6 @@ import numpy as np
 from streamkernel.store import RowSink, page_aligned
 from streamkernel.type_aliases import AnyArray
 
-__all__ = ["ChunkWriter"]
-
 
 class ChunkWriter:
     """One writing thread and two alternating sets of buffers: new memory would cost as much as a write.

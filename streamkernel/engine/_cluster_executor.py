@@ -33,8 +33,6 @@ from streamkernel.store import RowSink
 from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["ClusterExecutor"]
-
 if TYPE_CHECKING:
     from distributed import Future as _Future
 

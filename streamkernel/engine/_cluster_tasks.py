@@ -14,8 +14,6 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 
-__all__ = ["combine_states", "hold", "map_leaf", "warm_up", "write_leaf"]
-
 
 def warm_up() -> None:
     """Load the package and its compiled loops, so that the first sweep does not pay for it."""

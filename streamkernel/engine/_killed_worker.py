@@ -21,8 +21,6 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table
 from streamkernel.wording import call, option
 
-__all__ = ["blame", "killed_worker"]
-
 _PATIENCE = 20.0  # seconds to wait for an idle worker
 _LOOK = 0.05
 

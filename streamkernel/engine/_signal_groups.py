@@ -10,9 +10,6 @@ import signal
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 
-__all__ = ["group_signals_blocked"]
-
-
 _OF_GROUPS = {signal.SIGINT, signal.SIGHUP, signal.SIGTERM}
 
 

@@ -14,8 +14,6 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import AnyArray
 
-__all__ = ["Writing", "Written", "map_span", "write_span"]
-
 
 def map_span(table: Table, reduction: AnyReduction, span: tuple[int, int], block_rows: int) -> State:
     """State of one span: its blocks are folded one after another, in the order of their rows."""

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["PairingTree", "parent_is_complete"]
-
 S = TypeVar("S")
 
 

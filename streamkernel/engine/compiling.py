@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 
 from streamkernel.kernels import compile_all, is_compiled
 
-__all__ = ["Notify", "compile_here", "notified_if_slow"]
-
 Notify = Callable[[str], None]
 
 _SECONDS = 2.0  # between the time to load compiled loops and the time to compile them

@@ -15,8 +15,6 @@ from streamkernel.store import RowSink
 from streamkernel.table import Table
 from streamkernel.type_aliases import Untyped
 
-__all__ = ["Executor", "executor_of"]
-
 
 class Executor(Protocol):
     """The place where tasks run. Every executor gives the same bits."""

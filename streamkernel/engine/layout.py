@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Layout", "aligned_blocks", "aligned_spans", "block_rows", "span_rows"]
-
 _SCRATCH_BYTES = 56 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
 _ROWS_BYTES = (

@@ -11,8 +11,6 @@ from streamkernel.reductions import RowMap
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, ArrayOrDask
 
-__all__ = ["lazy_rows"]
-
 
 def _rows(start: int, stop: int, table: Table, work: RowMap, name: str, block_rows: int) -> AnyArray:
     with single_threaded_blas():

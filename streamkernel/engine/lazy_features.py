@@ -22,8 +22,6 @@ from streamkernel.reductions.sums import Features, FeatureTimes, FeatureTranspos
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Float, Unchecked
 
-__all__ = ["as_columns", "lazy_times", "lazy_transposed"]
-
 Span = tuple[int, int]
 
 

@@ -25,8 +25,6 @@ from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
-__all__ = ["MemoryLimits", "check_memory", "limits_here", "machine_of", "memory_limits", "parse_bytes", "total_memory"]
-
 
 @dataclass(frozen=True)
 class MemoryLimits:

@@ -11,8 +11,6 @@ from distributed import Client
 from streamkernel.engine.cluster_state import ClosedClientError, FutureCancelledError, FuturesCancelledError
 from streamkernel.errors import ClusterError, StreamKernelError
 
-__all__ = ["dask_is_silent", "scheduler_of", "translated_loss"]
-
 _LOGGERS = (
     "distributed.batched",
     "distributed.client",

@@ -14,8 +14,6 @@ from types import TracebackType
 
 import psutil
 
-__all__ = ["PeakMeter", "forget_peak", "limit_arenas", "peak_resident_bytes", "resident_bytes"]
-
 _M_ARENA_MAX = -8  # parameter of glibc's mallopt
 _ARENAS = 2
 

@@ -22,22 +22,6 @@ from streamkernel.table import Table
 from streamkernel.table.rows import NumpyRows
 from streamkernel.type_aliases import Fields
 
-__all__ = [
-    "BASE_BYTES",
-    "COMPILING_BYTES",
-    "LOCAL_WORKER_BYTES",
-    "SLACK",
-    "WORKER_BYTES",
-    "Machine",
-    "Plan",
-    "Step",
-    "TableShape",
-    "format_bytes",
-    "make_plan",
-    "outgrown_bytes",
-    "step_of",
-]
-
 # Resident bytes of a process before it has work, as measured (docs/guide.md, "Memory"): interpreter and libraries; what
 # the compiler keeps for good where Numba's cache was cold; connections. A worker of a remote cluster has loaded all of
 # the package beforehand (deploy/dask.yaml), and begins with a cold cache in each new container, one of the local

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Progress", "Silent"]
-
 
 class Progress(Protocol):
     """Receiver of a session's progress. Calls come from one thread at a time."""

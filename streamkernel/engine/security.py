@@ -23,8 +23,6 @@ from streamkernel.errors import ClusterError, ParameterError, SecurityError
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import call, option
 
-__all__ = ["check_encrypted", "connect_client", "tls_security"]
-
 _ENVIRONMENT = {"ca": "STREAMKERNEL_TLS_CA", "cert": "STREAMKERNEL_TLS_CERT", "key": "STREAMKERNEL_TLS_KEY"}
 _ENCRYPTED = ("tls", "wss")
 _SILENCE = 3.0  # seconds; a Dask scheduler speaks first, a TLS port never does

@@ -20,8 +20,6 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 
-__all__ = ["Checkpointing", "Session", "SweepRecord", "layout_of"]
-
 Result = TypeVar("Result")
 
 

@@ -12,8 +12,6 @@ from distributed import Client
 from streamkernel.errors import ClusterError
 from streamkernel.type_aliases import FieldsView, Untyped
 
-__all__ = ["check_versions"]
-
 _EVERYWHERE = ("streamkernel", "dask", "distributed", "python")
 # These packages, and Numba's compiler, compute the numbers. A scheduler computes none.
 _WITH_NUMBERS = (*_EVERYWHERE, "numpy", "scipy", "numba")

@@ -13,8 +13,6 @@ from streamkernel.engine._allowed_memory import MACHINE, Allowed, allowed_memory
 from streamkernel.engine._cluster_tasks import warm_up
 from streamkernel.engine.compiling import COMPILING, Notify, notified_if_slow
 
-__all__ = ["granted_bytes", "silent", "warm_up_workers"]
-
 
 def silent(text: str) -> None:
     """A `Notify` that ignores the text."""

@@ -12,8 +12,6 @@ from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Unchecked
 
-__all__ = ["Classifier", "IndicatorClassifier"]
-
 
 class Classifier(ClassifierMixin, SupervisedEstimator):
     """Base of the classifiers: checked labels, ``classes_``, and labels for predicted codes."""

@@ -11,8 +11,6 @@ from streamkernel.table import KnownColumns, Table
 from streamkernel.table.columns import frame_names
 from streamkernel.type_aliases import Unchecked, Untyped
 
-__all__ = ["in_order", "names_of", "tell_names", "warn_of_names"]
-
 
 def names_of(estimator: Untyped) -> list[str] | None:
     """Column names of the DataFrame that scikit-learn's checks have just converted; None for an array."""

@@ -13,14 +13,11 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.fits.pursuit import fit_pursuit
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.pursuit import PursuitPath
-from streamkernel.settings.pursuit import AUTO, PursuitSettings
+from streamkernel.pursuit import AUTO, PursuitPath
+from streamkernel.settings.pursuit import PursuitSettings
 from streamkernel.table import open_table
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 from streamkernel.wording import option
-
-__all__ = ["PursuitEstimator"]
-
 
 _ROWS = 4096  # of a block in staged predictions
 

@@ -24,8 +24,6 @@ from streamkernel.table.finite import require_finite
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Int, Unchecked, Untyped
 
-__all__ = ["BasisTransformer"]
-
 
 class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters and fitted attributes of `Nystroem` and `KernelPCA`."""

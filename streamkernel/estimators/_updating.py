@@ -19,8 +19,6 @@ from streamkernel.type_aliases import AnyArray, Unchecked
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, new_rows, update_model
 
-__all__ = ["UpdatingEstimator"]
-
 
 class UpdatingEstimator(SupervisedEstimator):
     """Base of estimators whose models are `Updatable`.

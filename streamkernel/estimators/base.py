@@ -25,8 +25,6 @@ from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Unchecked, Untyped
 
-__all__ = ["SupervisedEstimator", "is_array_like"]
-
 
 def is_array_like(X: Unchecked) -> bool:
     """Return whether X lies in memory; scikit-learn's own checks and messages then apply."""

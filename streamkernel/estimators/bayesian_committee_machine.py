@@ -10,8 +10,6 @@ from streamkernel.models.gaussian import GaussianModel
 from streamkernel.settings.gaussian import CommitteeSettings
 from streamkernel.type_aliases import Fields, Unchecked, Untyped
 
-__all__ = ["BayesianCommitteeMachine"]
-
 
 class BayesianCommitteeMachine(GaussianProcessRegressor):
     """A committee of exact Gaussian processes, each of `block_size` rows, combined at query points.

@@ -16,8 +16,6 @@ from streamkernel.models.gaussian import GaussianModel
 from streamkernel.settings.gaussian import GaussianSettings
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
-__all__ = ["GaussianProcessRegressor"]
-
 
 class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
     """Sparse Gaussian process regression: ``y = c + f(x) + noise``, ``f ~ GP(0, s k)``, on n chosen rows.

@@ -16,8 +16,6 @@ from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.settings.generalised import GeneralisedSettings
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
 
-__all__ = ["GaussianProcessClassifier", "GaussianProcessPoissonRegressor", "GeneralisedEstimator"]
-
 
 class GeneralisedEstimator(SupervisedEstimator):
     """Parameters and fitted attributes of `GaussianProcessClassifier` and `GaussianProcessPoissonRegressor`."""

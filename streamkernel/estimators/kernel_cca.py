@@ -27,8 +27,6 @@ from streamkernel.table.finite import require_finite
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import ArrayOrDask, Unchecked, Untyped
 
-__all__ = ["KernelCCA"]
-
 
 class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Sparse kernel canonical correlation analysis: functions of two views whose values correlate the most.

@@ -13,8 +13,6 @@ from streamkernel.estimators._pursuit import PursuitEstimator
 from streamkernel.reductions.predictions import probabilities_of_indicators
 from streamkernel.type_aliases import ArrayOrDask, Unchecked, Untyped
 
-__all__ = ["KernelMatchingPursuit", "KernelMatchingPursuitClassifier"]
-
 
 class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
     """Sparse regression ``f(x) = sum_j a_j k(x, z_j) + b`` by least squares on functions that are picked greedily.

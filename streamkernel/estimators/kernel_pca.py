@@ -18,8 +18,6 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 from streamkernel.wording import option
 
-__all__ = ["KernelPCA"]
-
 
 class KernelPCA(BasisTransformer):
     """Principal components in the kernel's feature space: leading eigenvectors of ``C K~ C``, ``C = I - 1 1^T / m``.

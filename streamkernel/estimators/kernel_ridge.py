@@ -14,8 +14,6 @@ from streamkernel.models.ridge import RidgeModel
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
-__all__ = ["KernelRidge", "KernelRidgeClassifier", "RidgeEstimator"]
-
 
 class RidgeEstimator(UpdatingEstimator):
     """Parameters and fitted attributes of the kernel ridge estimators; see `KernelRidge`."""

@@ -10,8 +10,6 @@ from streamkernel.fits.transformer import fit_nystroem
 from streamkernel.models.transformers import NystroemModel
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
-__all__ = ["Nystroem"]
-
 
 class Nystroem(BasisTransformer):
     """Features ``G = k(X, Z) L^-T``, ``L L^T = k(Z, Z)``: ``G G^T`` is the Nystroem approximation of the kernel matrix.

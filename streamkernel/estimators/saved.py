@@ -15,8 +15,6 @@ from streamkernel.models.saved import SavedModel
 from streamkernel.store import write_bundle
 from streamkernel.type_aliases import Fields
 
-__all__ = ["SavedEstimator"]
-
 
 class SavedEstimator(ABC):
     """Base of the estimators: `model_` holds everything that a fit has found."""

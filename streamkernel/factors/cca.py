@@ -21,9 +21,6 @@ from streamkernel.linalg import require_finite, single_threaded_blas, symmetric_
 from streamkernel.reductions.sums import CrossFeatureSums, Features, FeatureTimes
 from streamkernel.type_aliases import Float
 
-__all__ = ["FactorCCA"]
-
-
 _RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an eigenvalue counts as rounding
 
 

@@ -18,9 +18,6 @@ from streamkernel.basis import Basis
 from streamkernel.linalg import single_threaded_blas, solve_lower
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["Codes", "rounding_of"]
-
-
 _LIFT = 16.0  # twice the largest observed ratio to eps tr S^-1, over bases of up to 60 functions with pivots from 1e-12
 
 

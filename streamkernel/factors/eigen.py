@@ -21,9 +21,6 @@ from streamkernel.linalg import single_threaded_blas, symmetric_eigen
 from streamkernel.reductions.sums import Features, FeatureSums, FeatureTimes
 from streamkernel.type_aliases import Float
 
-__all__ = ["FactorEigen"]
-
-
 _RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an eigenvalue counts as rounding
 
 

@@ -30,8 +30,6 @@ from streamkernel.table import KnownColumns, Table, open_table
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, FieldsView
 from streamkernel.wording import call, option, switch
 
-__all__ = ["BASIS", "ROWS", "Factor", "checked_folder", "entries_of"]
-
 BASIS, ROWS = FACTOR_PARTS
 
 

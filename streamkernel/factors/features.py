@@ -23,8 +23,6 @@ from streamkernel.reductions.sums import (
 from streamkernel.table import Table
 from streamkernel.type_aliases import ArrayOrDask, Float
 
-__all__ = ["FeatureRows"]
-
 
 @dataclass(frozen=True, eq=False)
 class FeatureRows:

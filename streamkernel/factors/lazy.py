@@ -10,8 +10,6 @@ from streamkernel.factors.operators import RidgeFactor
 from streamkernel.reductions.sums import FeatureSums
 from streamkernel.type_aliases import ArrayOrDask, Unchecked
 
-__all__ = ["lazy_product", "lazy_solve"]
-
 
 def lazy_product(rows: FeatureRows, V: Unchecked) -> ArrayOrDask:
     """``K~ V = G (G^T V)``, computed lazily.

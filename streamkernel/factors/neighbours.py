@@ -24,9 +24,6 @@ from streamkernel.reductions.contract import SentAsFields
 from streamkernel.table import KnownColumns, RowBlock, open_table
 from streamkernel.type_aliases import Float, Int, Unchecked
 
-__all__ = ["NearestRows", "Neighbours", "nearest_neighbours"]
-
-
 _QUERIES = 256  # queries handled together: limits the memory of their bounds against a block of rows
 _FIRST = 512  # number of rows whose bounds give the first limit
 # Distances of codes are sums whose last bits depend on the block. They are rounded to a grid in units of k(q, q), so

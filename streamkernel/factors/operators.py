@@ -26,8 +26,6 @@ from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, sol
 from streamkernel.reductions.sums import FeatureSums
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["KernelOperator", "RidgeFactor", "WoodburyInverse", "checked_ridge", "kernel_operator", "preconditioner"]
-
 
 def checked_ridge(rho: float) -> float:
     """Check rho, and return it as a float.

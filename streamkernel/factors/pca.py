@@ -11,8 +11,6 @@ from streamkernel.linalg import require_finite, single_threaded_blas
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float
 
-__all__ = ["PCA_ROWS", "pca_residual_traces"]
-
 PCA_ROWS = 5000  # K and LAPACK's copy of it take 16 m^2 bytes: 400 MB
 
 

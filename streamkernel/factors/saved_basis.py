@@ -22,8 +22,6 @@ from streamkernel.table import KnownColumns, Scaler, Table
 from streamkernel.table.columns import are_real
 from streamkernel.type_aliases import AnyArray, FieldsView, Float, Int
 
-__all__ = ["SavedBasis", "scaler_of"]
-
 
 class SavedBasis(ABC):
     """Base of the dataclasses `RidgeModel`, `Factor` and `TransformerModel`.

@@ -27,8 +27,6 @@ from streamkernel.reductions import Predictions
 from streamkernel.reductions.sums import CrossProducts, Features, FeatureSums
 from streamkernel.type_aliases import Float
 
-__all__ = ["NystroemRegression", "nystroem_regression"]
-
 
 @dataclass(frozen=True)
 class NystroemRegression:

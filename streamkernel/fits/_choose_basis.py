@@ -20,9 +20,6 @@ from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["Chosen", "Tuned", "Tuner", "choose_basis", "standard_scaler"]
-
-
 _SAMPLE_STREAM = (6,)
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 _LEAST_SPREAD = 1e-140  # of targets: the eighth digit of their squares is then still a normal number

@@ -19,12 +19,10 @@ from streamkernel.selection import Problem
 from streamkernel.selection.forms import GramForm
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.gaussian import EVIDENCE, GaussianSettings
-from streamkernel.tuning.gaussian import Tuning, TuningPoint, polish, tune
+from streamkernel.tuning import TuningPoint
+from streamkernel.tuning.gaussian import Tuning, polish, tune
 from streamkernel.tuning.likelihood import LikelihoodTuning
 from streamkernel.type_aliases import AnyArray, Float, Int
-
-__all__ = ["GaussianTuner", "evidence_steps", "points_step", "tuning_arrays", "tuning_record", "tuning_steps"]
-
 
 SAMPLE_BASIS = 400  # points of the sparse process on the sample
 TUNING_BYTES = 100 << 20  # resident after a search: the optimiser, compiled loops, buffers of BLAS

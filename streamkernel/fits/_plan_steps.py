@@ -16,8 +16,6 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import choice_bytes
 from streamkernel.table import Table
 
-__all__ = ["check_step", "needs_moments", "steps_of_choice"]
-
 
 def needs_moments(table: Table, settings: BasisSettings) -> bool:
     """Whether the fit needs a sweep for means and deviations of the columns, because the store has none."""

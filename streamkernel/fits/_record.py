@@ -17,8 +17,6 @@ from streamkernel.store.plain import plain
 from streamkernel.table import Scaler
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
-__all__ = ["basis_arrays", "basis_fields", "model_fields", "run_record", "scaler_record", "software_record"]
-
 
 def basis_fields(
     chosen: Chosen, settings: BasisSettings, n: int, *, options: type[SettingsRecord] = SettingsRecord

@@ -13,8 +13,6 @@ from streamkernel.records import CheckedRows
 from streamkernel.table import RowBlock, Scaler, Table
 from streamkernel.type_aliases import AnyArray, Bool, Float
 
-__all__ = ["CheckRows", "Mask", "check_bytes", "check_rows"]
-
 _ROWS, _RUNS = 2000, 8
 _MOST_READ = 10_000  # where a part of the rows is wanted
 _MOST_BYTES = 128 << 20  # of the rows, of which wide ones are fewer

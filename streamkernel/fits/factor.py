@@ -42,8 +42,6 @@ from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import AnyDType, Fields, Float, Unchecked, Untyped
 from streamkernel.wording import option
 
-__all__ = ["COLUMNS", "factorize", "make_factor", "plan_factor", "plan_of_factor"]
-
 COLUMNS = ("G", "none")
 
 _CHUNK_BYTES = 16 << 20  # of G: large enough for a disk, small beside the block

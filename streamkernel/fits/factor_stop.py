@@ -22,8 +22,6 @@ from streamkernel.solvers import RidgeSystem
 from streamkernel.table import Table
 from streamkernel.wording import option
 
-__all__ = ["STOPS", "Stopped", "check_stop", "stopped"]
-
 STOPS = ("trace", "bound", "gap")
 
 

@@ -43,8 +43,6 @@ from streamkernel.table import Table
 from streamkernel.tuning.gaussian import Tuning
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
-__all__ = ["GaussianFitted", "fit_gaussian", "plan_gaussian"]
-
 _LIFTS = 6  # of the noise of members, each to ten times as much, at most
 
 

@@ -38,8 +38,6 @@ from streamkernel.table import Table
 from streamkernel.tuning import LikelihoodTuning, tune_likelihood
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
-__all__ = ["GeneralisedFitted", "check_counts", "fit_generalised", "plan_generalised"]
-
 
 @dataclass(frozen=True)
 class GeneralisedFitted:

@@ -35,9 +35,6 @@ from streamkernel.store.plain import plain
 from streamkernel.table import ColumnStatistics
 from streamkernel.type_aliases import AnyArray, Float, Int
 
-__all__ = ["fit_cca"]
-
-
 _SAMPLE_STREAM = (6,)
 
 

@@ -24,8 +24,6 @@ from streamkernel.solvers import choice_bytes
 from streamkernel.type_aliases import Fields, FieldsView, Int
 from streamkernel.wording import option
 
-__all__ = ["CCASettings", "curve_sizes", "needs_statistics", "plan_cca", "sampled_rows"]
-
 _CURVE = 48  # most sizes at which the bound is evaluated
 _DEFAULT_SIZE = 100
 _LEVEL = (0.05, 0.95)  # eps and quantile of candidates in a split pool

@@ -16,8 +16,6 @@ from streamkernel.table.targets import Targets
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
-__all__ = ["Paired", "column_groups", "paired_table"]
-
 Groups = tuple[tuple[int, ...], tuple[int, ...]]
 
 

@@ -24,8 +24,6 @@ from streamkernel.settings.pursuit import PursuitSettings
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
-__all__ = ["PursuitFitted", "fit_pursuit", "plan_pursuit"]
-
 
 @dataclass(frozen=True)
 class PursuitFitted:

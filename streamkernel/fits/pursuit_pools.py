@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from streamkernel.type_aliases import Fields, FieldsView
 
-__all__ = ["CANDIDATES", "candidates_of_a_pick", "picks_of_a_sweep", "pursuit_rule"]
-
 _LEAST_POOL = 59
 CANDIDATES = 20  # per pick, in a pool that all picks share
 _SWEEPS = 20

@@ -26,8 +26,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["Fitted", "fit_ridge", "plan_ridge"]
-
 # Largest root mean square error of fitted values without a warning, in deviations of the target.
 _ENOUGH = 1e-3
 

@@ -21,8 +21,6 @@ from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.records import Run
 from streamkernel.table import Table
 
-__all__ = ["checked_plan", "measured"]
-
 
 def checked_plan(
     plan_of: Callable[[Machine, int], Plan],

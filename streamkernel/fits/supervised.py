@@ -18,8 +18,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray
 from streamkernel.wording import option
 
-__all__ = ["FittedSteps", "SupervisedRun", "check_numbers"]
-
 S = TypeVar("S", bound=BasisSettings)
 
 

@@ -24,8 +24,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields
 from streamkernel.wording import option
 
-__all__ = ["fit_kernel_pca", "fit_nystroem"]
-
 _ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
 
 

@@ -23,8 +23,6 @@ from streamkernel.errors import RunLockedError, StoreError, StoreNotFoundError
 from streamkernel.outputs import store_error
 from streamkernel.type_aliases import Fields
 
-__all__ = ["only_follower"]
-
 _NAME = ".{}.follow"
 _TTL = 15.0
 

@@ -12,8 +12,6 @@ from streamkernel.errors import StoreError
 from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.store.plain import plain
 
-__all__ = ["CachedModel"]
-
 M = TypeVar("M", bound=AnyUpdatable)
 
 _CONFIG = "config.json"

@@ -18,8 +18,6 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 
-__all__ = ["ErrorStreak", "is_temporary"]
-
 _FIRST, _LONGEST = 0.25, 30.0
 # Changed rows in a foreign store may be rows that are being written; not after this number of errors in a row.
 _SURE = 4

@@ -21,8 +21,6 @@ from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import check_options
 from streamkernel.wording import option
 
-__all__ = ["check_times", "follow"]
-
 
 def follow(
     store: str | PathLike[str],

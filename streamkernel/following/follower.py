@@ -35,8 +35,6 @@ from streamkernel.type_aliases import Fields
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, new_rows
 
-__all__ = ["Fold", "Followed", "Follower", "Limits", "Watcher"]
-
 _SLICE = 0.1  # seconds within which a request to stop is noticed
 
 

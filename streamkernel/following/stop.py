@@ -6,8 +6,6 @@ from typing import Protocol
 
 from streamkernel.engine import Progress
 
-__all__ = ["Abandoned", "Stop", "StopFlag", "Stoppable"]
-
 
 class Stop(Protocol):
     """A request to stop; a `threading.Event` is one."""

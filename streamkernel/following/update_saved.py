@@ -37,8 +37,6 @@ from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, check_options, update_model
 
-__all__ = ["update_saved"]
-
 M = TypeVar("M", bound=AnyUpdatable)
 
 # After these errors there is nothing to resume: they would come again.

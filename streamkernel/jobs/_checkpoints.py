@@ -20,8 +20,6 @@ from streamkernel.errors import StoreNotFoundError
 from streamkernel.store import read_step, step_bundle, write_bundle
 from streamkernel.type_aliases import AnyArray
 
-__all__ = ["JobCheckpoints", "remove_steps", "steps_saved"]
-
 _KEY = re.compile(r"(\d{4,})/(\d{4,})-([a-z][a-z0-9_]*)/.*")
 
 

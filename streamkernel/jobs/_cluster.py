@@ -18,8 +18,6 @@ from streamkernel.engine.plan import WORKER_BYTES
 from streamkernel.engine.worker_warm_up import warm_up_workers
 from streamkernel.errors import ClusterError
 
-__all__ = ["DriverExecutor", "DriverLimits", "driver_executor"]
-
 
 class DriverExecutor(ClusterExecutor):
     """An executor that runs sweeps from a task of the same cluster."""

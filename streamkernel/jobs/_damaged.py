@@ -10,8 +10,6 @@ from streamkernel.jobs.records import UNREADABLE, JobRecords
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.type_aliases import Fields
 
-__all__ = ["UnreadableJob"]
-
 
 class UnreadableJob(Job):
     """A job with `status` "unreadable" and an `error`; all other attributes and methods raise this error.

@@ -38,8 +38,6 @@ from streamkernel.jobs.records import (
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.type_aliases import Fields, Unchecked
 
-__all__ = ["drive"]
-
 logger = logging.getLogger("streamkernel.jobs")
 
 # Number of drivers in a row without a newly finished sweep at which the job fails.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError, error_class
 from streamkernel.type_aliases import Fields
 
-__all__ = ["as_error", "as_record"]
-
 
 def as_record(error: BaseException) -> dict[str, str]:
     """Class and message of an error, for the records."""

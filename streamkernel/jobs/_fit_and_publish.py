@@ -18,8 +18,6 @@ from streamkernel.store import check_target
 from streamkernel.table import Table
 from streamkernel.type_aliases import Fields
 
-__all__ = ["Fitting", "published_digest", "steps_of"]
-
 
 def steps_of(id: str, model: str) -> str:
     """Location of the checkpoints of a job: beside its model."""

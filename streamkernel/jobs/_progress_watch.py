@@ -17,8 +17,6 @@ from streamkernel.errors import StoreError
 from streamkernel.jobs.records import LOST, RUNNING, JobRecords, Stopped
 from streamkernel.type_aliases import Fields
 
-__all__ = ["CLOSING", "ProgressWatch"]
-
 CLOSING = "closing"
 _INTERVAL = 1.5  # seconds between two reads of the records
 

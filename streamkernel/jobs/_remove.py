@@ -12,8 +12,6 @@ from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._fit_and_publish import steps_of
 from streamkernel.jobs.records import ENDED, REMOVING, JobRecords
 
-__all__ = ["remove_job"]
-
 _LONGEST_WAIT = 25.0  # seconds to wait for a driver that is ending
 
 

@@ -12,8 +12,6 @@ from streamkernel.blobs import RecordLog, blobs_at
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
 from streamkernel.jobs.records import ENDED, JobRecords
 
-__all__ = ["latest_maker", "reserve"]
-
 
 def reserve(records: JobRecords, model: str) -> None:
     """Record that a job, which is queued already, makes a model.

@@ -14,8 +14,6 @@ from streamkernel.jobs._reservation import reserve
 from streamkernel.jobs._task import drive
 from streamkernel.jobs.records import FAILED, QUEUED, JobRecords
 
-__all__ = ["DRIVEN", "WAITING", "ask_again", "begin_again", "state_of", "submit_driver"]
-
 _PATIENCE, _BRIEFLY = 5.0, 0.5
 WAITING = frozenset({"waiting", "queued", "no-worker"})  # the task waits for a worker
 DRIVEN = WAITING | {"processing"}

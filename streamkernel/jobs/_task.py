@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = ["drive"]
-
 
 def drive(jobs: str, id: str) -> str:
     """Call `streamkernel.jobs._driver.drive`, which is loaded in the process that runs the task.

@@ -15,8 +15,6 @@ from typing import Any
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["warnings_to"]
-
 _lock = threading.Lock()
 _listeners: dict[int, Callable[[str], None]] = {}
 _catching: list[tuple[warnings.catch_warnings[Any], Any]] = []

@@ -32,8 +32,6 @@ from streamkernel.jobs.specification import JobSpecification
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
 
-__all__ = ["Job"]
-
 _LATE = 3.0  # seconds that a driver's record may take beyond its lease; stamps may have whole seconds only
 _PATIENCE = 10.0  # seconds to watch a holder of the lease that seems to be dead
 _POLL = 0.5

@@ -36,26 +36,6 @@ from streamkernel.jobs.specification import JobSpecification
 from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import call, option
 
-__all__ = [
-    "CANCELLED",
-    "CANCELLING",
-    "DONE",
-    "ENDED",
-    "FAILED",
-    "INTERRUPTED",
-    "LOST",
-    "QUEUED",
-    "REMOVING",
-    "RUNNING",
-    "UNREADABLE",
-    "JobRecords",
-    "Stopped",
-    "is_id",
-    "job_ids",
-    "new_id",
-    "translated_damage",
-]
-
 QUEUED, RUNNING, INTERRUPTED = "queued", "running", "interrupted"
 DONE, FAILED, CANCELLING, CANCELLED = "done", "failed", "cancelling", "cancelled"
 REMOVING = "removing"

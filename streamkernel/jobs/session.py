@@ -32,8 +32,6 @@ from streamkernel.store import check_target
 from streamkernel.type_aliases import FieldsView, Untyped
 from streamkernel.wording import option
 
-__all__ = ["ENVIRONMENT", "JobsSession", "connect", "default_jobs"]
-
 ENVIRONMENT = "STREAMKERNEL_JOBS"
 
 

@@ -15,13 +15,11 @@ from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.kinds import PREDICTORS, Predictor, check_options, settings_of
 from streamkernel.named_stores import with_stores_opened
+from streamkernel.pursuit import AUTO
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.pursuit import AUTO
 from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
-
-__all__ = ["JobSpecification", "RequestedFit", "described", "location_of", "requested"]
 
 
 @dataclass(frozen=True)

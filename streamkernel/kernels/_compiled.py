@@ -25,8 +25,6 @@ from streamkernel.kernels._formula import Transform
 from streamkernel.kernels._writer import compiled_writer, writer
 from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 
-__all__ = ["Compiled", "compile_all", "compiled", "is_compiled"]
-
 KINDS: dict[AnyDType, Any] = {np.dtype(np.float32): float32, np.dtype(np.float64): float64}
 
 

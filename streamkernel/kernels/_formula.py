@@ -10,8 +10,6 @@ from typing import Any
 from streamkernel.kernels._functions import LOG2E
 from streamkernel.type_aliases import Float
 
-__all__ = ["Formula", "Metric", "Transform"]
-
 
 class Metric(IntEnum):
     """Number s of two rows x and z, with weights w_j of the features; the loops have one branch for each."""

@@ -10,19 +10,6 @@ from numba.extending import intrinsic
 from streamkernel.dependencies import missing_part
 from streamkernel.type_aliases import Untyped
 
-__all__ = [
-    "INT32",
-    "VECTORS",
-    "VECTOR_BYTES",
-    "Emitter",
-    "full_width",
-    "fused",
-    "int64",
-    "scaled_by_power",
-    "split_power",
-    "stay_separate",
-]
-
 
 def vector_layout() -> tuple[int, int]:
     """(bytes per vector, vectors per row of a tile) for the processor that Numba compiles for."""

@@ -35,8 +35,6 @@ from streamkernel.kernels._tile import (
 from streamkernel.kernels._writer import call_writer
 from streamkernel.type_aliases import Fields, Untyped
 
-__all__ = ["GROUP", "fill", "norms", "signatures", "source_version"]
-
 # Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS. Each panel is read once
 # for a group, and the group's sums against it (6 KB with AVX-512) stay in the first-level cache.
 GROUP = 4 * ROWS

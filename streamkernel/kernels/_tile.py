@@ -19,20 +19,6 @@ from numba.extending import intrinsic
 from streamkernel.kernels._instructions import INT32, VECTOR_BYTES, VECTORS, Emitter, int64
 from streamkernel.type_aliases import AnyDType, Untyped
 
-__all__ = [
-    "BLOCK",
-    "ROWS",
-    "columns",
-    "fetch_for_writing",
-    "row_norms",
-    "tile_absolute",
-    "tile_inner",
-    "tile_squared",
-    "tile_squares_of_products",
-    "tile_weighted",
-]
-
-
 # Tiles of 4 x 4, 6 x 2, 6 x 4, 8 x 3, 9 x 3, 12 x 2 and 14 x 2 vectors of 64 bytes were measured on an Intel processor
 # with AVX-512. 6 x 4 and 9 x 3 were the fastest; 9 x 3 took 0.89 to 1.16 of the time of 6 x 4 at 2 to 200 features.
 # 24 accumulators, 4 vectors of points and a broadcast value are 29 of the 32 registers.

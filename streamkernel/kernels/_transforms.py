@@ -5,8 +5,6 @@ from __future__ import annotations
 from streamkernel.kernels._formula import Transform
 from streamkernel.kernels._functions import LOG2E, compiled_value, exponential
 
-__all__ = ["EXP", "POWER"]
-
 
 @compiled_value
 def decreasing(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them

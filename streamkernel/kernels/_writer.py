@@ -17,8 +17,6 @@ from streamkernel.kernels._functions import INNER, OPTIONS
 from streamkernel.kernels._instructions import full_width, fused, stay_separate
 from streamkernel.type_aliases import Unchecked, Untyped
 
-__all__ = ["call_writer", "compiled_writer", "writer", "writer_signature"]
-
 CONSTANTS = 7  # (factor, offset, high, low, cut, shape, largest) of a formula
 
 

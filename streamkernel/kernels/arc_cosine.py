@@ -18,8 +18,6 @@ from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_integer, checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 
-__all__ = ["ArcCosine"]
-
 
 def arctangent_of_small(r: Any, z: Any) -> Any:
     """``arctan r``, ``z = r^2``, for ``|r| <= tan(pi / 8)``."""

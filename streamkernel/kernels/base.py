@@ -16,8 +16,6 @@ from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 
-__all__ = ["Composite", "Kernel", "KernelConfig", "PreparedKernel", "Product", "Sum", "kernel_path"]
-
 # Rows of the right operand's block per step: with n = 1000 they stay in the second-level cache.
 CHUNK_ROWS = 128
 

@@ -13,8 +13,6 @@ from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 
-__all__ = ["Cosine"]
-
 
 @dataclass(frozen=True)
 class Cosine(FormulaKernel):

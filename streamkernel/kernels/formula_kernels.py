@@ -15,8 +15,6 @@ from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, ch
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import Float, Unchecked
 
-__all__ = ["FormulaKernel", "StationaryKernel"]
-
 
 class FormulaKernel(Kernel):
     """A kernel of one formula; the compiled loops fill its blocks.

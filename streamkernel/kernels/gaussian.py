@@ -11,8 +11,6 @@ from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._transforms import EXP
 from streamkernel.kernels.formula_kernels import StationaryKernel
 
-__all__ = ["Gaussian"]
-
 
 @dataclass(frozen=True)
 class Gaussian(StationaryKernel):

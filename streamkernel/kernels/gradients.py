@@ -38,16 +38,6 @@ from streamkernel.kernels.parameters import checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import Float
 
-__all__ = [
-    "LengthscaleGradient",
-    "lengthscale_gradient",
-    "log_lengthscales",
-    "per_feature",
-    "prepare_gradient",
-    "with_log_lengthscales",
-]
-
-
 CHUNK_ROWS = 256  # rows per step: their slopes stay in the second-level cache
 STRIP = 4096  # features that are centred at once: a full centred copy of a wide table would need too much memory
 

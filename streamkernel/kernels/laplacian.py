@@ -9,8 +9,6 @@ from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._transforms import EXP
 from streamkernel.kernels.formula_kernels import StationaryKernel
 
-__all__ = ["Laplacian"]
-
 
 @dataclass(frozen=True)
 class Laplacian(StationaryKernel):

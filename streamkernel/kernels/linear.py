@@ -13,8 +13,6 @@ from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 
-__all__ = ["Linear"]
-
 
 @dataclass(frozen=True)
 class Linear(FormulaKernel):

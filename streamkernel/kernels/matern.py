@@ -14,9 +14,6 @@ from streamkernel.kernels._instructions import fused
 from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_number
 
-__all__ = ["Matern"]
-
-
 # r is limited by `largest`: for an infinite one ``r exp(-r)`` would be inf * 0. Its kernel value is 0 anyway.
 
 

@@ -24,8 +24,6 @@ from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_c
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["KERNEL_NAMES", "as_kernel", "compile_all", "kernel_from_config", "parameters_of"]
-
 # The registry: name: (class, parameters that the name fixes). All else is read from the classes.
 NAMES: dict[str, tuple[type[FormulaKernel], Fields]] = {
     "gaussian": (Gaussian, {}),

@@ -11,15 +11,6 @@ from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, 
 from streamkernel.type_aliases import AnyArray, Unchecked
 from streamkernel.wording import option
 
-__all__ = [
-    "Lengthscale",
-    "checked_integer",
-    "checked_lengthscale",
-    "checked_number",
-    "checked_probability",
-    "checked_rows",
-]
-
 Lengthscale = float | tuple[float, ...]
 """One lengthscale for all features, or one per feature."""
 

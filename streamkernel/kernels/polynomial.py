@@ -15,8 +15,6 @@ from streamkernel.kernels.parameters import checked_integer, checked_number, che
 from streamkernel.type_aliases import Float, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["Polynomial"]
-
 _MOST_DEGREE = 100
 
 

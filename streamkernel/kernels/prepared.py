@@ -15,8 +15,6 @@ from streamkernel.kernels._tile import BLOCK, ROWS, columns
 from streamkernel.kernels.base import Kernel, PreparedKernel
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["Packed", "PreparedFormula", "packed_bytes", "packing_bytes", "workspace_bytes"]
-
 
 def packed_bytes(n: int, p: int, formulas: int = 1) -> int:
     """Bytes of n points of p features in a prepared kernel: the points, and two copies in panels per formula."""

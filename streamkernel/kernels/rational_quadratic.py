@@ -10,8 +10,6 @@ from streamkernel.kernels._functions import compiled_value, exponential, logarit
 from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_number
 
-__all__ = ["RationalQuadratic"]
-
 
 @compiled_value
 def power_of_distance(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them

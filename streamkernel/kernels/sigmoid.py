@@ -16,8 +16,6 @@ from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["Sigmoid"]
-
 
 @dataclass(frozen=True)
 class Sigmoid(FormulaKernel):

@@ -13,8 +13,6 @@ from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.kernels.base import Composite, Kernel, KernelConfig, kernel_path
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["user_kernel_classes", "with_kernel_classes"]
-
 _REMEDY = "hand it over: load(path, kernels=[{}]); commands and the service cannot"
 
 

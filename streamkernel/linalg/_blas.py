@@ -20,22 +20,6 @@ from scipy import LowLevelCallable
 from streamkernel.errors import DependencyError
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Untyped
 
-__all__ = [
-    "add_product",
-    "factor_lower",
-    "invert_lower",
-    "multiply_triangle",
-    "multiply_triangle_left",
-    "require",
-    "solve_triangle",
-    "solve_triangle_left",
-    "subtract_gram",
-    "subtract_product",
-    "subtract_product_left",
-    "syrk",
-]
-
-
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]

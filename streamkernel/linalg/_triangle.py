@@ -18,9 +18,6 @@ from streamkernel.linalg._blas import (
 )
 from streamkernel.type_aliases import Float
 
-__all__ = ["Triangle", "leaves"]
-
-
 _LEAF = 128  # columns of a block on the diagonal
 
 

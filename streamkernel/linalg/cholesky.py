@@ -15,9 +15,6 @@ from streamkernel.errors import NumericalError
 from streamkernel.linalg.finite import require_finite
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["RankRevealed", "cholesky", "independent_rows", "solve_lower", "solve_lower_t"]
-
-
 _WAY_OUT = "take a shorter lengthscale, fewer basis functions, or more on the diagonal (alpha, noise)"
 
 

@@ -22,8 +22,6 @@ import numpy as np
 from streamkernel.linalg.cholesky import cholesky, solve_lower
 from streamkernel.type_aliases import Float
 
-__all__ = ["DualityPath", "duality_path"]
-
 
 @dataclass(frozen=True)
 class DualityPath:

@@ -11,8 +11,6 @@ from streamkernel.errors import NumericalError
 from streamkernel.linalg.finite import require_finite
 from streamkernel.type_aliases import Float
 
-__all__ = ["SymmetricEigen", "symmetric_eigen"]
-
 
 @dataclass(frozen=True)
 class SymmetricEigen:

@@ -11,8 +11,6 @@ from streamkernel.errors import NumericalError, NumericRangeError
 from streamkernel.type_aliases import AnyArray
 from streamkernel.wording import option
 
-__all__ = ["require_finite", "within_range"]
-
 
 def require_finite(array: AnyArray, what: str) -> None:
     """Raise `NumericalError`, naming `what`, if the array holds NaN or infinity."""

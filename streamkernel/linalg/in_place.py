@@ -12,9 +12,6 @@ from streamkernel.linalg._blas import factor_lower, invert_lower, require, subtr
 from streamkernel.linalg._triangle import Triangle, halfway, is_leaf
 from streamkernel.type_aliases import Float
 
-__all__ = ["InPlaceCholesky"]
-
-
 # Largest norm of rows of |L^-1| |L| of a leaf (Skeel's condition number): by this factor rounding may exceed that of
 # substitution. eps times this is anyway the rounding of a factor of 1,000 rows.
 _CONDITION = 1000.0

@@ -24,8 +24,6 @@ from scipy.optimize import minimize_scalar
 from streamkernel.linalg.eigen import symmetric_eigen
 from streamkernel.type_aliases import Float
 
-__all__ = ["RidgePath"]
-
 _INFLATION = 1.4
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from streamkernel.type_aliases import Float
 
-__all__ = ["mirror_upper"]
-
 _PANEL = 256  # columns that are copied together: one at a time would miss the cache at every row
 
 

@@ -11,8 +11,6 @@ from threadpoolctl import ThreadpoolController
 
 from streamkernel.linalg import _blas
 
-__all__ = ["single_threaded_blas"]
-
 _lock = Lock()
 _depth = 0
 _limiter = None
@@ -22,7 +20,7 @@ _limiter = None
 def _controller() -> ThreadpoolController:
     # threadpoolctl finds loaded libraries only; `_blas`, which every caller imports, loads that of SciPy.
     # The search takes milliseconds, so that it is done once per process.
-    assert _blas.__all__
+    assert _blas.__name__
     return ThreadpoolController()
 
 

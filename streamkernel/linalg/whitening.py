@@ -13,9 +13,6 @@ from streamkernel.linalg._blas import require
 from streamkernel.linalg._triangle import Triangle, leaves
 from streamkernel.type_aliases import Float
 
-__all__ = ["PANEL_ROWS", "Whitener"]
-
-
 PANEL_ROWS = 512  # rows whose n columns stay in the second-level cache for n up to some hundreds
 _CONDITION = 100.0  # factor by which the rounding of a product with an inverse may exceed that of substitution
 

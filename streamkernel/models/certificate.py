@@ -7,8 +7,6 @@ import numpy as np
 from streamkernel.records import Certificate
 from streamkernel.type_aliases import Float
 
-__all__ = ["certificate_of", "path_of"]
-
 
 def path_of(trace: float, squares: Float) -> Float:
     """``tr(K - K~_t)`` for t = 0 .. n, (n + 1,): each function reduces the trace by the squares of its column.

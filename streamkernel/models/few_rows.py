@@ -24,8 +24,6 @@ from streamkernel.table.rows import NumpyRows
 from streamkernel.table.values import cast_rows, check_rows, float_dtype
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["DirectPredictions"]
-
 Values = dict[str, AnyArray]
 
 

@@ -27,8 +27,6 @@ from streamkernel.settings.gaussian import EVIDENCE
 from streamkernel.solvers import GaussianSolution, GaussianSystem
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 
-__all__ = ["GaussianModel", "gaussian_arrays", "gaussian_record", "solved"]
-
 VARIANCES = ("evidence", "keep")
 
 

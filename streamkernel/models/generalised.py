@@ -17,8 +17,6 @@ from streamkernel.reductions.scores import CountScores, ProbabilityScores
 from streamkernel.type_aliases import AnyArray, Fields
 from streamkernel.wording import option
 
-__all__ = ["GeneralisedModel"]
-
 
 @dataclass(frozen=True)
 class GeneralisedModel(PredictingModel):

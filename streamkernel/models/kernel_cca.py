@@ -22,8 +22,6 @@ from streamkernel.reductions.sums import Features, FeatureTimes
 from streamkernel.table import KnownColumns, Scaler, Table
 from streamkernel.type_aliases import AnyArray, Fields
 
-__all__ = ["KernelCCAModel"]
-
 
 @dataclass(frozen=True)
 class KernelCCAModel(TransformerModel):

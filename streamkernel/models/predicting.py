@@ -17,8 +17,6 @@ from streamkernel.table import KnownColumns, Table
 from streamkernel.table.model_targets import with_targets_of
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
-__all__ = ["Predicting", "PredictingModel"]
-
 
 class PredictingModel(SavedModel, ABC):
     """Base of `RidgeModel`, `GaussianModel` and `GeneralisedModel`."""

@@ -21,8 +21,6 @@ from streamkernel.reductions.scores import ClassificationScores, ProbabilityScor
 from streamkernel.type_aliases import AnyArray, Fields, Int
 from streamkernel.wording import estimator, option
 
-__all__ = ["PursuitModel"]
-
 
 @dataclass(frozen=True)
 class PursuitModel(PredictingModel):

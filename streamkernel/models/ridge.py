@@ -21,8 +21,6 @@ from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, Ri
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Float
 from streamkernel.wording import estimator, option
 
-__all__ = ["RidgeModel", "falkon_arrays", "falkon_record", "solution_arrays", "solution_record"]
-
 
 @dataclass(frozen=True)
 class RidgeModel(PredictingModel):

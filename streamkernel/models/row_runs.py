@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["Runs", "clipped", "count", "joined", "without"]
-
-
 Runs = tuple[tuple[int, int], ...]
 
 

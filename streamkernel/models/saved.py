@@ -10,8 +10,6 @@ from streamkernel.factors import SavedBasis
 from streamkernel.kernels import Kernel
 from streamkernel.records import ModelRecord, TransformerRecord
 
-__all__ = ["SavedModel"]
-
 
 class SavedModel(SavedBasis):
     """Base of the models: everything that `save` writes and `load` reads back."""

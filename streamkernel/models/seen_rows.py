@@ -28,9 +28,6 @@ from streamkernel.records import SeenRows
 from streamkernel.table import Table
 from streamkernel.wording import call, option
 
-__all__ = ["Comparison", "Mark", "Recognised", "Seen", "SeenInput", "marks_of", "seen_by_fit", "spread"]
-
-
 # Number of chunks that are read to recognise an input whose digests are not known.
 _SAMPLED = 8
 

@@ -19,8 +19,6 @@ from streamkernel.reductions.sums import FeatureMap, Features, FeatureTimes
 from streamkernel.table import KnownColumns
 from streamkernel.type_aliases import AnyArray, Fields
 
-__all__ = ["KernelPCAModel", "NystroemModel", "TransformerModel"]
-
 
 @dataclass(frozen=True)
 class TransformerModel(SavedModel, ABC):

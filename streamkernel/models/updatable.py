@@ -21,8 +21,6 @@ from streamkernel.reductions import Reduction
 from streamkernel.table import Scaler, Table
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView
 
-__all__ = ["AnyUpdatable", "Sums", "Updatable"]
-
 
 class Sums(Protocol):
     """Sums over rows, with the traces that measure how well the basis spans these rows.

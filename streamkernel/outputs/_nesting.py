@@ -11,8 +11,6 @@ from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExist
 from streamkernel.outputs.complete import FACTOR_PARTS, WORDS, declared_kind, read_complete
 from streamkernel.outputs.files import read_small
 
-__all__ = ["refuse_inside"]
-
 _GROUP = "zarr.json"
 
 

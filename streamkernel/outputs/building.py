@@ -7,8 +7,6 @@ from pathlib import Path
 
 from streamkernel.blobs import Blobs
 
-__all__ = ["Building"]
-
 
 class Building(ABC):
     """Files are made in `folder`; `publish` makes them the output, `abandon` removes them if they were not published.

@@ -16,8 +16,6 @@ from streamkernel.atomic import parsed_json
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE, ROWS_FORMAT, TABLE_FORMAT
 from streamkernel.type_aliases import Fields
 
-__all__ = ["FACTOR_PARTS", "WORDS", "CompleteOutput", "Kind", "declared_kind", "read_complete"]
-
 Kind = Literal["model", "factor", "checkpoint", "rows", "factor rows", "table"]
 
 # Name of each kind in messages.

@@ -10,8 +10,6 @@ from pathlib import Path
 from streamkernel.atomic import read_file
 from streamkernel.errors import StoreAccessError
 
-__all__ = ["mounted_at", "read_small", "refuse_link"]
-
 # Our metadata have kilobytes; a manifest of ten million chunks has some hundred megabytes.
 _MOST_BYTES = 512 * 2**20
 

@@ -21,8 +21,6 @@ from streamkernel.outputs.partial import PartialFolder
 from streamkernel.outputs.replace import plain_copy
 from streamkernel.wording import switch
 
-__all__ = ["GenerationBuilding", "building_at"]
-
 
 class GenerationBuilding(Building):
     """Objects of a new generation. This disk holds what was not sent yet.

@@ -21,8 +21,6 @@ from streamkernel.outputs.building import Building
 from streamkernel.outputs.complete import Kind
 from streamkernel.outputs.replace import check_output, is_empty_folder, remove_former, whole_in
 
-__all__ = ["PartialFolder", "publish", "remove_any", "remove_stray_partials"]
-
 _TRIES = 100
 
 

@@ -20,16 +20,6 @@ from streamkernel.outputs.complete import WORDS, CompleteOutput, Kind, declared_
 from streamkernel.outputs.files import mounted_at, read_small
 from streamkernel.wording import switch
 
-__all__ = [
-    "check_name_length",
-    "check_output",
-    "check_target",
-    "is_empty_folder",
-    "plain_copy",
-    "remove_former",
-    "whole_in",
-]
-
 # Checkpoints and unfinished folders lie beside an output; their names are its name plus up to this many bytes.
 _MOST_NAME_BYTES = 255 - 32
 

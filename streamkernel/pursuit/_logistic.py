@@ -25,13 +25,10 @@ from streamkernel.pursuit._state import Candidates, PursuitState
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages
+from streamkernel.records import RoundRecord
 from streamkernel.reductions.pools import DictionaryColumns, PoolColumns, Roots
 from streamkernel.reductions.scores import StagedScores, StagedSums
-from streamkernel.selection.problem import RoundRecord
 from streamkernel.type_aliases import Float, Int, Unchecked
-
-__all__ = ["LogisticState"]
-
 
 _RIDGE = 1e-9  # share of a column's square: weighted columns may depend on each other
 _RISE = 1e-9  # share of the loss that counts as rounding

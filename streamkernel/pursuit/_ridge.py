@@ -16,9 +16,6 @@ import numpy as np
 from streamkernel.pursuit.stages import Stages
 from streamkernel.type_aliases import Float
 
-__all__ = ["ALPHAS", "ridge_stages"]
-
-
 ALPHAS = (0.0, *(float(10.0**power) for power in range(-6, 3)))  # times the mean of k(z, z)
 
 

@@ -13,12 +13,10 @@ from streamkernel.pursuit._ridge import ridge_stages
 from streamkernel.pursuit.path import PursuitPath, PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages
+from streamkernel.records import RoundRecord
 from streamkernel.reductions.pools import DictionaryColumns, Gram, HeldOut, PoolColumns, Roots
 from streamkernel.reductions.scores import StagedScores, StagedSums
-from streamkernel.selection.problem import RoundRecord
 from streamkernel.type_aliases import Fields, Float, Int
-
-__all__ = ["Candidates", "PursuitState"]
 
 
 @dataclass(frozen=True)

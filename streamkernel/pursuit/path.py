@@ -8,9 +8,6 @@ from streamkernel.pursuit.stages import Stages
 from streamkernel.selection import Selection
 from streamkernel.type_aliases import AnyArray, Fields, Float, Int
 
-__all__ = ["PursuitPath", "PursuitSelection"]
-
-
 _ALWAYS = ("rows", "rss", "gains", "weakness", "sizes", "losses", "wrong")
 _SOMETIMES = ("validation", "errors", "outside")
 

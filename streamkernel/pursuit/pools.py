@@ -14,9 +14,6 @@ from streamkernel.selection.candidates import candidates_needed
 from streamkernel.type_aliases import Int
 from streamkernel.wording import option
 
-__all__ = ["DRAWS", "POOLS", "Pools"]
-
-
 POOLS = ("shared", "split", "full")
 DRAWS = ("uniform", "residual")
 

@@ -24,9 +24,6 @@ from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Bool, Float, Int
 from streamkernel.wording import option
 
-__all__ = ["DEPENDENT", "VARIANTS", "Pursued", "checked_variant", "pursue"]
-
-
 VARIANTS = ("pre-fitting", "back-fitting", "basic")
 
 DEPENDENT = 1e-10  # share of A_ii: a column with a smaller residual is in the span of those picked (ALGORITHMS 4)

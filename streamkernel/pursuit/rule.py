@@ -21,6 +21,7 @@ from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pools import Pools
 from streamkernel.pursuit.pursue import checked_variant, pursue
 from streamkernel.pursuit.stage_errors import StageErrors
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample
 from streamkernel.reductions.pools import (
     DictionaryColumns,
@@ -30,14 +31,11 @@ from streamkernel.reductions.pools import (
     ResidualColumns,
     ResidualReservoir,
 )
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, gather_step, unfilled_basis
+from streamkernel.selection.problem import Problem, RowCache, Rule, gather_step, unfilled_basis
 from streamkernel.selection.rounds import Rounds
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option
-
-__all__ = ["LOSSES", "MatchingPursuit"]
-
 
 _RESIDUAL = 24  # stream
 _DIGITS = 1e-6  # share of a column that sums of squares still resolve (ALGORITHMS 1.3, remedy 1)

@@ -20,9 +20,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
-__all__ = ["AUTO", "StageErrors", "share_of"]
-
-
 AUTO = "auto"
 _SHARE, _MOST_SHARE = 0.1, 0.25  # of the rows, held out
 _ENOUGH, _FEWEST = 50, 20  # held-out rows, at least; with fewer distinct rows than the second none are held out

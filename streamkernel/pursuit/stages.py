@@ -18,8 +18,6 @@ from scipy.linalg import solve_triangular
 
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["Stages"]
-
 
 @dataclass(frozen=True)
 class Stages:

@@ -14,8 +14,6 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args
 from streamkernel.errors import ModelFormatError
 from streamkernel.records.json_types import AtLeast, JsonObject
 
-__all__ = ["Reader", "reader_of_fields"]
-
 # Takes a JSON value and its place in the file, and returns the value of the field.
 Reader: TypeAlias = Callable[[object, str], Any]
 

@@ -5,19 +5,6 @@ from __future__ import annotations
 from streamkernel.records.json_types import Count, JsonObject
 from streamkernel.records.record import Record
 
-__all__ = [
-    "BasisRecord",
-    "Certificate",
-    "Executor",
-    "LengthscaleChoice",
-    "RoundRecord",
-    "Rows",
-    "Run",
-    "ScalerRecord",
-    "SettingsRecord",
-    "SweepRecord",
-]
-
 
 class SettingsRecord(Record):
     """The options of a fit, before defaults and searches; kinds of models add their own."""

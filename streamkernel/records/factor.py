@@ -6,8 +6,6 @@ from streamkernel.records.basis import BasisRecord
 from streamkernel.records.json_types import Count
 from streamkernel.records.record import Record
 
-__all__ = ["FactorRecord", "StopRecord", "StoredColumns"]
-
 
 class StopRecord(Record):
     """The rule that cut the basis, and where; of the rule "trace" its name alone."""

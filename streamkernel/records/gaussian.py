@@ -9,17 +9,6 @@ from streamkernel.records.json_types import Count
 from streamkernel.records.model import CountedTotals, UpdatableRecord
 from streamkernel.records.record import Record
 
-__all__ = [
-    "GaussianRecord",
-    "GaussianSettingsRecord",
-    "GaussianSolutionRecord",
-    "GaussianTotals",
-    "Queries",
-    "QuerySet",
-    "TunedSettingsRecord",
-    "TuningRecord",
-]
-
 Given = Literal["evidence"] | float
 
 

@@ -7,8 +7,6 @@ from streamkernel.records.json_types import Count, NonNegative
 from streamkernel.records.model import CountedTotals, ModelRecord
 from streamkernel.records.record import Record
 
-__all__ = ["GeneralisedRecord", "GeneralisedSettingsRecord", "GeneralisedSolutionRecord", "NewtonIteration"]
-
 
 class GeneralisedSettingsRecord(TunedSettingsRecord):
     """The options of a fit."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
-__all__ = ["AtLeast", "Count", "JsonObject", "NonNegative", "Position"]
-
 # An object whose fields have a reader of their own: the parameters of a kernel, the options of a rule.
 JsonObject: TypeAlias = dict[str, Any]
 

@@ -7,15 +7,6 @@ from streamkernel.records.json_types import Count, JsonObject, Position
 from streamkernel.records.record import Record
 from streamkernel.records.transformers import TransformerRecord
 
-__all__ = [
-    "KernelCCABound",
-    "KernelCCARecord",
-    "KernelCCASettingsRecord",
-    "KernelCCASolution",
-    "SecondView",
-    "ViewRecord",
-]
-
 
 class SecondView(Record):
     """The options of the second view."""

@@ -6,8 +6,6 @@ from streamkernel.records.basis import BasisRecord
 from streamkernel.records.json_types import Count
 from streamkernel.records.record import Record
 
-__all__ = ["CheckedRows", "CountedTotals", "ModelRecord", "SeenRows", "Totals", "UpdatableRecord", "Updates"]
-
 
 class CheckedRows(Record):
     """The rows of `check_true` and `check_predicted`: "held-out" or "training", and their number."""

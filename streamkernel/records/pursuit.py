@@ -9,8 +9,6 @@ from streamkernel.records.json_types import Count
 from streamkernel.records.model import ModelRecord, Totals
 from streamkernel.records.record import Record
 
-__all__ = ["PursuitRecord", "PursuitSettingsRecord", "PursuitSolution", "PursuitTotals", "ValidationTable"]
-
 
 class ValidationTable(Record):
     """Another table, whose rows chose the size."""

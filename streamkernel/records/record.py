@@ -20,8 +20,6 @@ from streamkernel.errors import ModelFormatError
 from streamkernel.records._fields import Reader, reader_of_fields
 from streamkernel.records.json_types import JsonObject
 
-__all__ = ["Record"]
-
 _NOTHING: JsonObject = {}
 
 

@@ -9,8 +9,6 @@ from streamkernel.records.json_types import Count, NonNegative
 from streamkernel.records.model import CountedTotals, UpdatableRecord
 from streamkernel.records.record import Record
 
-__all__ = ["RidgeRecord", "RidgeSettingsRecord", "RidgeSolutionRecord", "RidgeTotals"]
-
 
 class RidgeSettingsRecord(SettingsRecord):
     """The options of a fit of ridge regression."""

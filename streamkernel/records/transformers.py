@@ -7,8 +7,6 @@ from streamkernel.records.factor import StopRecord
 from streamkernel.records.json_types import Count
 from streamkernel.records.record import Record
 
-__all__ = ["KernelPCARecord", "NystroemRecord", "PrincipalComponents", "TransformerRecord"]
-
 
 class TransformerRecord(BasisRecord):
     """The fields of every transformer."""

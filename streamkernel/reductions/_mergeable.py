@@ -10,8 +10,6 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Fields
 
-__all__ = ["MergeableSums"]
-
 
 class MergeableSums:
     """Base of dataclasses whose fields are sums over rows, except `centre`, which both sides share.

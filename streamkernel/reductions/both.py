@@ -9,8 +9,6 @@ from typing import Any
 from streamkernel.reductions.contract import AnyReduction, Reduction, State
 from streamkernel.table import RowBlock
 
-__all__ = ["Both"]
-
 
 @dataclass(frozen=True)
 class Both(Reduction[tuple[Any, Any]]):

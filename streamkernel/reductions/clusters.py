@@ -17,8 +17,6 @@ from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
-__all__ = ["Clusters", "LloydStep"]
-
 # Distances this close, relative to their terms, count as equal: centres are sums, and their rounding depends on the
 # chunking of the rows.
 _TIE = 1e-12

@@ -13,8 +13,6 @@ from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray
 
-__all__ = ["Collect"]
-
 
 @dataclass(frozen=True)
 class Collect(Reduction[NDArray[Any]]):

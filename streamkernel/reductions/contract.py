@@ -17,8 +17,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Fields
 
-__all__ = ["AnyReduction", "Reduction", "SentAsFields", "State", "add_states"]
-
 State = dict[str, AnyArray]
 """Named arrays: processes exchange them, and a checkpoint stores them."""
 

@@ -11,8 +11,6 @@ from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
-__all__ = ["Gather", "Sample"]
-
 
 @dataclass(frozen=True)
 class Sample:

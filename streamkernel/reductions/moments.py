@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import ColumnStatistics, RowBlock, TableStatistics
 
-__all__ = ["Moments"]
-
 
 @dataclass(frozen=True)
 class Moments(Reduction[TableStatistics]):

@@ -10,8 +10,6 @@ import numpy as np
 from streamkernel.reductions.contract import AnyReduction, Reduction, State
 from streamkernel.table import RowBlock
 
-__all__ = ["Reweighted"]
-
 
 @dataclass(frozen=True)
 class Reweighted(Reduction[Any]):

@@ -12,8 +12,6 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["Predictions", "RowMap"]
-
 
 class RowMap(ABC):
     """A pure function of row blocks; its values are written for every row, chunk by chunk."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from streamkernel.type_aliases import Float
 
-__all__ = ["row_uniforms", "stream_generator", "stream_word"]
-
 _PER_COUNTER = 4  # one Philox4x64 counter yields four 64-bit words
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from streamkernel.table import RowBlock, Scaler
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["View"]
-
 
 @dataclass(frozen=True)
 class View:

@@ -32,8 +32,6 @@ from streamkernel.report.figures.axes import decades, log_ticks
 from streamkernel.report.figures.palette import GRID, INK, PAPER, RULE
 from streamkernel.type_aliases import Fields, Untyped
 
-__all__ = ["drawn", "scripts_and_elements"]
-
 _RIGHT = "right"  # name of the range of the second vertical axis
 _TURNED = 60  # characters of the names below an axis, from which they are turned
 _FEW = 6

@@ -24,8 +24,6 @@ from streamkernel.report.figures.palette import DASHED, GRID, INK, MUTED, PAPER,
 from streamkernel.report.text import count, power_of_ten, shortened
 from streamkernel.type_aliases import Fields, Untyped
 
-__all__ = ["png_of"]
-
 _DPI = 144
 _PIXEL, _MARK, _SMALL = 0.68, 0.58, 0.54  # points of a picture for a pixel of a page: texts, marks, background texts
 _MOST_NAMED = 10  # names beyond which their type is small

@@ -14,8 +14,6 @@ from streamkernel.errors import StoreExistsError, StoreNotFoundError
 from streamkernel.outputs import check_name_length, translated_os_errors
 from streamkernel.wording import switch
 
-__all__ = ["PAGE", "PICTURE", "checked_output", "publish_file"]
-
 # Marks near the beginning of our pages and of our pictures, which no other program writes.
 PAGE = b'<meta name="generator" content="streamkernel">'
 PICTURE = b"Software\0streamkernel"

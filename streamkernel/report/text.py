@@ -7,19 +7,6 @@ import re
 
 from streamkernel.type_aliases import FieldsView, Unchecked
 
-__all__ = [
-    "capitalised",
-    "count",
-    "duration",
-    "kernel_text",
-    "percent",
-    "plain",
-    "plural",
-    "power_of_ten",
-    "shortened",
-    "significant",
-]
-
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 # Control characters, lone surrogates (no UTF-8 file can hold them), and marks that change the direction of the text.

@@ -1,7 +1,8 @@
 """Selection of the rows of a basis: draws, scores, takes, and the rules that combine them."""
 
+from streamkernel.records import RoundRecord
 from streamkernel.selection.greedy import Greedy
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection
+from streamkernel.selection.problem import Problem, RowCache, Rule, Selection
 from streamkernel.selection.rpcholesky import RPCholesky
 from streamkernel.selection.rules import RULES, SCORES, RuleOption, as_kappa, as_rule, options_of
 from streamkernel.selection.uniform import Uniform

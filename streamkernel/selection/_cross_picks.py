@@ -19,8 +19,6 @@ from streamkernel.reductions.pools import CrossSums
 from streamkernel.selection._picks import Picks, next_group
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["cross_picks"]
-
 
 def cross_picks(
     sums: CrossSums,

@@ -26,9 +26,6 @@ import numpy as np
 from streamkernel.basis import PIVOT_TOLERANCE
 from streamkernel.type_aliases import Bool, Float
 
-__all__ = ["LookAhead", "first_largest"]
-
-
 _BLOCK = 8192  # rows per block of the QR factorisation
 _SMALLEST_SQUARE = 1e-12  # of S_i orthogonal to Q, in units of mean(k_ii)^2: below it, its direction is rounding
 _SMALLEST_SHARE = 1e-12  # of |g|^2 orthogonal to Q: the same bound, for a column that is known exactly

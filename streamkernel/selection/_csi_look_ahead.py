@@ -24,13 +24,11 @@ from streamkernel.engine import Session, Step
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import packed_bytes, packing_bytes
 from streamkernel.linalg import single_threaded_blas
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample
 from streamkernel.selection._csi_decompositions import LookAhead, first_largest
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, gather_step
+from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
 from streamkernel.type_aliases import Float, Int
-
-__all__ = ["CSIPath", "LookAheadCSI", "csi_path"]
-
 
 _REFRESH = 20  # picks between two recomputations of the quantities that rank-one updates change
 _VECTORS = 28  # vectors of m rows in memory: diagonals, scores, and the temporaries of arithmetic on them

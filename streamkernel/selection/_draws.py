@@ -18,8 +18,6 @@ from streamkernel.selection.problem import Problem, RowCache, gather_step, unfil
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["AllRows", "Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
-
 # Streams of the counter-based generator, one for each kind of draw, so that the draws are independent.
 _POOL, _SCORING, _LOOK = 1, 2, 3
 

@@ -17,17 +17,15 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step
 from streamkernel.kernels import packed_bytes, packing_bytes
 from streamkernel.linalg import DualityPath, cholesky, duality_path, single_threaded_blas, solve_lower
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample, stream_generator
 from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection._picks import Picks, projection_ridge
 from streamkernel.selection.greedy import Greedy
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Selection, gather_step
+from streamkernel.selection.problem import Problem, RowCache, Selection, gather_step
 from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.scores import Mixture
 from streamkernel.type_aliases import Float, Int
-
-__all__ = ["PosteriorGreedy", "grown_sums"]
-
 
 _DUAL = (22,)
 

@@ -19,19 +19,10 @@ from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer
+from streamkernel.records import RoundRecord
 from streamkernel.reductions.pools.largest_residuals import LargestResiduals, ResidualRows
-from streamkernel.selection.problem import (
-    Problem,
-    RoundRecord,
-    RowCache,
-    Rule,
-    Selection,
-    gather_step,
-    unfilled_basis,
-)
+from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step, unfilled_basis
 from streamkernel.type_aliases import Float, Int
-
-__all__ = ["IncompleteCholesky", "largest_pivots"]
 
 
 def largest_pivots(basis: Basis, look: ResidualRows, count: int, share: float) -> tuple[Int, Float]:

@@ -17,21 +17,12 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import stream_generator
 from streamkernel.reductions.pools.leverage import LeverageDraw, RidgeLeverage, SampledKernel
-from streamkernel.selection.problem import (
-    Problem,
-    RoundRecord,
-    RowCache,
-    Rule,
-    Selection,
-    gather_step,
-    unfilled_basis,
-)
+from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step, unfilled_basis
 from streamkernel.table import open_table
 from streamkernel.type_aliases import Float, Int
-
-__all__ = ["Leverage", "matching_ridge"]
 
 _BASE, _LEVELS = (11, 0), 11  # streams of the counter-based generator
 _PROBES = 1000  # rows that estimate the sum of the estimated scores

@@ -20,9 +20,6 @@ from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection.scores import Candidates, Score
 from streamkernel.type_aliases import Bool, Float, Int
 
-__all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "next_group", "projection_ridge", "square_of"]
-
-
 FIRST_RHO = 0.3  # ridge of the projection while there is no basis to choose it, in units of the mean of k(x, x)
 
 

@@ -17,8 +17,6 @@ from streamkernel.selection._picks import Coefficients, Picks, next_group, squar
 from streamkernel.selection.scores import Candidates, Score
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["root_picks"]
-
 
 def root_picks(
     sums: RootSums,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Fixed", "Geometric", "Take"]
-
 
 class Take(Protocol):
     def count(self, have: int, n: int) -> int:

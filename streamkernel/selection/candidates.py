@@ -20,8 +20,6 @@ import numpy as np
 
 from streamkernel.kernels.parameters import checked_integer, checked_probability
 
-__all__ = ["candidates_needed", "guaranteed_quantile"]
-
 # A probability counts as equal to eps if their logarithms differ by this much: the difference is rounding.
 _ROUNDING = 1e-12
 

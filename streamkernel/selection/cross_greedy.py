@@ -14,18 +14,17 @@ import numpy as np
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, TableShape, step_of
 from streamkernel.kernels import Kernel, packed_bytes, packing_bytes
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample, View
 from streamkernel.reductions.pools import CrossPool, PoolColumns
 from streamkernel.selection._cross_picks import cross_picks
 from streamkernel.selection._draws import AllRows, Draw, Drawn, UniformDraw
 from streamkernel.selection._picks import Picks
 from streamkernel.selection._takes import Fixed, Geometric, Take
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache
+from streamkernel.selection.problem import Problem, RowCache
 from streamkernel.selection.rounds import Rounds
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
-
-__all__ = ["POOLS", "CrossGreedy", "CrossProblem", "CrossSelection", "cross_rule"]
 
 POOLS = ("shared", "split", "all")
 

@@ -13,8 +13,6 @@ from streamkernel.selection._root_picks import root_picks
 from streamkernel.selection.scores import Score
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["Form", "GramForm", "RootForm"]
-
 
 class Form(Protocol):
     def reduction(self, columns: PoolColumns) -> AnyReduction:

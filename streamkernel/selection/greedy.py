@@ -10,18 +10,17 @@ import numpy as np
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
+from streamkernel.records import RoundRecord
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns, ResidualSample
 from streamkernel.selection._draws import Draw, Drawn
 from streamkernel.selection._picks import Picks
 from streamkernel.selection._takes import Take
 from streamkernel.selection.forms import Form, GramForm
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
+from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.scores import Score
 from streamkernel.type_aliases import Int
-
-__all__ = ["Greedy"]
 
 _DOUBLE = np.dtype(np.float64)
 

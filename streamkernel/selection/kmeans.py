@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.kernels import Kernel, StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import stream_generator
 from streamkernel.reductions.clusters import Clusters, LloydStep
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, gather_step
+from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Float, Int
-
-__all__ = ["KMeans", "plus_plus"]
 
 _SAMPLE, _SEEDS = (12, 0), (12, 1)  # streams of the counter-based generator
 _LEAST_SAMPLE, _SAMPLE_PER_CENTRE = 2000, 10

@@ -17,8 +17,6 @@ from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["Problem", "RoundRecord", "RowCache", "Rule", "Selection", "counting", "gather_step", "unfilled_basis"]
-
 _GATHER, _COUNT = "gather sampled rows", "count of repeated rows"  # sweeps
 
 

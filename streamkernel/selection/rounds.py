@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from streamkernel.selection._takes import Take
 
-__all__ = ["Rounds"]
-
 _EMPTY = 3  # successive rounds without a new function, which end the rule
 _SHORT = 10  # short rounds beyond the number of planned rounds, which end the rule
 

@@ -14,14 +14,13 @@ import numpy as np
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.kernels import packed_bytes
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import stream_generator
 from streamkernel.reductions.pools import ResidualSampleResult
 from streamkernel.selection._draws import ResidualDraw
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
+from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds
 from streamkernel.type_aliases import Float, Int
-
-__all__ = ["RPCholesky", "accept", "proposals_with_replacement"]
 
 
 def proposals_with_replacement(residuals: Float, total: float, count: int, generator: np.random.Generator) -> Int:

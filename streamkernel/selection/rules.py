@@ -54,8 +54,6 @@ from streamkernel.selection.uniform import Uniform
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
-__all__ = ["RULES", "SCORES", "RuleOption", "as_kappa", "as_rule", "options_of"]
-
 SCORES: dict[str, Callable[[], Score]] = {
     "function-space": FunctionSpace,
     "column-norm": ColumnNorm,

@@ -15,18 +15,6 @@ import numpy as np
 
 from streamkernel.type_aliases import Float
 
-__all__ = [
-    "Candidates",
-    "ColumnNorm",
-    "Frobenius",
-    "FunctionSpace",
-    "Kronecker",
-    "Mixture",
-    "Pivot",
-    "Score",
-    "SparseFeatures",
-]
-
 
 @dataclass(frozen=True)
 class Candidates:

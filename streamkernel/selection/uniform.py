@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.engine import Session, Step
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import stream_generator
-from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, gather_step
+from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
 from streamkernel.type_aliases import Int
-
-__all__ = ["Uniform"]
 
 
 @dataclass(frozen=True)

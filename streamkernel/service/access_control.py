@@ -22,8 +22,6 @@ from streamkernel.service.metrics import Metrics
 from streamkernel.service.request import Receive, Request, Scope, Send
 from streamkernel.service.settings import JOBS, Settings
 
-__all__ = ["ADMITTED", "PREFIX", "SUFFIX", "AccessControl"]
-
 ADMITTED = "streamkernel.admitted"
 """Key in the scope of a request: whether the request has the token, or needs none."""
 PREFIX, SUFFIX = "/v1/models/", "/predict"

@@ -15,8 +15,6 @@ from streamkernel.blobs import blobs_at, is_url, joined
 from streamkernel.errors import ParameterError
 from streamkernel.service.http_errors import Refused, without_paths
 
-__all__ = ["SCHEMES", "AllowedLocations"]
-
 # Schemes of object stores. Others, such as http:// or memory://, reach what does not belong to the operator.
 SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"})
 

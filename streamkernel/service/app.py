@@ -29,8 +29,6 @@ from streamkernel.service.request import Receive, Scope, Send
 from streamkernel.service.settings import Settings
 from streamkernel.type_aliases import Fields, Unchecked
 
-__all__ = ["Service", "create_app"]
-
 log = logging.getLogger("streamkernel.service")
 
 _END_SECONDS = 0.1  # between two checks, during the first scan, whether the service must end

@@ -17,8 +17,6 @@ from streamkernel.errors import StreamKernelError
 from streamkernel.models.few_rows import DirectPredictions, Values
 from streamkernel.type_aliases import Fields, Float
 
-__all__ = ["Batcher"]
-
 # A batch of less work than this is predicted in the event loop: waking a thread would take longer.
 _INLINE_FLOPS = 2e7
 

@@ -13,8 +13,6 @@ from typing import Protocol
 
 from streamkernel.service.settings import Limits
 
-__all__ = ["Client", "Connections", "address_of"]
-
 _CHECK_SECONDS = 0.25
 # Seconds before the next search, when a search has found no connection to close; and the most that one search closes.
 _RETRY_SECONDS, _MOST_CLOSED = 0.05, 64

@@ -11,8 +11,6 @@ from streamkernel.service.model_registry import Registry
 from streamkernel.service.model_routes import left_out_field
 from streamkernel.service.schemas import ERRORS, Health
 
-__all__ = ["health_router"]
-
 
 def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
     """Routes of health and metrics. Health is open to everyone; names are only in answers to clients with the token."""

@@ -16,8 +16,6 @@ from streamkernel.kinds import kind_of_class
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import Mention, in_python
 
-__all__ = ["STATUSES", "Refused", "error_body", "in_json", "refusal_of", "without_paths"]
-
 # Status: its type, for errors that are no class of `streamkernel.errors`, and its description.
 STATUSES: dict[int, tuple[str, str]] = {
     400: ("MalformedBody", "the body does not match its content type"),

@@ -14,8 +14,6 @@ from typing import Any, Protocol
 from streamkernel.service.connections import Client, Connections, address_of
 from streamkernel.service.http_errors import STATUSES, error_body
 
-__all__ = ["CONNECTION", "Connection", "Pending"]
-
 CONNECTION = "connection"
 """Key of the connection in the state of a request's scope."""
 

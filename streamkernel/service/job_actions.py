@@ -22,14 +22,12 @@ from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids, translated_damage
 from streamkernel.jobs.session import JobsSession
 from streamkernel.jobs.specification import requested
+from streamkernel.pursuit import AUTO
 from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused, in_json, refusal_of
 from streamkernel.service.job_schemas import JobLogs, JobStatus
 from streamkernel.service.settings import JobsPlace
-from streamkernel.settings.pursuit import AUTO
 from streamkernel.type_aliases import Fields, FieldsView, Untyped
-
-__all__ = ["JobActions"]
 
 _LIST_SECONDS = 0.9  # seconds for which a list is reused, so that many open pages cause one reading of the records
 _ENDED_SECONDS = 15.0  # seconds for which an ended job's status is reused; only `resume` changes it

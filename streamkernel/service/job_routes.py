@@ -23,8 +23,6 @@ from streamkernel.service.schemas import ERRORS
 from streamkernel.service.settings import JOBS, Settings
 from streamkernel.type_aliases import Fields
 
-__all__ = ["Jobs"]
-
 _THREADS = 4
 _RESUME_SECONDS = 5.0
 

@@ -11,8 +11,6 @@ from streamkernel.service.schemas import ErrorDetail, Strict
 from streamkernel.settings.parameter import parameters_in
 from streamkernel.type_aliases import Fields
 
-__all__ = ["JobList", "JobLogs", "JobRequest", "JobStatus"]
-
 _Location = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
 _Row = StrictInt | None
 

@@ -17,8 +17,6 @@ from streamkernel.store import bundle_kind
 from streamkernel.table import KnownColumns
 from streamkernel.type_aliases import Float
 
-__all__ = ["Field", "LoadedModel", "PredictionRequest", "load"]
-
 
 @dataclass(frozen=True)
 class PredictionRequest:

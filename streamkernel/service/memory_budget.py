@@ -14,8 +14,6 @@ from typing import Protocol
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.settings import Limits
 
-__all__ = ["Holder", "MemoryBudget", "Reservation"]
-
 
 class Holder(Protocol):
     """A request."""

@@ -21,8 +21,6 @@ from streamkernel.service.http_errors import Refused
 from streamkernel.service.loaded_model import LoadedModel
 from streamkernel.service.model_sources import Seen, is_name, printable, source_of
 
-__all__ = ["Entry", "Registry", "Stale", "Why"]
-
 # Scans in a row that must miss a folder before its model is removed: a rename in two steps leaves none for a moment.
 _GONE_FOR = 2
 _FIRST_RETRY = 1.0

@@ -13,8 +13,6 @@ from streamkernel.service.model_registry import Entry, Registry, Why
 from streamkernel.service.schemas import ERRORS, Model, ModelList
 from streamkernel.type_aliases import Fields
 
-__all__ = ["described", "left_out_field", "models_router"]
-
 _MOST_POINTS = 160
 _MOST_LEFT_OUT = 100
 _OTHER_METHODS = ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]

@@ -30,8 +30,6 @@ from streamkernel.service.loaded_model import LoadedModel, load
 from streamkernel.store import bundle_kind, is_foreign
 from streamkernel.store.fetched import fetched
 
-__all__ = ["ModelSource", "Seen", "is_name", "printable", "source_of"]
-
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
 CONFIG = "config.json"

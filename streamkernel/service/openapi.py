@@ -10,8 +10,6 @@ from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 from streamkernel.service.http_errors import STATUSES
 from streamkernel.type_aliases import Fields
 
-__all__ = ["openapi_of"]
-
 _NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
 _BINARY = {"type": "string", "format": "binary"}
 _LABEL = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}

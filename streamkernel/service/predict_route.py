@@ -24,8 +24,6 @@ from streamkernel.service.request import Request, Send
 from streamkernel.service.settings import Settings
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["Predict"]
-
 T = TypeVar("T")
 _PLAIN = PredictionRequest()
 _JSON_TYPE = MEDIA_TYPES[JSON].encode()

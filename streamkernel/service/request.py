@@ -12,8 +12,6 @@ from streamkernel.service.http_protocol import CONNECTION, Connection
 from streamkernel.service.memory_budget import MemoryBudget
 from streamkernel.service.settings import Limits
 
-__all__ = ["Receive", "Request", "Scope", "Send"]
-
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

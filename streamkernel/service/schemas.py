@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict
 from streamkernel.service.http_errors import STATUSES
 from streamkernel.type_aliases import Fields
 
-__all__ = ["ERRORS", "Error", "ErrorDetail", "Health", "Model", "ModelList", "Strict"]
-
 
 class Strict(BaseModel):
     # No other fields; and JSON has neither infinity nor NaN.

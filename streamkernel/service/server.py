@@ -26,8 +26,6 @@ from streamkernel.service.settings import Settings
 from streamkernel.service.shutdown import ended_by_signals, leave
 from streamkernel.service.web_server import GRACE_SECONDS, configured
 
-__all__ = ["Address", "serve"]
-
 _END_SECONDS = GRACE_SECONDS + 2  # after the signal the process ends, even if a thread is still at work
 _FILES = 256  # open files for models, threads and libraries
 _RESTART_SECONDS = 1.0  # pause before a process that ended is started again

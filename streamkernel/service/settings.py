@@ -8,8 +8,6 @@ from pathlib import Path
 
 from streamkernel.errors import ParameterError
 
-__all__ = ["JOBS", "JobsPlace", "Limits", "Settings", "is_loopback", "read_token"]
-
 JOBS = "/v1/jobs"
 
 _SHORTEST_TOKEN = 16

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-__all__ = ["ended_by_signals", "leave"]
-
 _TIDY_SECONDS = 2.0  # for threads to remove their files
 
 

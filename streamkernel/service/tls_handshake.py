@@ -15,8 +15,6 @@ from typing import Any
 from streamkernel.service.connections import Connections, address_of
 from streamkernel.type_aliases import Fields, Unchecked
 
-__all__ = ["handshake_class"]
-
 # Time for the client to confirm the end of the TLS session.
 _CLOSE_SECONDS = 2.0
 

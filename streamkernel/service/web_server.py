@@ -42,8 +42,6 @@ for _method, _argument in (
     if _method is None or _argument not in inspect.signature(_method).parameters:
         raise missing_part("uvicorn", f"a method of its server or protocol with an argument {_argument}")
 
-__all__ = ["GRACE_SECONDS", "configured"]
-
 GRACE_SECONDS = 10
 """Time for requests at work after the signal that ends the service."""
 _BACKLOG = 1024

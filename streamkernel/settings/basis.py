@@ -18,8 +18,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import estimator, option
 
-__all__ = ["BasisSettings", "default_components"]
-
 
 def default_components(rows: int, most: int = 1000) -> int:
     """Default basis size: ``sqrt(m) log m``, at most `most` (Rudi, Camoriano & Rosasco 2015)."""

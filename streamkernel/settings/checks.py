@@ -10,8 +10,6 @@ from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
-__all__ = ["checked_choice", "checked_number", "checked_seed", "checked_truth", "checked_whole"]
-
 
 def checked_seed(value: Unchecked) -> int:
     """A seed as an integer: an integer itself, one drawn from a `RandomState`, or 0 for None."""

@@ -19,14 +19,6 @@ from streamkernel.table.finite import require_finite
 from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 from streamkernel.wording import option
 
-__all__ = [
-    "DEGREES_ROWS",
-    "EVIDENCE",
-    "CommitteeSettings",
-    "GaussianSettings",
-    "TunedSettings",
-]
-
 EVIDENCE = "evidence"
 DEGREES_ROWS = 2500  # sampled rows for the estimate of effective degrees of freedom
 

@@ -9,8 +9,6 @@ from streamkernel.settings.gaussian import TunedSettings
 from streamkernel.settings.parameter import parameter
 from streamkernel.type_aliases import Fields
 
-__all__ = ["GeneralisedSettings"]
-
 
 @dataclass(frozen=True)
 class GeneralisedSettings(TunedSettings):

@@ -15,8 +15,6 @@ from streamkernel.settings.checks import checked_choice, checked_number, checked
 from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["Parameter", "check_values", "parameter", "parameters_in"]
-
 
 @dataclass(frozen=True)
 class Parameter:

@@ -18,8 +18,6 @@ from streamkernel.table.model_targets import with_targets_of
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
 
-__all__ = ["AUTO", "PursuitSettings"]
-
 # Names of the pool options that rules have, too.
 _OWN_OF_RULES = ("pool", "candidates", "picks")
 

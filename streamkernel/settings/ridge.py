@@ -13,8 +13,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["RidgeSettings"]
-
 
 @dataclass(frozen=True)
 class RidgeSettings(BasisSettings):

@@ -1,5 +1,6 @@
 """Solvers: coefficients from the sums of a sweep. A system is decomposed once and then solved many times."""
 
+from streamkernel.records import LengthscaleChoice
 from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
 from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows
@@ -7,7 +8,7 @@ from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSyst
 from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
-from streamkernel.solvers.lengthscale import LengthscaleChoice, choice_bytes, choose_lengthscale, median_lengthscale
+from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
 from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSolution

@@ -17,8 +17,6 @@ import numpy as np
 
 from streamkernel.type_aliases import Bool, Float
 
-__all__ = ["ConjugateGradients", "Ended", "column_products", "iterate"]
-
 Map = Callable[[Float], Float]
 Columns = Bool
 Ended = Literal["tolerance", "rounding", "iterations"]

@@ -25,9 +25,6 @@ from scipy.optimize import brentq
 
 from streamkernel.type_aliases import Float
 
-__all__ = ["EvidenceCurve"]
-
-
 _STEP = 0.25  # of the grid, in log alpha: the terms of F change over distances of 1 and more
 _BEYOND = 1e6  # largest alpha of the grid, over the largest eigenvalue: the rows have no effect there
 

@@ -19,9 +19,6 @@ from streamkernel.reductions.likelihoods import Latent, add_weighted_gram
 from streamkernel.solvers.latent_coordinates import WAY_OUT, Coordinates
 from streamkernel.type_aliases import Float
 
-__all__ = ["CheapHessian", "ConstantHessian", "SampledHessians"]
-
-
 _SHARE_OF_ALL = 0.01  # weight of the mean curvature of all rows, because a sample may have no rows of a class
 
 

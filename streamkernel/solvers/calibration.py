@@ -43,9 +43,6 @@ from streamkernel.reductions.predictions import LatentPosterior
 from streamkernel.reductions.predictions.class_probabilities import averaged_probabilities, mean_rate
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["SHARES", "calibrated"]
-
-
 SHARES = (1.0, 0.5, 0.25, 0.125, 2.0**-4, 2.0**-6, 2.0**-9)
 _ROWS = 2000
 _COVARIANCES = 1 << 22  # numbers in the covariances of all rows

@@ -22,9 +22,6 @@ from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.type_aliases import Float, Unchecked
 
-__all__ = ["MOST_ROWS", "ExactGP", "Posterior"]
-
-
 MOST_ROWS = 20_000
 
 

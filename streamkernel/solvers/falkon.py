@@ -37,9 +37,6 @@ from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
-__all__ = ["FalkonSolution", "FalkonSystem", "sampled_rows"]
-
-
 _SAMPLE_STREAM = (21,)
 
 

@@ -31,9 +31,6 @@ from streamkernel.solvers._evidence_curve import EvidenceCurve
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
-__all__ = ["GaussianSolution", "GaussianSystem", "Variances"]
-
-
 _SAME_RATIO = 1e-9
 _LOST = 1e-14  # share of YY that is rounding
 _LEAST_NOISE = 16.0 * float(np.finfo(np.float64).eps)  # of the prior variance of a row

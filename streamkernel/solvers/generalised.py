@@ -20,8 +20,6 @@ from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.quasi_newton import solve_quasi_newton
 from streamkernel.type_aliases import Fields
 
-__all__ = ["METHODS", "GeneralisedCosts", "generalised_costs", "solve_generalised"]
-
 METHODS = ("auto", "newton", "quasi-newton")
 
 _READ = 1000.0  # operations in the time of reading one number

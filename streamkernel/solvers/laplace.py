@@ -26,8 +26,6 @@ from streamkernel.reductions.predictions import FullCovariance, KroneckerCovaria
 from streamkernel.solvers.latent_coordinates import WAY_OUT, GeneralisedFit
 from streamkernel.type_aliases import Float
 
-__all__ = ["LaplaceApproximation"]
-
 
 @dataclass(frozen=True)
 class LaplaceApproximation:

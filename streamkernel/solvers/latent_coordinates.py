@@ -21,8 +21,6 @@ from streamkernel.reductions import Reduction
 from streamkernel.reductions.likelihoods import Latent, Likelihood, StartSums
 from streamkernel.type_aliases import Fields, Float
 
-__all__ = ["STEPS", "WAY_OUT", "Coordinates", "GeneralisedFit", "Iteration", "Sweep", "accepted"]
-
 Result = TypeVar("Result")
 
 WAY_OUT = "give a smaller signal variance, a shorter lengthscale, or fewer basis functions"

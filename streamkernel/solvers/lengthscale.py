@@ -14,8 +14,6 @@ from streamkernel.reductions import Sample
 from streamkernel.table.row_keys import distinct_rows
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["LengthscaleChoice", "choice_bytes", "choose_lengthscale", "median_lengthscale"]
-
 _MEDIAN_ROWS = 1000
 _SEARCH_BASIS = 400
 _STEPS = tuple(float(2.0**power) for power in np.arange(-3.0, 4.01, 0.5))

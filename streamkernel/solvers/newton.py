@@ -17,8 +17,6 @@ from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart,
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 
-__all__ = ["newton_minimum", "solve_newton"]
-
 _SHORTENINGS = 4  # of a direction along which no length decreases the objective, each by 2^10
 
 

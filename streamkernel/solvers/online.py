@@ -38,9 +38,6 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
 
-__all__ = ["OnlineGaussianProcess"]
-
-
 _BLOCK_ROWS = 2048
 
 

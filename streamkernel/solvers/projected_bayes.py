@@ -29,8 +29,6 @@ from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas,
 from streamkernel.reductions.sums import RidgeSums
 from streamkernel.type_aliases import Float
 
-__all__ = ["ProjectedBayes", "ProjectedSolution"]
-
 
 @dataclass(frozen=True)
 class ProjectedSolution:

@@ -22,9 +22,6 @@ from streamkernel.solvers._hessians import CheapHessian, ConstantHessian, Sample
 from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 from streamkernel.type_aliases import Float
 
-__all__ = ["solve_quasi_newton"]
-
-
 _MEMORY = 12  # pairs of steps and gradients
 
 

@@ -26,8 +26,6 @@ from streamkernel.reductions.sums import RidgeSums
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
-__all__ = ["RidgeSolution", "RidgeSystem"]
-
 
 @dataclass(frozen=True)
 class RidgeSolution:

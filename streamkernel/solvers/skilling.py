@@ -29,8 +29,6 @@ from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended,
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Unchecked
 
-__all__ = ["CGResult", "FullSystem", "InverseBelow"]
-
 
 class InverseBelow(Protocol):
     """``P^-1`` for a ``P = K~ + rho I`` with ``K - K~`` positive semidefinite; `factors.preconditioner` makes one."""

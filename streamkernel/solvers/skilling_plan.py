@@ -15,8 +15,6 @@ from streamkernel.reductions.sums import FeatureGram, Features, FeatureTimes, Fe
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float
 
-__all__ = ["plan_full"]
-
 _VECTORS = 7  # of m numbers, per target: right side, iterate, residual, direction, its product, and temporaries
 
 

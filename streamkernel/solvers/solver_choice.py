@@ -16,8 +16,6 @@ from streamkernel.reductions.sums import FeatureGram, Features, NormalEquations,
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float
 
-__all__ = ["SolverChoice", "choose_solver", "falkon_steps"]
-
 # n^3 operations on the driver, direct: eigenvalues and eigenvectors (LAPACK's evd) and the whitening of H; CG: the
 # Cholesky factor of P and the product L^T L.
 _DIRECT_ALGEBRA, _CG_ALGEBRA = 12.0, 4.0 / 3.0

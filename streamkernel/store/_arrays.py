@@ -33,18 +33,6 @@ from streamkernel.errors import (
 from streamkernel.store.plain import read_object
 from streamkernel.type_aliases import AnyArray, AnyDType, FieldsView
 
-__all__ = [
-    "ArrayFiles",
-    "array_metadata",
-    "check_name",
-    "chunk_grid",
-    "group_metadata",
-    "list_files",
-    "storable",
-    "write_array",
-    "write_group",
-]
-
 ZARR_JSON = "zarr.json"
 MAX_CHUNK_BYTES = 16 * 2**20
 

@@ -16,8 +16,6 @@ import xxhash
 from streamkernel.blobs import Blobs, Bytes
 from streamkernel.type_aliases import AnyArray, AnyDType
 
-__all__ = ["PIECE_BYTES", "read_chunk", "write_chunk"]
-
 PIECE_BYTES = 1 << 20
 
 

@@ -16,8 +16,6 @@ from typing import Protocol
 from streamkernel.atomic import refuse_other_names
 from streamkernel.blobs import Blobs
 
-__all__ = ["Journal", "LogJournal", "ObjectJournal"]
-
 _ENTRY = re.compile(rb"([A-Za-z]\w*/c(?:/\d+)+) ([0-9a-f]{32})")
 
 

@@ -20,8 +20,6 @@ from streamkernel.manifest import ArrayManifest
 from streamkernel.store._arrays import ZARR_JSON, array_metadata, check_name, chunk_key, group_metadata, storable
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 
-__all__ = ["RowColumn", "RowGrid"]
-
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:

@@ -17,8 +17,6 @@ from streamkernel.store._journal import Journal
 from streamkernel.store._row_grid import RowGrid
 from streamkernel.type_aliases import AnyArray, FieldsView
 
-__all__ = ["RowStorage"]
-
 
 class RowStorage:
     """The part of an output of rows that is sent to tasks; they write where they run.

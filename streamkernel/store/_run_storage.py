@@ -15,8 +15,6 @@ from streamkernel.outputs import refuse_link, remove_any, remove_stray_partials
 from streamkernel.store.plain import parse_object
 from streamkernel.type_aliases import Fields
 
-__all__ = ["RunStorage", "run_storage"]
-
 RUN = "run.json"
 LOCK = "lock"
 # These two, steps, and the remains of writers that were killed while they wrote either.

@@ -59,8 +59,6 @@ from streamkernel.store._journal import Journal, LogJournal, ObjectJournal
 from streamkernel.store.plain import differences, parse_object
 from streamkernel.type_aliases import Fields
 
-__all__ = ["Unfinished", "unfinished_at"]
-
 RUN = "run.json"
 FORMAT = "streamkernel.unfinished"
 

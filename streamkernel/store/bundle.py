@@ -54,17 +54,6 @@ from streamkernel.store.fetched import fetched
 from streamkernel.store.plain import plain, read_json, read_object
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 
-__all__ = [
-    "Bundle",
-    "as_read",
-    "bundle_digest",
-    "bundle_kind",
-    "is_foreign",
-    "read_bundle",
-    "replace_bundle",
-    "write_bundle",
-]
-
 FORMAT = BUNDLE_FORMAT
 FORMAT_VERSION = 2
 CONFIG = "config.json"

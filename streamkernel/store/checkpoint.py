@@ -32,8 +32,6 @@ from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
 from streamkernel.store.plain import differences, plain
 from streamkernel.type_aliases import AnyArray, Fields
 
-__all__ = ["Checkpoints", "read_step", "step_bundle"]
-
 KIND = "checkpoint"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")

@@ -18,8 +18,6 @@ from streamkernel.errors import (
 )
 from streamkernel.manifest import COMPLETE
 
-__all__ = ["fetched"]
-
 
 @contextmanager
 def fetched(url: str, max_bytes: int) -> Iterator[Path]:

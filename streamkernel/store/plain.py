@@ -14,8 +14,6 @@ from streamkernel.atomic import parsed_json, read_file
 from streamkernel.errors import CorruptMetadataError, ParameterError, ResourceLimitError
 from streamkernel.type_aliases import Fields, Unchecked
 
-__all__ = ["differences", "parse_object", "plain", "read_json", "read_object"]
-
 # A model's configuration has kilobytes, with 100,000 columns 10 MB; parsed, it takes twenty times its bytes in memory.
 _MAX_JSON_BYTES = 64 * 2**20
 _REMEDY = "restore it from a copy or write the store again"

@@ -29,8 +29,6 @@ from streamkernel.store._unfinished import Unfinished, unfinished_at
 from streamkernel.store.plain import plain
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView
 
-__all__ = ["RowColumn", "RowSink"]
-
 
 class RowSink:
     """An output of rows that tasks write: `create` it once, send it (pickled) to tasks, `write` there, `finish` here.

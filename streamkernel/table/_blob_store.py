@@ -19,8 +19,6 @@ from streamkernel.blobs import Generation, Generations, Stamp
 from streamkernel.errors import MissingChunkError
 from streamkernel.table._store_values import ByteRequest, bounds
 
-__all__ = ["BlobStore"]
-
 _CHUNK = re.compile(r"(?:^|/)c/(\d+)(?:/\d+)*$")
 
 

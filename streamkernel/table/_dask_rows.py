@@ -10,8 +10,6 @@ from streamkernel.table.rows import RowArray
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
 
-__all__ = ["DaskRows", "is_dask"]
-
 
 def is_dask(value: object) -> bool:
     """True for a Dask array."""

@@ -11,8 +11,6 @@ from streamkernel.atomic import text_digest
 from streamkernel.table.rows import RowArray
 from streamkernel.type_aliases import AnyArray, Int
 
-__all__ = ["OrderedRows"]
-
 
 class OrderedRows(RowArray):
     """Rows whose column j is column ``order[j]`` as stored; chunks, checks and names are those of the stored rows.

@@ -31,8 +31,6 @@ from streamkernel.table.rows import RowArray
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.type_aliases import AnyArray, Fields
 
-__all__ = ["Opened", "open_node", "open_stored", "open_zarr_array"]
-
 # Number of attempts to open the parts in one generation while writers keep replacing the store.
 _GENERATIONS = 10
 

@@ -13,8 +13,6 @@ from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, Int, Untyped
 
-__all__ = ["ColumnsRows", "LazyRows", "dataset_columns", "feature_names", "is_xarray", "rows_of_variable"]
-
 _LAZY_CHUNK_BYTES = 1 << 23
 
 

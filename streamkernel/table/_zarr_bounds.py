@@ -25,8 +25,6 @@ from zarr.registry import get_numcodec
 from streamkernel.table._zarr_metadata import ZarrArray
 from streamkernel.type_aliases import Untyped
 
-__all__ = ["bounded"]
-
 # Allowance for checksums, headers of a codec inside another one, and flushed blocks of a small chunk.
 _HEADROOM = 1 << 20
 # Without a declared size each compressed block counts as a full one; divide, because writers that flush make shorter

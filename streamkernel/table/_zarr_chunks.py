@@ -22,8 +22,6 @@ from streamkernel.table._store_values import read_value, value_size
 from streamkernel.table._zarr_metadata import ZarrArray, join, place, remote_errors, retried
 from streamkernel.type_aliases import Int
 
-__all__ = ["ChunkFiles"]
-
 _EMPTY = np.uint64(2**64 - 1)  # a shard's index entry for an inner chunk that was never written
 
 

@@ -34,19 +34,6 @@ from streamkernel.table._store_values import read_value
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import call
 
-__all__ = [
-    "ZarrArray",
-    "array_metadata",
-    "join",
-    "node_kind",
-    "open_array",
-    "open_store",
-    "place",
-    "read_bytes",
-    "remote_errors",
-    "retried",
-]
-
 ZarrArray: TypeAlias = zarr.Array[Any]
 """An array of any format and codec."""
 

@@ -26,8 +26,6 @@ from streamkernel.table.rows import RowArray
 from streamkernel.table.values import float_dtype
 from streamkernel.type_aliases import AnyArray, Fields, Int
 
-__all__ = ["ZarrRows"]
-
 _warned: set[str] = set()
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["RowBlock"]
-
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:

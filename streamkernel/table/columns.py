@@ -24,8 +24,6 @@ from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["KnownColumns", "are_real", "check_distinct", "default_names", "frame_names", "with_names"]
-
 _SHOWN = 5
 _DEFAULT = re.compile(r"x(0|[1-9][0-9]{0,17})", re.ASCII)
 

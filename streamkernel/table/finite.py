@@ -9,8 +9,6 @@ import numpy as np
 from streamkernel.table.values import check_finite, unmasked
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["require_finite"]
-
 
 def require_finite(values: Unchecked, name: str, columns: Sequence[str] | None = None) -> None:
     """Refuse NaN and infinity before any work.

@@ -9,8 +9,6 @@ from pathlib import Path
 from streamkernel.blobs import blobs_at, generation_of, is_url, local_path
 from streamkernel.manifest import COMPLETE
 
-__all__ = ["table_generation"]
-
 _ARRAY_METADATA = ("zarr.json", ".zarray")
 
 # Files that an append writes anew: `ingest` makes a folder for every generation, other writers change them in place.

@@ -16,8 +16,6 @@ from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.open import open_table
 from streamkernel.type_aliases import Fields
 
-__all__ = ["TableInfo", "table_info"]
-
 
 @dataclass(frozen=True)
 class TableInfo:

@@ -8,8 +8,6 @@ from streamkernel.errors import DataError, ShapeMismatchError
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray
 
-__all__ = ["with_targets_of"]
-
 
 def with_targets_of(table: Table, labels: AnyArray | None, d: int) -> Table:
     """A table with its targets coded by a model's classes `labels`; for None, after a check that it has d targets.

@@ -27,8 +27,6 @@ from streamkernel.table.values import DTypeName, table_dtype, unmasked
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["open_table"]
-
 
 def open_table(
     X: Unchecked,

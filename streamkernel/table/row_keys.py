@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from streamkernel.type_aliases import AnyArray, Float, Int
 
-__all__ = ["EXACT", "FEW", "PANEL", "distinct_rows", "far_origin", "first_of_each", "joined_keys", "row_keys"]
-
 Keys = NDArray[np.uint64]
 
 EXACT = 52  # binary digits of a double

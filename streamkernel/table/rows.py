@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from streamkernel.atomic import array_digest
 from streamkernel.type_aliases import AnyArray, AnyDType, Int
 
-__all__ = ["NumpyRows", "RowArray", "RowReader", "content_digest", "values_digest"]
-
 
 class RowArray(ABC):
     """m rows of some width, read through one operation: load the chunk that holds row i.

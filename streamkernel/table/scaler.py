@@ -10,8 +10,6 @@ from numpy.typing import DTypeLike
 from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["Scaler"]
-
 # Rows scaled at a time: their float64 copy stays in the cache, and memory does not double for float32 tables.
 _PIECE_BYTES = 1 << 19
 

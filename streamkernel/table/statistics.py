@@ -10,8 +10,6 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import AnyArray, Bool, Fields, Float
 
-__all__ = ["ColumnStatistics", "TableStatistics"]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:

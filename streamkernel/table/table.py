@@ -21,8 +21,6 @@ from streamkernel.table.values import cast_rows, check_rows
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 from streamkernel.wording import option
 
-__all__ = ["Table"]
-
 
 @dataclass(frozen=True, eq=False)
 class Table:

@@ -11,8 +11,6 @@ from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.values import check_finite, check_targets, float_dtype
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
 
-__all__ = ["MAX_CLASSES", "Targets", "discover_classes", "plain_labels"]
-
 MAX_CLASSES = 10_000
 
 

@@ -22,17 +22,6 @@ from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeErro
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Unchecked
 from streamkernel.wording import option
 
-__all__ = [
-    "DTypeName",
-    "cast_rows",
-    "check_finite",
-    "check_rows",
-    "check_targets",
-    "float_dtype",
-    "table_dtype",
-    "unmasked",
-]
-
 DTypeName = Literal["keep", "float32", "float64"]
 
 # |x - z|^2 <= 2 |x|^2 + 2 |z|^2: a squared norm below an eighth of the largest float leaves room for every distance.

@@ -17,9 +17,6 @@ from streamkernel.kernels import (
 )
 from streamkernel.type_aliases import Bool, Float
 
-__all__ = ["Bounds", "spread_lengthscales"]
-
-
 # A feature has no effect if its lengthscale is 100 typical distances; with 1/100 of one, all rows are uncorrelated.
 _LENGTHS = np.log(100.0)
 _SIGNAL = np.log(1e4)

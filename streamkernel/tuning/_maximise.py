@@ -12,8 +12,6 @@ from scipy.optimize import minimize
 from streamkernel.errors import NumericalError
 from streamkernel.type_aliases import Bool, Float
 
-__all__ = ["maximise"]
-
 Found = TypeVar("Found")
 
 _DECIMALS = 4  # of a parameter; further decimals are rounded off

@@ -22,8 +22,6 @@ from streamkernel.selection.forms import GramForm
 from streamkernel.selection.scores import FunctionSpace
 from streamkernel.table import Table
 
-__all__ = ["Run", "greedy_points"]
-
 Run = Callable[[AnyReduction, Table], Any]
 """Function that runs a reduction over a table in memory and returns its result, as `Session.local`."""
 

@@ -14,9 +14,6 @@ from streamkernel.tuning._maximise import maximise
 from streamkernel.tuning.sample_evidence import Evidence
 from streamkernel.type_aliases import Float
 
-__all__ = ["MOVABLE", "EvidenceSearch", "TuningPoint"]
-
-
 MOVABLE = ("lengthscale", "signal", "noise")
 
 _FLAT = 2e-6  # a round ends when an iteration gains less, in nats per row

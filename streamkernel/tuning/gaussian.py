@@ -31,9 +31,6 @@ from streamkernel.tuning._search import MOVABLE, EvidenceSearch, TuningPoint
 from streamkernel.tuning.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, in_this_thread
 from streamkernel.type_aliases import Bool, Fields, Float
 
-__all__ = ["MOVABLE", "Polished", "Tuning", "TuningPoint", "polish", "tune"]
-
-
 _START_NOISE = 0.1  # of the variance of the targets
 _FELT = 3.0  # typical distances: the value to which a very large lengthscale is reduced
 _STREAM = (21,)

@@ -32,9 +32,6 @@ from streamkernel.solvers.newton import newton_minimum
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["LaplaceEvidence", "LaplaceValue"]
-
-
 _MOST_ITERATIONS = 60
 
 

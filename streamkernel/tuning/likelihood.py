@@ -28,9 +28,6 @@ from streamkernel.tuning.laplace_evidence import LaplaceEvidence
 from streamkernel.tuning.sample_evidence import in_this_thread
 from streamkernel.type_aliases import Fields, Float
 
-__all__ = ["LikelihoodPoint", "LikelihoodTuning", "tune_likelihood"]
-
-
 MOVABLE = ("lengthscale", "signal")
 
 _STREAM = (22,)

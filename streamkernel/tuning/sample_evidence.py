@@ -37,9 +37,6 @@ from streamkernel.reductions.sums import (
 from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import AnyArray, Float, Int
 
-__all__ = ["FORMS", "Evidence", "SparseEvidence", "Sweep", "in_this_thread", "sparse_evidence", "sweep_rows"]
-
-
 Sweep = Callable[[AnyReduction], Any]
 """Function that runs a reduction over the rows and returns its result."""
 

@@ -25,8 +25,6 @@ from streamkernel.updating._grow import Growth, growth_steps
 from streamkernel.updating.staleness import Staleness
 from streamkernel.wording import option
 
-__all__ = ["Folding"]
-
 M = TypeVar("M", bound=AnyUpdatable)
 
 

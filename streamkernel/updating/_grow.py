@@ -20,8 +20,6 @@ from streamkernel.selection.problem import unfilled_basis
 from streamkernel.table import Table
 from streamkernel.wording import call, option
 
-__all__ = ["Growth", "growth_steps", "rows_to_grow_on"]
-
 M = TypeVar("M", bound=AnyUpdatable)
 
 # Candidates and scoring rows of one look, per pick and per function, at most; see `selection.draws.ResidualDraw`.

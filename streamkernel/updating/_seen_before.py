@@ -17,8 +17,6 @@ from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.table import Table
 from streamkernel.wording import option
 
-__all__ = ["rows_of_basis", "seen_by"]
-
 
 def seen_by(model: AnyUpdatable) -> Seen:
     """The record of a model; for a model without one, the rows of its fit, without marks."""

@@ -9,8 +9,6 @@ from streamkernel.models.updatable import Sums
 from streamkernel.records import UpdatableRecord
 from streamkernel.wording import option
 
-__all__ = ["STALE", "Staleness"]
-
 STALE = 2.0
 # A basis that leaves a smaller share than this of the new rows is never stale.
 _NEGLIGIBLE = 1e-6

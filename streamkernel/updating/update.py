@@ -26,8 +26,6 @@ from streamkernel.updating._seen_before import rows_of_basis, seen_by
 from streamkernel.updating.staleness import STALE, Staleness
 from streamkernel.wording import option
 
-__all__ = ["Update", "check_options", "new_rows", "update_model"]
-
 M = TypeVar("M", bound=AnyUpdatable)
 
 

@@ -9,8 +9,6 @@ from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.jobs import connect
 
-__all__ = ["command"]
-
 
 @click.command("cancel")
 @click.argument("job", metavar="ID|MODEL")

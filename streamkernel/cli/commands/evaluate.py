@@ -13,8 +13,6 @@ from streamkernel.cli.tables_for_models import check_memory, opened
 from streamkernel.engine import Session
 from streamkernel.type_aliases import Fields
 
-__all__ = ["command"]
-
 
 @click.command("evaluate")
 @click.argument("model")

@@ -23,8 +23,6 @@ from streamkernel.fits.factor_stop import STOPS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["command"]
-
 
 @click.command("factor", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")

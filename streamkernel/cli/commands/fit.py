@@ -19,8 +19,6 @@ from streamkernel.engine import Session, resident_bytes
 from streamkernel.store import check_target
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["command"]
-
 
 @click.command("fit", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")

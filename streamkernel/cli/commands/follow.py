@@ -25,8 +25,6 @@ from streamkernel.following.follower import Fold, Followed, Follower, Limits
 from streamkernel.following.stop import StopFlag
 from streamkernel.type_aliases import Fields
 
-__all__ = ["command"]
-
 _ENDED = {
     "stopped": "stopped",
     "once": "nothing more to fold in",

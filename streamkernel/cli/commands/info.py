@@ -18,8 +18,6 @@ from streamkernel.report.text import count, kernel_text, percent
 from streamkernel.table.info import table_info
 from streamkernel.type_aliases import Fields
 
-__all__ = ["command"]
-
 
 @click.command("info")
 @click.argument("path")

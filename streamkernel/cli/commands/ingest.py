@@ -15,8 +15,6 @@ from streamkernel.table import TableInfo
 from streamkernel.table.ingest import append_rows, ingest
 from streamkernel.type_aliases import Fields, Unchecked
 
-__all__ = ["command"]
-
 _MOST_NAMES = 30
 
 

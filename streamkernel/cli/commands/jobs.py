@@ -17,8 +17,6 @@ from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.jobs.records import DONE, UNREADABLE, translated_damage
 from streamkernel.type_aliases import FieldsView
 
-__all__ = ["command"]
-
 
 @click.command("jobs")
 @click.argument("location", required=False)

@@ -13,8 +13,6 @@ from streamkernel.cli.output import emit
 from streamkernel.jobs import connect
 from streamkernel.jobs.records import translated_damage
 
-__all__ = ["command"]
-
 
 @click.command("logs")
 @click.argument("job", metavar="ID|MODEL")

@@ -14,8 +14,6 @@ from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import format_bytes
 from streamkernel.type_aliases import Fields, Unchecked
 
-__all__ = ["command"]
-
 
 @click.command("plan", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")

@@ -15,8 +15,6 @@ from streamkernel.cli.tables_for_models import check_memory, opened
 from streamkernel.engine import Session
 from streamkernel.store import RowSink, check_target
 
-__all__ = ["command"]
-
 _MOST_CHUNK_ROWS = 1 << 20
 
 

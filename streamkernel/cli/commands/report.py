@@ -19,8 +19,6 @@ from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_fa
 from streamkernel.report.publish import PICTURE, checked_output
 from streamkernel.table import open_table
 
-__all__ = ["command"]
-
 _MOST_ROWS = 5000
 
 Bounds = tuple[int | None, int | None] | None

@@ -8,8 +8,6 @@ from streamkernel.cli.job_options import job_session, looking_options
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit, stderr
 
-__all__ = ["command"]
-
 
 @click.command("resume")
 @click.argument("job", metavar="ID|MODEL")

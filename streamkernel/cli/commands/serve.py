@@ -19,8 +19,6 @@ from streamkernel.errors import ParameterError, StoreError, StoreNotFoundError
 if TYPE_CHECKING:
     from streamkernel.service.settings import JobsPlace
 
-__all__ = ["command"]
-
 
 @click.command("serve")
 @click.argument("models")

@@ -13,8 +13,6 @@ from streamkernel.cli.progress import JobBar
 from streamkernel.jobs import Job
 from streamkernel.jobs.records import ENDED, translated_damage
 
-__all__ = ["command"]
-
 _POLL = 0.5
 
 

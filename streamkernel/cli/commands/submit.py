@@ -18,8 +18,6 @@ from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Unchecked
 
-__all__ = ["command"]
-
 
 @click.command("submit", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")

@@ -23,8 +23,6 @@ from streamkernel.store import Checkpoints
 from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.updating.update import Update, new_rows
 
-__all__ = ["command"]
-
 
 @click.command("update")
 @click.argument("model")

@@ -1,14 +1,8 @@
 """Likelihoods of classes and counts, and the sums of Newton's method for them."""
 
-from streamkernel.reductions.likelihoods.families import (
-    LIKELIHOODS,
-    Bernoulli,
-    Likelihood,
-    Poisson,
-    Softmax,
-    likelihood_of,
-)
+from streamkernel.reductions.likelihoods.families import LIKELIHOODS, Bernoulli, Poisson, Softmax, likelihood_of
 from streamkernel.reductions.likelihoods.gradient_step import GradientStep, GradientSums
+from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.reductions.likelihoods.newton import (
     Latent,
     NewtonStart,

@@ -29,9 +29,6 @@ from streamkernel.reductions.likelihoods.likelihood import (
 )
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["LIKELIHOODS", "Bernoulli", "Likelihood", "Poisson", "Softmax", "likelihood_of"]
-
-
 _MOST_LOG_RATE = 230.0  # e^230 = 1e100: in steps that are refused later, sums of rates and of their squares stay finite
 
 

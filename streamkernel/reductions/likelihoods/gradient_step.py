@@ -22,8 +22,6 @@ from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["GradientStep", "GradientSums"]
-
 
 @dataclass(frozen=True)
 class GradientSums:

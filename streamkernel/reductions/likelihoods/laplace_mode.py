@@ -23,9 +23,6 @@ from streamkernel.linalg import InPlaceCholesky, solve_lower, solve_lower_t
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.type_aliases import Float
 
-__all__ = ["Mode", "find_mode"]
-
-
 _STILL = 1e-9  # the last step is this small relative to f: the error after it is of the order of its square
 _MOST_STEPS, _MOST_HALVINGS = 100, 60
 _ROUNDING = 1e-13  # of an objective, relative

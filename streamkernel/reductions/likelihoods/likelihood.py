@@ -26,9 +26,6 @@ from streamkernel.errors import DataError
 from streamkernel.type_aliases import Bool, Float
 from streamkernel.wording import option
 
-__all__ = ["LEAST_COUNT", "LEAST_CURVATURE", "Likelihood", "check_indicators", "require_targets", "target_columns"]
-
-
 LEAST_CURVATURE = 1e-10
 LEAST_COUNT = 1e-3  # count of a class without rows: with 0 its constant would be minus infinity
 

@@ -25,9 +25,6 @@ from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["Latent", "NewtonStart", "NewtonStep", "NewtonSums", "StartSums"]
-
-
 _PANEL_ROWS = 1024  # few enough that the weighted copy stays in the cache, and enough for SYRK to run at its full rate
 
 

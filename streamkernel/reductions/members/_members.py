@@ -13,8 +13,6 @@ from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["each_member", "factor_member", "where_of"]
-
 
 def each_member(noise: BlockNoise, block: RowBlock, kernel: Kernel, without: Int | None = None) -> Iterator[Int]:
     """Positions in the block of the rows of each member.

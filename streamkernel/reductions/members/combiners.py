@@ -28,8 +28,6 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Float
 
-__all__ = ["COMBINERS", "Combiner", "combiner_of"]
-
 
 @dataclass(frozen=True)
 class Combiner:

@@ -29,9 +29,6 @@ from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["GeneralisedMembers", "GeneralisedSums"]
-
-
 _STEPS = 7  # usual number of Newton steps of a member, for the plan
 
 

@@ -29,9 +29,6 @@ from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["CommitteePosterior", "MemberPredictions"]
-
-
 _LEAST_PANEL, _PANEL_VALUES = 512, 1 << 21  # fewest queries of a panel, and kernel values of a panel with a member
 
 

@@ -35,9 +35,6 @@ from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["SVMMembers", "SVMSums"]
-
-
 _TOLERANCE = 1e-8  # of the stopping rule of libsvm
 _AT_BOUND = 1e-6
 _CACHE = 200  # of libsvm, in MB

@@ -18,8 +18,6 @@ from streamkernel.reductions.sums.row_noise import SUPER_BLOCK, BlockNoise, Memb
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["MemberSums", "MemberWeights"]
-
 
 @dataclass(frozen=True)
 class MemberSums:

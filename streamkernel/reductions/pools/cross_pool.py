@@ -22,8 +22,6 @@ from streamkernel.reductions.views import View
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["CrossPool", "CrossSums"]
-
 
 @dataclass(frozen=True)
 class CrossSums:

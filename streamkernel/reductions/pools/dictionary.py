@@ -27,9 +27,6 @@ from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Bool, Fields, Float
 
-__all__ = ["DictionarySums", "Roots"]
-
-
 _LEAST_CURVATURE = 1e-5  # of the logistic loss: the weight of a row that is nearly certain, which divides its response
 
 

@@ -13,8 +13,6 @@ from streamkernel.reductions.contract import SentAsFields
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["DictionaryColumns"]
-
 
 @dataclass(frozen=True)
 class DictionaryColumns(SentAsFields):

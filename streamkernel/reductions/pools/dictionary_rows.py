@@ -18,8 +18,6 @@ from streamkernel.table import RowBlock
 from streamkernel.table.row_keys import joined_keys
 from streamkernel.type_aliases import AnyArray, AnyDType, Bool, Float, Int
 
-__all__ = ["HeldOut", "ResidualReservoir"]
-
 
 @dataclass(frozen=True)
 class HeldOut:

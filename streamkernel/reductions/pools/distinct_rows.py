@@ -26,8 +26,6 @@ from streamkernel.table import ColumnStatistics, RowBlock
 from streamkernel.table.row_keys import FEW, PANEL, far_origin, first_of_each, joined_keys, row_keys
 from streamkernel.type_aliases import Bool, Float, Int
 
-__all__ = ["CountRepeats", "Origins", "Repeats"]
-
 Keys = NDArray[np.uint64]
 
 _BY_CHANCE = 0.05  # share of pairs of rows with equal targets from which on targets may agree by chance

@@ -27,9 +27,6 @@ from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.reductions.pools.residual_columns import ResidualColumns
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["Gram", "InnerProducts", "inner_products", "root_of_gram"]
-
-
 _ROUNDING = 1e-13  # of a column's square: below it a Gram matrix holds rounding only
 
 

@@ -19,8 +19,6 @@ from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float, Int
 
-__all__ = ["LargestResiduals", "ResidualRows"]
-
 
 @dataclass(frozen=True)
 class ResidualRows:

@@ -27,8 +27,6 @@ from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float, Int
 
-__all__ = ["LeverageDraw", "RidgeLeverage", "SampledKernel"]
-
 # Least ridge, relative to the trace of K_SS: with it the Cholesky factor of a singular K_SS exists despite rounding.
 _FLOOR = 1e-13
 

@@ -23,8 +23,6 @@ from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["PoolColumns", "PoolGram", "PoolSums"]
-
 
 @dataclass(frozen=True)
 class PoolColumns(SentAsFields):

@@ -18,8 +18,6 @@ from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["PoolRoot", "RootSums"]
-
 _CONSTANT = 1e-24  # of |Y|^2: a smaller sum of squares about the mean is rounding, and the target is constant
 
 

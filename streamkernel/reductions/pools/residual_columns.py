@@ -13,8 +13,6 @@ from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["ResidualColumns"]
-
 
 @dataclass(frozen=True)
 class ResidualColumns(PoolColumns):

@@ -26,8 +26,6 @@ from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["ResidualSample", "ResidualSampleResult"]
-
 
 @dataclass(frozen=True)
 class ResidualSampleResult:

@@ -10,8 +10,6 @@ from streamkernel.reductions.views import View
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType
 
-__all__ = ["ViewTimes"]
-
 
 @dataclass(frozen=True)
 class ViewTimes(RowMap):

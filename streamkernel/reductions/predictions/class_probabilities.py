@@ -27,9 +27,6 @@ from streamkernel.reductions.row_random import stream_generator
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["ClassProbabilities", "PoissonPredictions", "averaged_probabilities", "logistic_normal", "mean_rate"]
-
-
 # Monahan & Stefanski 1992, table of k = 8.
 _WEIGHTS = np.array([
     0.003246343272134, 0.051517477033972, 0.195077912673858, 0.315569823632818,

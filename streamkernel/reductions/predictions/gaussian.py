@@ -24,8 +24,6 @@ from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["GaussianPredictions"]
-
 
 @dataclass(frozen=True)
 class GaussianPredictions(SentAsFields, RowMap):

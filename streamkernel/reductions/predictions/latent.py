@@ -21,9 +21,6 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["FullCovariance", "KroneckerCovariance", "LatentCovariance", "LatentPosterior", "covariance_of"]
-
-
 _JITTER = 1e-12  # least variance, relative to s k(x, x) or to a covariance: rounding may give less than 0
 
 

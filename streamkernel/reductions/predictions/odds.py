@@ -11,8 +11,6 @@ from streamkernel.reductions.row_map import Predictions, RowMap
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["OddsProbabilities", "probabilities_of_indicators"]
-
 
 def probabilities_of_indicators(values: Float) -> Float:
     """Softmax of the values of each row, (b, C).

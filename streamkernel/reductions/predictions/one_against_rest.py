@@ -15,8 +15,6 @@ from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["OneAgainstRest"]
-
 
 @dataclass(frozen=True)
 class OneAgainstRest(RowMap):

@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from streamkernel.type_aliases import AnyDType, Float
 
-__all__ = ["TINY", "TRANSFORM_BINS", "Predictive", "bins_of", "tally", "width_of"]
-
-
 TRANSFORM_BINS = 20
 TINY = float(np.finfo(np.float64).tiny)
 

@@ -21,8 +21,6 @@ from streamkernel.reductions.scores.errors import (
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["CountCalibration", "CountScores", "score_counts"]
-
 
 class CountPredictive(Predictive, Protocol):
     """A mean rate for every target."""

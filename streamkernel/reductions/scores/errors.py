@@ -11,16 +11,6 @@ from streamkernel.reductions.row_map import Predictions
 from streamkernel.table import ColumnStatistics, RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = [
-    "ClassificationScores",
-    "RegressionScores",
-    "combine_errors",
-    "error_bytes",
-    "error_scores",
-    "error_sums",
-    "share_explained",
-]
-
 
 def error_sums(Y: Float, predicted: Float) -> State:
     """Sums of squared and absolute errors of one block, and the statistics of its targets; both arguments (b, d)."""

@@ -14,8 +14,6 @@ from streamkernel.reductions.scores.errors import combine_errors, error_bytes, e
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["GaussianCalibration", "GaussianScores", "score_gaussian"]
-
 LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
 _HALF_WIDTHS = ndtri(0.5 + 0.5 * LEVELS)  # of the central intervals, in standard deviations; 1.959964 for 0.95
 _AT_95 = 18

@@ -12,8 +12,6 @@ from streamkernel.reductions.scores._predictive import Predictive, bins_of, widt
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["ProbabilityScores", "Reliability", "score_probabilities"]
-
 _CONFIDENCE_BINS = 15  # as in Guo et al. (2017) and most later papers
 
 

@@ -20,8 +20,6 @@ from streamkernel.reductions.pools.dictionary_rows import HeldOut
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["StagedScores", "StagedSums"]
-
 
 @dataclass(frozen=True)
 class StagedSums:

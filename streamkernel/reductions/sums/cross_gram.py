@@ -22,8 +22,6 @@ from streamkernel.reductions.views import View
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["CrossDisagreements", "CrossFeatureSums", "CrossGram"]
-
 
 @dataclass(frozen=True)
 class CrossFeatureSums:

@@ -26,8 +26,6 @@ from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["EvidenceGradient", "EvidenceSlopes"]
-
 
 @dataclass(frozen=True)
 class EvidenceSlopes:

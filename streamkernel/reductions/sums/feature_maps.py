@@ -13,8 +13,6 @@ from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-__all__ = ["ColumnSquares", "FeatureMap", "FeatureTimes"]
-
 
 @dataclass(frozen=True)
 class ColumnSquares(Reduction[Float]):

@@ -20,8 +20,6 @@ from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["FeatureGram", "FeatureSums", "FeatureTransposed", "Features"]
-
 
 @dataclass(frozen=True)
 class Features:

@@ -24,8 +24,6 @@ from streamkernel.reductions.sums.row_noise import RowNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["GaussianEquations", "GaussianSums"]
-
 
 @dataclass(frozen=True)
 class GaussianSums(MergeableSums):

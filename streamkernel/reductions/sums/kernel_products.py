@@ -22,9 +22,6 @@ from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import AnyArray, Float
 
-__all__ = ["CrossProducts", "KernelProducts"]
-
-
 # A tile stays in the second-level cache from its kernel values to its two products.
 _TILE_ROWS, _PANEL_ROWS = 512, 256
 

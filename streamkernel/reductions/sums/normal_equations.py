@@ -26,8 +26,6 @@ from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["NormalEquations", "RidgeSums"]
-
 # Largest harmless rounding error of the whitened sums, in the units of alpha, for every alpha that a score may choose.
 # Measured on functions without noise in 1 to 5 dimensions, with alphas from 1e-2 to 1e-12: the predictions of the two
 # ways differed by 7e-7 to 3e-5 of the target's standard deviation, and by at most 3 % of the error of both.

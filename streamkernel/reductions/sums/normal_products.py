@@ -21,9 +21,6 @@ from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
-__all__ = ["NormalProduct", "NormalTargets", "TargetSums"]
-
-
 _PANEL_BYTES = 1 << 20  # of kernel values, which stay in the second-level cache between the two products
 
 

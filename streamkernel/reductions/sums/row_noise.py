@@ -29,9 +29,6 @@ from streamkernel.reductions.clusters import Clusters
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float, Int
 
-__all__ = ["SUPER_BLOCK", "BlockNoise", "ConstantNoise", "DiagonalNoise", "Members", "RowNoise"]
-
-
 _TOGETHER = 1024  # rows of small members that are processed together: SYRK needs some hundreds for its full rate
 _ASSIGNED = 1024  # rows whose distances to the centres of cells are in memory at once
 SUPER_BLOCK = 16  # members among which rows are sorted by cells

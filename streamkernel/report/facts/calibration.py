@@ -23,16 +23,6 @@ from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.facts.pairs import CheckedRows, checked_rows
 from streamkernel.type_aliases import AnyArray, Bool, FieldsView, Float
 
-__all__ = [
-    "CountCheck",
-    "GaussianCheck",
-    "ProbabilityCheck",
-    "RowIntervals",
-    "binomial_band",
-    "distribution_check",
-    "row_intervals",
-]
-
 _MOST_INTERVALS = 80
 _BAND = 0.95
 

@@ -17,22 +17,6 @@ from streamkernel.report.text import count, plain
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 
-__all__ = [
-    "DELTA",
-    "MOST_ENDS",
-    "BoundCurve",
-    "FactorCurve",
-    "PcaCurve",
-    "bound_curve",
-    "differences",
-    "factor_curve",
-    "factor_labels",
-    "pca_optimum",
-    "rows_fitted",
-    "times_the_optimum",
-]
-
-
 DELTA = 0.05  # probability that a compression bound fails
 MOST_ENDS = 40  # most ends of rounds to mark; more marks would look like a second line
 _SAME_ROW = 1e-5  # relative to the largest coordinate: a row read as float32 and as float64 is the same row

@@ -17,28 +17,6 @@ from streamkernel.records import BasisRecord, ModelRecord
 from streamkernel.report.text import plain, plural
 from streamkernel.type_aliases import Float, Int, Unchecked
 
-__all__ = [
-    "Absent",
-    "GcvCurve",
-    "LengthscaleCurve",
-    "Memory",
-    "Recorded",
-    "Round",
-    "Sweep",
-    "Sweeps",
-    "TraceCurve",
-    "class_names",
-    "gcv_curve",
-    "gcv_error",
-    "lengthscale_curve",
-    "memory_use",
-    "solved_by_iterations",
-    "sweep_times",
-    "target_names",
-    "trace_curve",
-]
-
-
 ROUNDING = float(np.finfo(np.float64).eps)
 
 

@@ -12,8 +12,6 @@ from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.text import count, plain
 from streamkernel.type_aliases import AnyArray, FieldsView, Float, Int
 
-__all__ = ["CheckedRows", "ClassPairs", "Margins", "TargetPairs", "Targets", "check_pairs", "checked_rows"]
-
 _MOST_CLASSES = 20
 _PREDICTED = {"predicted", "probability"}
 _NAMES = ("true", *sorted(_PREDICTED), "std")

@@ -16,19 +16,6 @@ from streamkernel.records import BasisRecord, ViewRecord
 from streamkernel.report.facts.fit import Absent, target_names
 from streamkernel.type_aliases import Float, Int
 
-__all__ = [
-    "PathCurve",
-    "PursuitBound",
-    "error_rates",
-    "error_text",
-    "fitted_to_rows",
-    "loss_curve",
-    "pursuit_bound",
-    "squared_errors",
-    "variates_bound",
-    "weakness",
-]
-
 
 @dataclass(frozen=True)
 class PathCurve:

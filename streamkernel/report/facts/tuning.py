@@ -17,17 +17,6 @@ from streamkernel.report.facts.fit import Absent
 from streamkernel.report.text import plain
 from streamkernel.type_aliases import Float, Int
 
-__all__ = [
-    "FreedomCurve",
-    "Lengthscales",
-    "MemberWeights",
-    "TuningPath",
-    "freedom_curve",
-    "lengthscales",
-    "member_weights",
-    "tuning_path",
-]
-
 SAMPLE, FULL = 0, 1
 
 _OBJECTIVES = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["counts_from_zero", "decades", "log_range", "log_ticks", "padded"]
-
 _ROOM = 0.05  # share of an axis, left free beyond the data
 
 

@@ -17,8 +17,6 @@ from streamkernel.report.figures.axes import padded
 from streamkernel.report.figures.palette import BLUE, DASHED, GREY, INK, MUTED, ORANGE, PALE_BLUE, blend, line_style
 from streamkernel.report.text import capitalised, count, percent, plain, plural, significant
 
-__all__ = ["distribution_figures", "rows_figures"]
-
 _MOST_LINES = 6
 _BAND = blend(0.14)
 

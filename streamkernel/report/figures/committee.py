@@ -12,8 +12,6 @@ from streamkernel.report.figures.palette import BLUE, DASHED, FAINT, ORANGE, PAL
 from streamkernel.report.figures.predictions import histogram, histogram_fields
 from streamkernel.report.text import count, percent, plural, significant
 
-__all__ = ["freedom_figures", "members_figures"]
-
 _MOST_BARS = 300
 
 

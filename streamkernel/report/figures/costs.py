@@ -12,8 +12,6 @@ from streamkernel.report.figures import plot
 from streamkernel.report.figures.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE, PAPER
 from streamkernel.report.text import duration, percent, plural, shortened, significant
 
-__all__ = ["memory_figure", "sweeps_figure", "time_figure"]
-
 _NAMED_SWEEPS = 16
 _BETWEEN = "between sweeps"
 

@@ -14,8 +14,6 @@ from streamkernel.report.figures.fit import residual_axis
 from streamkernel.report.figures.palette import DASHED, DOTTED, INK, MUTED, line_style
 from streamkernel.report.text import count, percent, plural, significant
 
-__all__ = ["bound_figure", "residual_figure", "vacuous_zone"]
-
 _MOST_HOVERED = 3  # most lines whose values fit side by side
 _HIGHEST = 3.0  # top of the bound's axis, in shares of sup k(x, x): above 1 a bound gives no information
 

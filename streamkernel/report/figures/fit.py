@@ -10,8 +10,6 @@ from streamkernel.report.figures.axes import counts_from_zero, decades, log_rang
 from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE
 from streamkernel.report.text import capitalised, count, percent, plural, significant
 
-__all__ = ["gcv_figure", "lengthscale_figure", "residual_axis", "trace_figure"]
-
 _BANDED_ROUNDS = 12
 _MOST_MARKS = 200
 

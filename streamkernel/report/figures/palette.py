@@ -7,28 +7,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "BAND",
-    "BLUE",
-    "DASHED",
-    "DOTTED",
-    "FAINT",
-    "GREY",
-    "GRID",
-    "INK",
-    "MOST_LINES",
-    "MUTED",
-    "ORANGE",
-    "PALE_BLUE",
-    "PAPER",
-    "PURPLE",
-    "RULE",
-    "TEAL",
-    "blend",
-    "line_style",
-    "shade",
-]
-
 INK = "#1f2a37"
 MUTED = "#5b6878"
 FAINT = "#94a0ae"

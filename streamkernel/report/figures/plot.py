@@ -15,30 +15,6 @@ from numpy.typing import ArrayLike
 
 from streamkernel.report.figures.palette import BAND, BLUE, DASHED, DOTTED, INK, MUTED, ORANGE, PALE_BLUE, PAPER
 
-__all__ = [
-    "Area",
-    "Axis",
-    "Boxes",
-    "Drawing",
-    "Field",
-    "Figure",
-    "Key",
-    "Line",
-    "Lines",
-    "Missing",
-    "Note",
-    "Points",
-    "Rule",
-    "Segments",
-    "Series",
-    "Texts",
-    "Zone",
-    "columns",
-    "dot",
-    "ideal",
-    "rings",
-]
-
 Dash = tuple[int, ...]
 Colours = str | Sequence[str]  # one for all points, or one for each
 XY = Literal["x", "y"]

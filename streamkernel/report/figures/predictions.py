@@ -12,8 +12,6 @@ from streamkernel.report.figures.palette import BLUE, DASHED, FAINT, GREY, INK, 
 from streamkernel.report.text import capitalised, count, percent, plural, shortened, significant
 from streamkernel.type_aliases import Float, Int
 
-__all__ = ["histogram", "histogram_fields", "prediction_figures"]
-
 _MOST_POINTS = 4000
 _MOST_TARGETS = 4
 _MOST_COUNTS = 14

@@ -13,8 +13,6 @@ from streamkernel.report.figures.palette import BLUE, INK, ORANGE, PALE_BLUE, TE
 from streamkernel.report.text import count, percent, significant
 from streamkernel.type_aliases import Fields, Float
 
-__all__ = ["error_bound_figure", "error_figure", "loss_figures", "rate_figures", "weakness_figure"]
-
 _LONG = 1.3  # length, in powers of ten, from which an axis is logarithmic
 _MOST_MARKS = 60
 

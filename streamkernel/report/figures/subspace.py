@@ -11,8 +11,6 @@ from streamkernel.report.figures.palette import BLUE, PALE_BLUE
 from streamkernel.report.text import count, percent, plural, significant
 from streamkernel.type_aliases import Float
 
-__all__ = ["correlations_figure", "eigenvalues_figure", "quotients_figure"]
-
 _MOST_DOTS = 80
 
 

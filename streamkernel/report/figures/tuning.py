@@ -14,8 +14,6 @@ from streamkernel.report.figures.palette import BLUE, FAINT, INK, MUTED, ORANGE,
 from streamkernel.report.text import capitalised, count, plural, shortened, significant
 from streamkernel.type_aliases import Bool, Int
 
-__all__ = ["lengthscales_figures", "tuning_figures"]
-
 _MOST_PARAMETERS = 6  # most parameters that a text names
 _MOST_NAMED = 24
 

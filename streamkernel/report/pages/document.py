@@ -23,8 +23,6 @@ from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.text import plain
 from streamkernel.type_aliases import FieldsView
 
-__all__ = ["html_of", "write_factors_page", "write_model_page"]
-
 _POWER = re.compile("(?<=10)[⁻⁰¹²³⁴-⁹]+")
 _PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 

@@ -17,8 +17,6 @@ from streamkernel.report.pages.factor_tables import (
 from streamkernel.report.pages.tables import Card, cost_cards, lengthscale_text, scaling_text
 from streamkernel.report.text import count, duration, kernel_text, percent, plain, shortened, significant
 
-__all__ = ["factor_cards"]
-
 
 def factor_cards(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None) -> list[Card]:
     """Twelve numbers, as on a model's page."""

@@ -12,17 +12,6 @@ from streamkernel.report.facts.fit import Absent, Memory, Sweeps, memory_use, sw
 from streamkernel.report.pages.tables import Table, cost_cards, lengthscale_text, provenance, scaling_text
 from streamkernel.report.text import capitalised, count, duration, kernel_text, percent, plain, plural, significant
 
-__all__ = [
-    "ENDED",
-    "FactorCurves",
-    "disk_text",
-    "factor_headline",
-    "factor_notices",
-    "factor_tables",
-    "rules_text",
-    "sweeps_text",
-]
-
 _BESIDE = 5  # most columns of text that fit side by side
 ENDED = {
     "size": "the requested rank",

@@ -25,8 +25,6 @@ from streamkernel.report.pages.sections import cost_section
 from streamkernel.report.pages.tables import Page, Section
 from streamkernel.report.text import plural
 
-__all__ = ["factors_page", "factors_picture"]
-
 
 def factors_page(factors: Sequence[Factor], optimum: PcaCurve | Absent | None = None) -> Page:
     """The whole page."""

@@ -40,8 +40,6 @@ from streamkernel.report.pages.tables import (
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
 from streamkernel.type_aliases import FieldsView, Float
 
-__all__ = ["Check", "calibration_notice", "gaussian_page", "gaussian_picture"]
-
 TunedModel = GaussianModel | GeneralisedModel
 Check = GaussianCheck | ProbabilityCheck | CountCheck | Absent | None
 

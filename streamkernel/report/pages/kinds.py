@@ -20,8 +20,6 @@ from streamkernel.report.pages.subspace import cca_page, pca_page
 from streamkernel.report.pages.tables import Page
 from streamkernel.type_aliases import FieldsView
 
-__all__ = ["page_of", "picture_of"]
-
 Picture = tuple[str, list[plot.Drawing]]
 Pairs = FieldsView | None
 

@@ -14,8 +14,6 @@ from streamkernel.report.pages.factors import factors_picture
 from streamkernel.report.pages.kinds import picture_of
 from streamkernel.report.publish import PICTURE, checked_output, publish_file
 
-__all__ = ["write_factors_picture", "write_model_picture"]
-
 
 def write_model_picture(model: PredictingModel, path: str | PathLike[str]) -> None:
     """See `streamkernel.report.draw_png`."""

@@ -48,8 +48,6 @@ from streamkernel.report.pages.tables import (
 from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
 from streamkernel.type_aliases import FieldsView
 
-__all__ = ["pursuit_page", "pursuit_picture"]
-
 _ENDED = {
     "terms": "the requested number",
     "tolerance": "the tolerance was met",

@@ -36,8 +36,6 @@ from streamkernel.report.pages.tables import (
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
 from streamkernel.type_aliases import FieldsView
 
-__all__ = ["ridge_notices", "ridge_page", "ridge_picture"]
-
 _FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred rows can explain
 _FEW_ROWS = 100
 

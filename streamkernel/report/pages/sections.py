@@ -10,8 +10,6 @@ from streamkernel.report.figures.predictions import prediction_figures
 from streamkernel.report.pages.tables import Section, memory_notice, target_table
 from streamkernel.report.text import percent
 
-__all__ = ["cost_section", "fit_notices", "prediction_section"]
-
 
 def prediction_section(pairs: Targets | ClassPairs | Absent) -> Section:
     """Predicted against true values."""

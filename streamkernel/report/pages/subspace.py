@@ -31,8 +31,6 @@ from streamkernel.report.pages.tables import (
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
 
-__all__ = ["cca_page", "pca_page"]
-
 Subspace = KernelPCAModel | KernelCCAModel
 Rows = list[tuple[str, str]]
 

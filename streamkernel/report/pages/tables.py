@@ -18,27 +18,6 @@ from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.figures import plot
 from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, significant
 
-__all__ = [
-    "Card",
-    "Page",
-    "Section",
-    "Table",
-    "check_cards",
-    "common_settings",
-    "cost_cards",
-    "data_table",
-    "digest_row",
-    "fitted_text",
-    "heading",
-    "lengthscale_text",
-    "listed",
-    "memory_notice",
-    "place_text",
-    "provenance",
-    "scaling_text",
-    "target_table",
-]
-
 _MOST_NAMES = 12
 _MOST_TARGETS = 24
 

@@ -15,8 +15,6 @@ from streamkernel.service.formats.spool import Spool
 from streamkernel.service.loaded_model import Field, LoadedModel, PredictionRequest
 from streamkernel.type_aliases import AnyArray, Float, Untyped
 
-__all__ = ["Answer"]
-
 _SMALL = 1 << 20
 
 

@@ -24,8 +24,6 @@ from streamkernel.table import KnownColumns
 from streamkernel.table.columns import are_real
 from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 
-__all__ = ["ArrowRows", "ReceivedBody", "arrow_rows", "receive_arrow"]
-
 _IN_MEMORY = 1 << 20
 _RECORD_BATCH = 3  # of the union MessageHeader in Arrow's Message.fbs
 

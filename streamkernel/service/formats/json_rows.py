@@ -21,8 +21,6 @@ from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
 from streamkernel.type_aliases import Fields, Float, Unchecked
 
-__all__ = ["JsonRows", "json_of", "one_answer", "parse"]
-
 _NUMBERS = frozenset({int, float})
 
 

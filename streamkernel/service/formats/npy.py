@@ -15,8 +15,6 @@ from streamkernel.service.settings import Limits
 from streamkernel.table.values import float_dtype
 from streamkernel.type_aliases import AnyArray, AnyDType
 
-__all__ = ["NpyRows", "header"]
-
 _LONGEST_HEADER = 8192
 # A larger size is refused before any arithmetic, and not printed: it may have thousands of digits.
 _LARGEST = 1 << 62

@@ -13,8 +13,6 @@ import numpy as np
 
 from streamkernel.type_aliases import AnyArray, Float, Untyped
 
-__all__ = ["Spool"]
-
 _IN_MEMORY = 1 << 20
 _PIECE_ROWS = 1 << 16
 

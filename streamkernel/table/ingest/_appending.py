@@ -26,8 +26,6 @@ from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.rows import RowReader
 from streamkernel.type_aliases import AnyArray, Fields
 
-__all__ = ["AppendingWriter"]
-
 
 class AppendingWriter(ChunkWriter):
     """The next generation of a table, which begins with its rows; `finish` replaces the old generation."""

@@ -16,9 +16,6 @@ from streamkernel.table.values import check_finite
 from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["FoundLabels", "Labels", "checked_batches", "missing_labels"]
-
-
 # With at least this many distinct labels, and at most this share of them not numbers, the column is numeric with a few
 # faulty entries.
 _FEWEST_NUMBERS, _MOST_ODD = 20, 0.05

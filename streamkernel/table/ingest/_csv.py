@@ -18,8 +18,6 @@ from streamkernel.table.ingest._csv_locate import data_lines, fields_of, first_p
 from streamkernel.table.ingest._reader import Batch, Reader, choose_target, split_columns
 from streamkernel.type_aliases import AnyArray, Untyped
 
-__all__ = ["CsvReader"]
-
 # The parser holds some dozens of these blocks; 4 MiB would cost twice the memory and is not faster.
 _BLOCK_BYTES = 1 << 20
 _SAMPLE_ROWS = 1000

@@ -17,8 +17,6 @@ from typing import BinaryIO, cast
 
 from streamkernel.errors import SourceFormatError
 
-__all__ = ["MISSING", "data_lines", "fields_of", "first_problem", "is_number", "open_plain"]
-
 # Text that pyarrow reads as a missing value; the finite check then names the row.
 MISSING = frozenset(
     (

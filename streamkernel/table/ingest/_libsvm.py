@@ -16,8 +16,6 @@ from streamkernel.table.columns import default_names
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.wording import option
 
-__all__ = ["LibsvmReader"]
-
 _BLOCK_BYTES = 1 << 22
 # Of each column there are a name, statistics and a place in several blocks of rows: about so many bytes at least.
 _COLUMN_BYTES = 1000

@@ -20,8 +20,6 @@ from streamkernel.table._zarr_metadata import node_kind, open_store, read_bytes
 from streamkernel.table.open import open_table
 from streamkernel.table.table import Table
 
-__all__ = ["LockedFolder", "LockedObjects", "LockedTable", "link_tree", "locked_store"]
-
 # Errors of file systems without hard links, or without one between these two files.
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EACCES}
 _REPLACED = "{} was replaced while rows were being appended to it; nothing was appended: run again"

@@ -31,8 +31,6 @@ from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader, choose
 from streamkernel.table.values import float_dtype
 from streamkernel.type_aliases import AnyArray, AnyDType, Unchecked
 
-__all__ = ["NpyReader", "NpzReader"]
-
 _COPY_BYTES = 1 << 22
 _BROKEN = "is damaged ({}); fetch it again"
 # Exceptions of zipfile, and of NumPy, which parses a header as Python, for damaged files.

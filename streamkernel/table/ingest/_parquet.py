@@ -16,8 +16,6 @@ from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader, choose
 from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 from streamkernel.wording import option
 
-__all__ = ["ParquetReader"]
-
 # The name that pandas gives to an index that has none.
 _INDEX = re.compile(r"__index_level_\d+__")
 

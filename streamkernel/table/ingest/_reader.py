@@ -13,8 +13,6 @@ import numpy as np
 from streamkernel.errors import EmptyDataError, ParameterError
 from streamkernel.type_aliases import AnyArray, AnyDType
 
-__all__ = ["BATCH_BYTES", "Batch", "Reader", "choose_target", "first_line", "split_columns"]
-
 # Approximate limit on the bytes of a batch as float64, for any source.
 BATCH_BYTES = 1 << 23
 

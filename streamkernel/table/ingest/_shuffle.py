@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from streamkernel.type_aliases import AnyArray, AnyDType
 
-__all__ = ["RowSpool", "row_keys"]
-
 _BITS = 8
 _BUCKETS = 1 << _BITS
 _BUCKET_BYTES = 1 << 26

@@ -13,8 +13,6 @@ from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes
 from streamkernel.wording import option
 
-__all__ = ["TableReader"]
-
 
 class TableReader(Reader):
     """Rows of a Table; `target` chooses a column where the table has no y."""

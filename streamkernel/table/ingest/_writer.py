@@ -23,8 +23,6 @@ from streamkernel.table._zarr_metadata import ZarrArray
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Int
 
-__all__ = ["ChunkWriter", "default_chunk_rows"]
-
 _CHUNK_BYTES = 1 << 23
 _LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
 # With fewer chunks than this, two workers would get unequal shares.

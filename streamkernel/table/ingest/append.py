@@ -23,8 +23,6 @@ from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["append_rows"]
-
 _NAMES = 5
 
 

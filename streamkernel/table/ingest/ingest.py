@@ -36,8 +36,6 @@ from streamkernel.table.values import DTypeName
 from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 from streamkernel.wording import option
 
-__all__ = ["ingest", "open_reader", "os_errors"]
-
 _BY_SUFFIX: dict[str, Callable[[Path, str | int | None], Reader]] = {
     ".csv": CsvReader,
     ".parquet": ParquetReader,

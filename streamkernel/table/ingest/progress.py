@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, cast
 
-__all__ = ["Progress", "Silent", "as_progress"]
-
 
 class Progress(Protocol):
     """A receiver of progress: start once, advance often, finish once (also after an error)."""
