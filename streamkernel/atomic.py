@@ -94,8 +94,8 @@ def array_digest(array: AnyArray) -> str:
     return xxhash.xxh3_128_hexdigest(values.reshape(-1).view(np.uint8).data if values.size else b"")
 
 
-def read_file(path: Path, most: int = -1) -> bytes:
-    """All bytes of a file, or the first `most` bytes.
+def read_file(path: Path, first: int = 0, last: int | None = None) -> bytes:
+    """All bytes of a file, or bytes [first, last); a negative `first` counts from the end.
 
     Raises
     ------
@@ -106,7 +106,8 @@ def read_file(path: Path, most: int = -1) -> bytes:
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as handle:
         if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return handle.read(most)
+        start = max(0, handle.seek(0, os.SEEK_END) + first) if first < 0 else handle.seek(first)
+        return handle.read(-1 if last is None else max(0, last - start))
 
 
 def refuse_other_names(descriptor: int, path: Path) -> None:

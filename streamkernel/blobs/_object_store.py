@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeVar
 from urllib.parse import quote
 
 import obstore
@@ -22,10 +19,11 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from streamkernel.blobs._exclusive_create import TestedBlobs
+from streamkernel.blobs._remote import RemoteBlobs, version_number
 from streamkernel.blobs.blobs import Level, Stamp
-from streamkernel.blobs.retries import REQUEST_SECONDS, http_status_passes, with_retries
-from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
+from streamkernel.blobs.os_errors import first_line
+from streamkernel.blobs.retries import REQUEST_SECONDS, http_status_passes
+from streamkernel.errors import ParameterError, StoreNotFoundError, StreamKernelError
 from streamkernel.type_aliases import Untyped
 
 # obstore does not retry: all retries are ours (`retries`).
@@ -36,8 +34,6 @@ _BUCKET = re.compile(r"[\w.:@-]*", re.ASCII)
 # S3's own error codes; they come with other HTTP statuses too, and for single keys of a request for many.
 _PASSING = re.compile(r"(?:<Code>|\(code: )(?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout)\b")
 _STATUS = re.compile(r"\bstatus code: (\d{3})\b")
-
-T = TypeVar("T")
 
 
 def object_store(url: str) -> Untyped:
@@ -58,35 +54,30 @@ def object_store(url: str) -> Untyped:
         # obstore decodes the URL, so every character of the key is encoded first.
         return from_url(f"{scheme}://{bucket}/{quote(key)}", client_options=options, retry_config=_NO_RETRIES)
     except (BaseError, ValueError, OSError) as error:
-        raise ParameterError(f"{url} cannot be opened: {_first_line(error)}") from error
+        raise ParameterError(f"{url} cannot be opened: {first_line(error)}") from error
 
 
-class ObjectBlobs(TestedBlobs):
+class ObjectBlobs(RemoteBlobs):
     """Objects below a URL such as ``s3://bucket/prefix``."""
 
+    failures = (BaseError, OSError, ValueError)
+
     def __init__(self, url: str) -> None:
-        self.location = url
+        super().__init__(url)
         self._store = object_store(url)
 
-    def __reduce__(self) -> tuple[type, tuple[str]]:
-        # Credentials are not pickled: the receiver has its own.
-        return type(self), (self.location,)
-
-    def read(self, key: str) -> bytes | None:
-        return self._asked("reading", key, lambda: bytes(obstore.get(self._store, key).bytes()))
-
-    def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
+    def read(self, key: str, first: int = 0, last: int | None = None) -> bytes | None:
         def part() -> bytes:
-            if first >= 0 and last is not None:
+            if last is not None:
                 return bytes(obstore.get_range(self._store, key, start=first, end=last))
             # Azure has no ranges relative to the end.
             start = first if first >= 0 else max(0, int(obstore.head(self._store, key)["size"]) + first)
-            return bytes(obstore.get(self._store, key, options={"range": {"offset": start}}).bytes())
+            return bytes(obstore.get(self._store, key, options={"range": {"offset": start}} if start else {}).bytes())
 
-        return self._asked("reading", key, part)
+        return self._request("reading", key, part)
 
     def write(self, key: str, value: bytes) -> None:
-        self._asked("writing", key, lambda: obstore.put(self._store, key, value, use_multipart=False))
+        self._request("writing", key, lambda: obstore.put(self._store, key, value, use_multipart=False))
 
     def _create(self, key: str, value: bytes) -> bool:
         def put() -> bool:
@@ -96,7 +87,7 @@ class ObjectBlobs(TestedBlobs):
                 return False
             return True
 
-        return bool(self._asked("creating", key, put))
+        return bool(self._request("creating", key, put))
 
     def stamps(self, prefix: str = "") -> dict[str, Stamp]:
         # obstore lists by whole segments of a key; the rest of the prefix is compared here.
@@ -110,7 +101,7 @@ class ObjectBlobs(TestedBlobs):
                 if entry["path"].startswith(prefix)
             }
 
-        return self._asked("listing", prefix, listed) or {}
+        return self._request("listing", prefix, listed) or {}
 
     def level(self, prefix: str = "") -> Level:
         def listed() -> Level:
@@ -118,7 +109,7 @@ class ObjectBlobs(TestedBlobs):
             prefixes = sorted(f"{name}/" for name in found["common_prefixes"])
             return Level(prefixes, {entry["path"]: _stamp(entry) for entry in found["objects"]})
 
-        return self._asked("listing", prefix, listed) or Level([], {})
+        return self._request("listing", prefix, listed) or Level([], {})
 
     def holds(self, prefix: str = "") -> bool:
         folder = prefix.rpartition("/")[0] or None
@@ -127,81 +118,50 @@ class ObjectBlobs(TestedBlobs):
             pages = obstore.list(self._store, folder)
             return any(entry["path"].startswith(prefix) for page in pages for entry in page)
 
-        return bool(self._asked("listing", prefix, found))
+        return bool(self._request("listing", prefix, found))
 
     def remove(self, key: str) -> None:
-        self._asked("removing", key, lambda: obstore.delete(self._store, key))
+        self._request("removing", key, lambda: obstore.delete(self._store, key))
 
     def remove_all(self, keys: Sequence[str]) -> None:
         def removed() -> bool:
             obstore.delete(self._store, list(keys))
             return True
 
-        if keys and self._asked("removing", keys[0], removed) is None:
+        if keys and self._request("removing", keys[0], removed) is None:
             # One key was absent, and the answer does not tell which others were removed: remove them one by one.
             super().remove_all(keys)
 
     def size(self, key: str) -> int:
-        size = self._asked("reading", key, lambda: int(obstore.head(self._store, key)["size"]))
+        size = self._request("reading", key, lambda: int(obstore.head(self._store, key)["size"]))
         return -1 if size is None else size
 
-    def _asked(self, doing: str, key: str, request: Callable[[], T]) -> T | None:
-        """The answer to a request that may safely be sent twice; None if there is no such object."""
-        with self._errors(doing, key):
-            try:
-                return with_retries(request, _may_pass)
-            except FileNotFoundError as error:
-                self._refuse_missing_bucket(error)
-                return None
-
-    def _refuse_missing_bucket(self, error: BaseException) -> None:
-        if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
-            scheme, _, rest = self.location.partition("://")
-            bucket = f"{scheme}://{rest.partition('/')[0]}"
-            raise StoreNotFoundError(f"there is no bucket {bucket}; check its name") from error
-
-    @contextmanager
-    def _errors(self, doing: str, key: str) -> Iterator[None]:
-        # The user knows the location, not the keys, so each message names the location.
-        what = key or "it"
-        refused = (
-            f"{self.location} may not be used ({doing} {what} was refused); check the credentials in the environment"
-        )
-        try:
-            yield
-        except StoreError:
-            raise
-        except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise StoreAccessError(refused) from error
-        except (InvalidPathError, ValueError) as error:
+    def _translated(self, error: Exception, doing: str, key: str) -> StreamKernelError:
+        if isinstance(error, (InvalidPathError, ValueError)):
             where = f"{self.location}/{key}" if key else self.location
-            raise ParameterError(f"{where} is no name of an object: {_first_line(error)}") from error
-        except (BaseError, OSError) as error:
-            self._refuse_missing_bucket(error)
-            if " 403 " in str(error) or "AccessDenied" in str(error):
-                raise StoreAccessError(refused) from error
-            raise StoreError(
-                f"{self.location} failed while {doing} {what} ({_first_line(error)}); check the endpoint and run again"
-            ) from error
+            return ParameterError(f"{where} is no name of an object: {first_line(error)}")
+        if self._is_lost(error):
+            bucket = "/".join(self.location.split("/")[:3])
+            return StoreNotFoundError(f"there is no bucket {bucket}; check its name")
+        return super()._translated(error, doing, key)
 
+    def _is_refused(self, error: Exception) -> bool:
+        known = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
+        return known or " 403 " in str(error) or "AccessDenied" in str(error)
 
-def _may_pass(error: BaseException) -> bool:
-    """Whether a request failed in transit, or the server refused it for now."""
-    if not isinstance(error, GenericError):
-        return False  # obstore's other classes stand for definite answers of the server
-    text = str(error).partition("Debug source:")[0]
-    if _PASSING.search(text):
-        return True
-    status = _STATUS.search(text)
-    return http_status_passes(int(status[1])) if status else "HTTP error" in text
+    def _may_pass(self, error: BaseException) -> bool:
+        if not isinstance(error, GenericError):
+            return False  # obstore's other classes stand for definite answers of the server
+        text = str(error).partition("Debug source:")[0]
+        if _PASSING.search(text):
+            return True
+        status = _STATUS.search(text)
+        return http_status_passes(int(status[1])) if status else "HTTP error" in text
+
+    def _is_lost(self, error: Exception) -> bool:
+        return "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error)
 
 
 def _stamp(entry: Untyped) -> Stamp:
-    tag = entry["e_tag"] or entry["version"] or ""
     time = int(entry["last_modified"].timestamp() * 1e6) * 1000
-    return Stamp(int(entry["size"]), time, int.from_bytes(hashlib.sha256(tag.encode()).digest()[:7], "big"))
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].partition(": <?xml")[0][:200] if lines else type(error).__name__
+    return Stamp(int(entry["size"]), time, version_number(entry["e_tag"] or entry["version"] or ""))

@@ -37,8 +37,11 @@ class Blobs(ABC):
     """Whether the place can list its keys; some read-only places, such as http, cannot."""
 
     @abstractmethod
-    def read(self, key: str) -> bytes | None:
-        """The value of a key; None if there is none."""
+    def read(self, key: str, first: int = 0, last: int | None = None) -> bytes | None:
+        """The value of a key, or bytes [first, last) of it; None if there is none.
+
+        A negative `first` counts from the end, and comes without `last`.
+        """
 
     @abstractmethod
     def write(self, key: str, value: bytes) -> None:
@@ -101,15 +104,9 @@ class Blobs(ABC):
         """Remove every key that begins with `prefix`, which is empty or ends in ``/``, and its folder if it has one."""
         self.remove_all(self.keys(prefix))
 
-    def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
-        """Bytes [first, last) of a value; a negative `first` counts from the end, without `last` the rest is read."""
-        value = self.read(key)
-        return None if value is None else value[first:last]
-
+    @abstractmethod
     def size(self, key: str) -> int:
         """Size of a key's value in bytes; -1 if there is none."""
-        value = self.read(key)
-        return -1 if value is None else len(value)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"

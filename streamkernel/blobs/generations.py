@@ -22,8 +22,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from streamkernel.atomic import folder_generation
-from streamkernel.blobs._exclusive_create import PROBE
 from streamkernel.blobs._normal_form import normalised
+from streamkernel.blobs._remote import PROBE
 from streamkernel.blobs.locations import blobs_at
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import CorruptMetadataError
@@ -124,7 +124,7 @@ class Generations:
             generation = self.latest_or_plain()
             key = generation.prefix + name
             whole = most is None or self.blobs.size(key) <= most
-            content = self.blobs.read(key) if whole else self.blobs.read_part(key, 0, most)
+            content = self.blobs.read(key, 0, None if whole else most)
             # If the generation was removed meanwhile, there is a newer one.
             if content is not None or generation.record is None:
                 return content

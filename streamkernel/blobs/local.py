@@ -16,6 +16,7 @@ from streamkernel.blobs.direct_file import Bytes, write_file
 from streamkernel.blobs.os_errors import translated_os_errors
 from streamkernel.errors import StoreAccessError
 
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _PARTIAL = re.compile(r"\..*\.[0-9a-f]{8}\.partial")
 
 
@@ -30,11 +31,11 @@ class LocalBlobs(Blobs):
         self.folder = Path(os.path.abspath(folder))
         self.location = str(self.folder)
 
-    def read(self, key: str) -> bytes | None:
+    def read(self, key: str, first: int = 0, last: int | None = None) -> bytes | None:
         with self._errors("reading", key):
             try:
-                return read_file(self.folder / key)
-            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return read_file(self.folder / key, first, last)
+            except _ABSENT:
                 return None
 
     def write(self, key: str, value: bytes) -> None:
@@ -75,7 +76,7 @@ class LocalBlobs(Blobs):
             try:
                 with os.scandir(self.folder / prefix) as listed:
                     entries = sorted(listed, key=lambda entry: entry.name)
-            except (FileNotFoundError, NotADirectoryError):
+            except _ABSENT:
                 return Level([], {})
             for entry in entries:
                 # A link to a folder can lead out of the place, so it is not followed.
@@ -89,16 +90,6 @@ class LocalBlobs(Blobs):
     def exists(self) -> bool:
         return self.folder.is_dir()
 
-    def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
-        with self._errors("reading", key):
-            try:
-                with open(self.folder / key, "rb") as handle:
-                    start = max(0, handle.seek(0, os.SEEK_END) + first) if first < 0 else first
-                    handle.seek(start)
-                    return handle.read(-1 if last is None else max(0, last - start))
-            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                return None
-
     def remove(self, key: str) -> None:
         with self._errors("removing", key), suppress(FileNotFoundError, NotADirectoryError):
             (self.folder / key).unlink()
@@ -111,7 +102,7 @@ class LocalBlobs(Blobs):
         with self._errors("reading", key):
             try:
                 return (self.folder / key).stat().st_size
-            except (FileNotFoundError, NotADirectoryError):
+            except _ABSENT:
                 return -1
 
     @contextmanager

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 
-from streamkernel.blobs._drivers import remote_blobs
-from streamkernel.blobs._normal_form import normalised
+from streamkernel.blobs._normal_form import OBSTORE_SCHEMES, normalised
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.local import LocalBlobs
 from streamkernel.errors import ParameterError
@@ -52,10 +52,22 @@ def beside(location: str | os.PathLike[str], name: str) -> str:
 def blobs_at(location: str | os.PathLike[str]) -> Blobs:
     """The byte strings below a folder or URL; nothing is created and no request is sent before the first call.
 
+    obstore serves the large object stores, fsspec every other scheme; each is loaded with the first URL that needs it.
+
     Raises
     ------
     ParameterError
         No installed driver knows the scheme.
     """
     place = normalised(location)
-    return remote_blobs(place) if isinstance(place, str) else LocalBlobs(place)
+    if isinstance(place, Path):
+        return LocalBlobs(place)
+    large = place.partition("://")[0] in OBSTORE_SCHEMES
+    driver, name = ("_object_store", "ObjectBlobs") if large else ("_filesystem", "FilesystemBlobs")
+    try:
+        store: Blobs = getattr(import_module(f"streamkernel.blobs.{driver}"), name)(place)
+    except ImportError:  # pragma: no cover - the extra is part of the development environment
+        raise ParameterError(
+            f"{place} needs the driver of object stores: pip install 'streamkernel[objects]'"
+        ) from None
+    return store

@@ -45,3 +45,13 @@ def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
     if isinstance(error, FileNotFoundError):
         return StoreNotFoundError(f"{name} vanished while {doing} {path}; is another process removing it?")
     return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, without unprintable characters and not too long; its class if it has none."""
+    lines = str(error).strip().splitlines()
+    if not lines:
+        return type(error).__name__
+    # An answer of S3 goes on with its page of XML.
+    line = lines[0].partition(": <?xml")[0][:200]
+    return "".join(letter for letter in line if letter.isprintable())

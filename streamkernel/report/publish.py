@@ -39,7 +39,7 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = 
         around, name = parent_of(target)
         blobs = blobs_at(around)
         if blobs.size(name) >= 0:
-            _check_replaced(target, overwrite, mark, lambda: blobs.read_part(name, 0, _BEGINNING) or b"")
+            _check_replaced(target, overwrite, mark, lambda: blobs.read(name, 0, _BEGINNING) or b"")
         return target
     check_name_length(target)
     if not target.parent.is_dir():

@@ -227,7 +227,7 @@ def _header(path: str | os.PathLike[str]) -> Fields | None:
     """The first fields of the configuration at `path`; None if there is none or it is damaged."""
     place = normalised(path)
     try:
-        head = Generations(place).read(CONFIG, _HEAD) if isinstance(place, str) else read_file(place / CONFIG, _HEAD)
+        head = Generations(place).read(CONFIG, _HEAD) if isinstance(place, str) else read_file(place / CONFIG, 0, _HEAD)
         header = parsed_json(head or b"") if head is None or len(head) < _HEAD else _begins(head)
     except StoreError:
         raise
@@ -300,7 +300,7 @@ def _open(folder: Path) -> tuple[Fields, str, dict[str, int]]:
     files = list_files(folder)
     if CONFIG not in files:
         raise ModelFormatError(f"{folder} is not a saved model (no {CONFIG}); choose another path")
-    if files[CONFIG] > _LONG and _begins(read_file(folder / CONFIG, _HEAD)).get("format") != FORMAT:
+    if files[CONFIG] > _LONG and _begins(read_file(folder / CONFIG, 0, _HEAD)).get("format") != FORMAT:
         raise ModelFormatError(f"{folder / CONFIG} has another format than {FORMAT}; choose another path")
     header, text = read_object(folder / CONFIG)
     if header.get("format") != FORMAT:

@@ -75,9 +75,9 @@ class BlobStore(Store):
         If the generation was removed, the current one is read instead. A reader that pinned digests (`ZarrRows`) then
         finds whether its content is the same.
         """
-        content = self._read(key, first, last)
+        content = self._place.blobs.read(self._located(key), first, last)
         if content is None and self._generation.record is not None and self.follow():
-            content = self._read(key, first, last)
+            content = self._place.blobs.read(self._located(key), first, last)
         if self._required and not content and _CHUNK.search(key):
             raise MissingChunkError(
                 f"chunk {key} of {self.url} is missing or empty; restore it (or, if the writer leaves out chunks of "
@@ -85,10 +85,6 @@ class BlobStore(Store):
                 key,
             )
         return content
-
-    def _read(self, key: str, first: int, last: int | None) -> bytes | None:
-        blobs, full = self._place.blobs, self._located(key)
-        return blobs.read(full) if first == 0 and last is None else blobs.read_part(full, first, last)
 
     def _located(self, key: str) -> str:
         """Full key of a key of the generation; a chunk is in the layer of its number."""

@@ -11,7 +11,7 @@ from s3_server import S3Server
 
 from streamkernel import ingest
 from streamkernel.blobs import Lease, RecordLog, blobs_at
-from streamkernel.blobs import _exclusive_create as proof
+from streamkernel.blobs import _remote as proof
 from streamkernel.errors import StoreAccessError, StoreError
 from streamkernel.store import Bundle, Checkpoints, RowSink, check_target, write_bundle
 

@@ -28,8 +28,8 @@ from streamkernel.table.ingest import ingest
 STORM = 2.0
 OPERATIONS: dict[str, tuple[Callable[[Blobs], Any], Any]] = {
     "read": (lambda place: place.read("a/1"), b"one"),
-    "read a part": (lambda place: place.read_part("a/1", 1, 3), b"ne"),
-    "read the end": (lambda place: place.read_part("a/1", -2, None), b"ne"),
+    "read a part": (lambda place: place.read("a/1", 1, 3), b"ne"),
+    "read the end": (lambda place: place.read("a/1", -2, None), b"ne"),
     "read what is not there": (lambda place: place.read("none"), None),
     "size": (lambda place: place.size("a/1"), 3),
     "list": (lambda place: place.keys("a/"), ["a/1", "a/2"]),
