@@ -36,7 +36,6 @@ class LogJournal:
         self.folder = folder
 
     def note(self, log: str, key: str, digest: str) -> None:
-        """Append a line, which is on the disk on return."""
         # A line feed first: the line before it may be torn.
         line = f"\n{key} {digest}\n".encode()
         file, flags = self.folder / f"{log}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -50,7 +49,6 @@ class LogJournal:
             os.close(descriptor)
 
     def entries(self) -> dict[str, set[str]]:
-        """Every digest noted for each chunk."""
         noted: dict[str, set[str]] = {}
         for log in sorted(self.folder.glob("*.log")):
             # A line without a final line feed was being written when its writer died.
@@ -68,11 +66,9 @@ class ObjectJournal:
         self.blobs, self.prefix = blobs, prefix
 
     def note(self, log: str, key: str, digest: str) -> None:
-        """Write an empty object."""
         self.blobs.write(f"{self.prefix}{key}/{digest}", b"")
 
     def entries(self) -> dict[str, set[str]]:
-        """Every digest noted for each chunk."""
         noted: dict[str, set[str]] = {}
         for note in self.blobs.keys(self.prefix):
             key, _, digest = note.removeprefix(self.prefix).rpartition("/")

@@ -12,7 +12,7 @@ Each task writes whole chunks, so two tasks never write one file; a task that ru
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamkernel.atomic import array_digest
+from streamkernel.blobs import LocalBlobs, at_once
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
-from streamkernel.manifest import ROWS_FORMAT, VERSION
+from streamkernel.manifest import ROWS_FORMAT, VERSION, manifest_content
 from streamkernel.outputs import Building, Kind, building_at, check_target, translated_os_errors
+from streamkernel.store._arrays import ZARR_JSON
+from streamkernel.store._chunk import read_chunk, write_chunk
 from streamkernel.store._row_grid import RowColumn, RowGrid
-from streamkernel.store._row_storage import RowStorage
 from streamkernel.store._unfinished import Unfinished, unfinished_at
 from streamkernel.store.plain import plain
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView
@@ -36,11 +38,12 @@ class RowSink:
     Only the object that `create` returned can finish or abort. As a context manager it aborts unless finished.
     """
 
-    def __init__(self, building: Building, rows: RowStorage, overwrite: bool, finished: dict[str, str]) -> None:
-        self.target, self.grid, self.overwrite = building.target, rows.grid, overwrite
+    def __init__(self, building: Building, grid: RowGrid, overwrite: bool) -> None:
+        self.target, self.grid, self.overwrite = building.target, grid, overwrite
+        self._blobs, self._prefix = building.blobs, building.prefix
         self._building: Building | None = building
-        self._rows = rows
-        self._finished = finished
+        self._journal = building.journal if isinstance(building, Unfinished) else None
+        self._finished: dict[str, str] = {}
 
     @classmethod
     def create(
@@ -97,31 +100,25 @@ class RowSink:
             building = building_at(target, kind)
         else:
             building = unfinished_at(target, kind, config, resume=resume)
-        unfinished = building if isinstance(building, Unfinished) else None
+        sink = cls(building, grid, overwrite)
         try:
             with translated_os_errors(target, "creating"):
-                rows = RowStorage(
-                    grid, building.blobs, building.prefix, None if unfinished is None else unfinished.journal
-                )
-                if unfinished is not None and unfinished.resumed:
-                    return cls(building, rows, overwrite, rows.intact())
-                rows.create(stored_attributes)
-                if unfinished is not None:
-                    unfinished.begin()
+                if isinstance(building, Unfinished) and building.resumed:
+                    sink._finished = sink._intact(building.journal.entries())
+                    return sink
+                for name, content in grid.metadata(stored_attributes).items():
+                    sink._blobs.write(sink._prefix + name, content)
+                if isinstance(building, Unfinished):
+                    building.begin()
         except BaseException:
             building.abandon()
             raise
-        return cls(building, rows, overwrite, {})
+        return sink
 
     @property
     def folder(self) -> str | Path:
         """The folder, or the prefix of keys, in which it is built."""
-        return self._rows.folder
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the output."""
-        return self.grid.n_rows
+        return self._blobs.folder if isinstance(self._blobs, LocalBlobs) else self._prefix
 
     @property
     def chunk_rows(self) -> int:
@@ -161,7 +158,10 @@ class RowSink:
             The values do not fit the array.
         """
         rows = self.grid.fitting(name, start, values)
-        self._rows.check_open(self.target)
+        # A late task must not make a folder anew. At a URL it does no harm: it writes the same bytes again, or writes
+        # below a name that no reader will use.
+        if not self._blobs.exists():
+            raise StoreNotFoundError(f"the output {self.target} is no longer being written; nothing was written")
         digests = {}
         with translated_os_errors(self.target, "writing"):
             shape = self.columns[name].shape(self.chunk_rows)
@@ -171,7 +171,11 @@ class RowSink:
                     digests[key] = self._finished[key]
                     continue
                 chunk = np.ascontiguousarray(rows[first - start : last - start])
-                digests[key] = self._rows.write(f"{name}-{start}", key, chunk, shape)
+                # On the disk before it is noted as finished, so that a resume after a power failure finds it.
+                durable = self._journal is not None
+                digests[key] = write_chunk(self._blobs, self._prefix + key, chunk, shape, durable=durable)
+                if self._journal is not None:
+                    self._journal.note(f"{name}-{start}", key, digests[key])
         return digests
 
     def read(self, name: str, start: int, stop: int) -> AnyArray:
@@ -188,7 +192,7 @@ class RowSink:
                 key = self.grid.key(name, index)
                 if key not in self._finished:
                     raise MissingChunkError(f"chunk {key} of {self.target} is not finished; write it first", key)
-                values = self._rows.read(name, key, first, last)
+                values = self._read_chunk(name, key, first, last)
                 if values is None or array_digest(values) != self._finished[key]:
                     raise CorruptChunkError(f"chunk {key} of {self.folder} was damaged; resume once more", key)
                 parts.append(values)
@@ -212,7 +216,7 @@ class RowSink:
                 f"the output {self.target} was finished or aborted, or was created in another process"
             )
         with translated_os_errors(self.target, "finishing"):
-            complete = self._rows.complete({**self._finished, **digests}, self.target)
+            complete = self._manifest({**self._finished, **digests})
         self._building.publish(complete, overwrite=self.overwrite)
         self._building = None
 
@@ -221,6 +225,49 @@ class RowSink:
         if self._building is not None:
             self._building.abandon()
             self._building = None
+
+    def _read_chunk(self, name: str, key: str, first: int, last: int) -> AnyArray | None:
+        """Rows [first, last), which are one chunk; None if it is absent or damaged."""
+        column = self.columns[name]
+        shape = column.shape(self.chunk_rows)
+        values = read_chunk(self._blobs, self._prefix + key, shape, np.dtype(column.dtype))
+        return None if values is None else values[: last - first]
+
+    def _intact(self, noted: Mapping[str, Collection[str]]) -> dict[str, str]:
+        """Digest, by key, of every chunk whose values have a digest that was noted for it."""
+        chunks = [
+            (name, key, first, last)
+            for name in self.columns
+            for index, first, last in self.grid.chunks(0, self.grid.n_rows)
+            if (key := self.grid.key(name, index)) in noted
+        ]
+
+        def digest(chunk: tuple[str, str, int, int]) -> str | None:
+            values = self._read_chunk(*chunk)
+            found = None if values is None else array_digest(values)
+            return found if found in noted[chunk[1]] else None
+
+        # Of a disk, one chunk at a time: several would only need more memory.
+        found = list(map(digest, chunks)) if isinstance(self._blobs, LocalBlobs) else at_once(digest, chunks)
+        return {chunk[1]: text for chunk, text in zip(chunks, found, strict=True) if text is not None}
+
+    def _manifest(self, digests: Mapping[str, str]) -> bytes:
+        """The content of COMPLETE."""
+        prefix = self._prefix
+        sizes = {key.removeprefix(prefix): stamp.size for key, stamp in self._blobs.stamps(prefix).items()}
+        keys = [self.grid.key(name, index) for name in self.columns for index in range(self.grid.n_chunks)]
+        absent = [key for key in keys if key not in digests or not sizes.get(key)]
+        if absent:
+            raise MissingChunkError(
+                f"{len(absent)} chunks of {self.target} were not written, {absent[0]} first; write them and finish",
+                absent[0],
+            )
+        # Files that a process left when it was killed in the middle of a chunk.
+        for key in filter(lambda key: key.endswith(".partial"), sizes):
+            self._blobs.remove(prefix + key)
+        names = {name: f"{name}/{ZARR_JSON}".lstrip("/") for name in ("", *self.columns)}
+        metadata = {name: self._blobs.read(prefix + file) or b"" for name, file in names.items()}
+        return manifest_content(self.grid.manifests(digests), metadata)
 
     def __enter__(self) -> RowSink:
         return self

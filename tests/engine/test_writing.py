@@ -17,8 +17,7 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import StoreError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import FeatureMap, Features
-from streamkernel.store import RowSink
-from streamkernel.store import _row_storage as rows
+from streamkernel.store import RowSink, rows
 
 X = np.random.default_rng(0).standard_normal((1000, 3))
 BASIS = Basis(Gaussian(2.0), X[:20], np.arange(20))

@@ -20,7 +20,7 @@ CHUNK_BYTES = 1 << 20
 DYING = f"""
 import os, signal, sys
 import streamkernel.fits.factor as factorize
-import streamkernel.store._row_storage as rows
+import streamkernel.store.rows as rows
 from streamkernel.cli import main
 write, count = rows.write_chunk, iter(range(1000))
 def dying(*arguments, **options):

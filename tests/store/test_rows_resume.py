@@ -98,7 +98,7 @@ WRITER = """
     from pathlib import Path
     sys.path.insert(0, sys.argv[3])
     import streamkernel.blobs.direct_file as direct_file
-    import streamkernel.store._row_storage as rows
+    import streamkernel.store.rows as rows
     import streamkernel.store._unfinished as unfinished
     from streamkernel.store._journal import LogJournal
     from test_rows_resume import sink_at, write_rest
