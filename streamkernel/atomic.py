@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xxhash
@@ -164,9 +164,8 @@ def publish_folder(
 
 def _exchange(first: Path, second: Path) -> bool:
     """Swap two names in one step (Linux renameat2); returns False if the system or file system does not support it."""
-    try:
-        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
+    renameat2 = _system_call("renameat2")
+    if renameat2 is None:
         return False
     if renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
         return True
@@ -174,6 +173,14 @@ def _exchange(first: Path, second: Path) -> bool:
     if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
         return False
     raise OSError(code, os.strerror(code), str(second))
+
+
+def _system_call(name: str) -> Callable[..., int] | None:
+    """A function of the C library that not every system has."""
+    try:
+        return cast(Callable[..., int], getattr(ctypes.CDLL(None, use_errno=True), name))
+    except (AttributeError, OSError):
+        return None
 
 
 def fsync_path(path: Path) -> None:
@@ -202,9 +209,8 @@ def _fsync_tree(folder: Path) -> None:
 
 def _syncfs(folder: Path) -> bool:
     """Sync the whole file system (Linux syncfs), faster than thousands of folders; returns False if not supported."""
-    try:
-        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
-    except (AttributeError, OSError):
+    syncfs = _system_call("syncfs")
+    if syncfs is None:
         return False
     descriptor = os.open(folder, os.O_RDONLY)
     try:

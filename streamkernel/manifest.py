@@ -37,7 +37,7 @@ KEPT_GENERATIONS = 64
 class ArrayManifest:
     """Grid and dtype (such as ``"<f4"``) of an array, and the digest of the decoded values of each chunk.
 
-    The values of the last chunk are clipped to the array.
+    The values of the last chunk are clipped to the array. The fields, in this order, are the entry in COMPLETE.
     """
 
     shape: tuple[int, ...]
@@ -55,15 +55,6 @@ class ArrayManifest:
         whole = self.digests[: rows // self.chunk_rows]
         digests = whole if last is None else (*whole, last)
         return ArrayManifest((rows, *self.shape[1:]), self.chunk_rows, self.dtype, digests)
-
-    def to_config(self) -> Fields:
-        """The manifest as plain JSON."""
-        return {
-            "shape": list(self.shape),
-            "chunk_rows": self.chunk_rows,
-            "dtype": self.dtype,
-            "digests": list(self.digests),
-        }
 
 
 @dataclass(frozen=True)
@@ -93,13 +84,9 @@ class Ancestor:
 
     @classmethod
     def from_config(cls, config: FieldsView) -> Ancestor:
-        """The entry that `to_config` wrote."""
+        """The entry that `manifest_content` wrote."""
         metadata, last = ({str(name): str(d) for name, d in config[key].items()} for key in ("metadata", "last"))
         return cls(str(config["digest"]), int(config["rows"]), metadata, last)
-
-    def to_config(self) -> Fields:
-        """The entry as plain JSON."""
-        return {"digest": self.digest, "rows": self.rows, "metadata": self.metadata, "last": self.last}
 
 
 @dataclass(frozen=True)
@@ -139,10 +126,10 @@ def manifest_content(
         "format": TABLE_FORMAT,
         "version": VERSION,
         "metadata": {name: text_digest(metadata[name].decode()) for name in ("", *arrays)},
-        "arrays": {name: array.to_config() for name, array in arrays.items()},
+        "arrays": {name: vars(array) for name, array in arrays.items()},
     }
     if history:
-        config["history"] = [ancestor.to_config() for ancestor in history[-KEPT_GENERATIONS:]]
+        config["history"] = [vars(ancestor) for ancestor in history[-KEPT_GENERATIONS:]]
     return json_content(config)
 
 
