@@ -1,8 +1,8 @@
 """A location means exactly the key of an object store, or the path of this machine, that it spells; or it is refused.
 
-Every location that a user gives goes through `normalised`, and so does every place that is opened (`blobs_at`). Parsers of
-URLs end the key at ``#`` and ``?``, decode ``%41``, follow ``..`` and drop line feeds. They would then read or replace
-another object than the one that the user wrote.
+Every location that a user gives goes through `normalised`, and so does every place that is opened (`blobs_at`). Parsers
+of URLs end the key at ``#`` and ``?``, decode ``%41``, follow ``..`` and drop line feeds. They would then read or
+replace another object than the one that the user wrote.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rows of xarray objects: the NumPy array, Dask array or file behind them is sliced, never copied as a whole."""
+"""Rows of Dask arrays and of xarray objects: what is behind them (an array, a file) is sliced, never copied as a whole.
+
+Neither library is imported: a Dask array is what has `.chunks`, slicing and `.compute`.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,52 @@ import numpy as np
 
 from streamkernel.atomic import text_digest
 from streamkernel.errors import DTypeError, EmptyDataError, ParameterError, ShapeError
-from streamkernel.table._dask_rows import DaskRows, is_dask
-from streamkernel.table.rows import NumpyRows, RowArray
+from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, Int, Untyped
 
 _LAZY_CHUNK_BYTES = 1 << 23
+
+
+def is_dask(value: object) -> bool:
+    """True for a Dask array."""
+    return type(value).__module__.split(".")[0] == "dask" and hasattr(value, "chunks") and hasattr(value, "compute")
+
+
+class DaskRows(RowArray):
+    """One block of Dask rows at a time, computed in this thread: tasks must not start tasks."""
+
+    def __init__(self, array: Untyped, name: str) -> None:
+        if any(not np.isfinite(n) for n in array.shape):
+            raise ShapeError(f"the Dask array {name} has unknown chunk sizes; call compute_chunk_sizes() on it first")
+        self.name = name
+        self.shape = tuple(int(n) for n in array.shape)
+        self.dtype = np.dtype(array.dtype)
+        self._array = array
+        sizes = [int(n) for n in array.chunks[0] if n > 0] if self.shape else []
+        self._ends = np.cumsum(sizes, dtype=np.int64)
+        self.chunk_rows = max(sizes, default=1)
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the array's name, which Dask derives from its graph, shape and chunks."""
+        return text_digest(f"{self._array.name}{self.shape}{self.dtype.str}{self._array.chunks}")
+
+    def chunk_span(self, row: int) -> tuple[int, int]:
+        index = int(np.searchsorted(self._ends, row, side="right"))
+        return (int(self._ends[index - 1]) if index else 0), int(self._ends[index])
+
+    def cuts(self, start: int, stop: int) -> Int:
+        inner = self._ends[(self._ends > start) & (self._ends < stop)]
+        return np.concatenate(([start], inner, [stop])).astype(np.int64)
+
+    def where(self, row: int) -> str:
+        return f"Dask block {int(np.searchsorted(self._ends, row, side='right'))} of {self.name}"
+
+    def load(self, first: int, last: int) -> AnyArray:
+        """Compute one row of blocks."""
+        block = self._array[first:last].compute(scheduler="synchronous")
+        return np.asarray(unmasked(block, self.name, self.where(first), first))
 
 
 def is_xarray(value: object) -> bool:
@@ -30,15 +73,11 @@ class LazyRows(RowArray):
         self.dtype = np.dtype(array.dtype)
         self._array = array
         preferred = array.encoding.get("preferred_chunks") or {}
+        # As the file records it, else about 8 MiB of rows.
         stored = array.encoding.get("chunks") or array.encoding.get("chunksizes") or ()
         row_bytes = max(1, self.dtype.itemsize * int(np.prod(self.shape[1:])))
         fallback = max(1, _LAZY_CHUNK_BYTES // row_bytes)
-        self._step = int(preferred.get(array.dims[0]) or (stored[0] if stored else fallback))
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows of a stored chunk where the file records it, else about 8 MiB of rows."""
-        return self._step
+        self.chunk_rows = int(preferred.get(array.dims[0]) or (stored[0] if stored else fallback))
 
     @property
     def fingerprint(self) -> str:
@@ -47,11 +86,6 @@ class LazyRows(RowArray):
         pinned = [str(encoding.get(key)) for key in ("source", "preferred_chunks", "dtype")]
         return text_digest(f"{self._array.name}{self._array.dims}{self.shape}{self.dtype.str}{pinned}")
 
-    def chunk_span(self, row: int) -> tuple[int, int]:
-        """Rows of the chunk that holds `row`."""
-        first = row // self._step * self._step
-        return first, min(first + self._step, self.n_rows)
-
     def load(self, first: int, last: int) -> AnyArray:
         """Read one slice; the rest of the variable is not loaded."""
         # `.values` would drop the mask and return the values under it.
@@ -59,26 +93,14 @@ class LazyRows(RowArray):
         return np.asarray(unmasked(rows, self.name, start=first))
 
 
-class ColumnsRows(RowArray):
+class ColumnsRows(GuidedRows):
     """Rows assembled chunk by chunk from columns that are separate one-dimensional arrays."""
 
     def __init__(self, columns: Sequence[RowArray], name: str) -> None:
-        self.name = name
-        self.shape = (columns[0].n_rows, len(columns))
-        self.dtype = np.result_type(*(column.dtype for column in columns))
-        self._columns = tuple(columns)
         # The chunks of the coarsest column; the others are cut to them.
-        self._guide = max(self._columns, key=lambda column: 0 if column.in_memory else column.chunk_rows)
-
-    @property
-    def in_memory(self) -> bool:
-        """True where every column is."""
-        return self._guide.in_memory
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows of the coarsest column's chunk."""
-        return self._guide.chunk_rows
+        guide = max(columns, key=lambda column: 0 if column.in_memory else column.chunk_rows)
+        super().__init__(guide, name, len(columns), np.result_type(*(column.dtype for column in columns)))
+        self._columns = tuple(columns)
 
     @property
     def fingerprint(self) -> str:
@@ -87,18 +109,7 @@ class ColumnsRows(RowArray):
 
     def chunk_span(self, row: int) -> tuple[int, int]:
         """Rows of the coarsest column's chunk; 1,024 rows in memory, so that columns are never stacked whole."""
-        if self.in_memory:
-            first = row // self.chunk_rows * self.chunk_rows
-            return first, min(first + self.chunk_rows, self.n_rows)
-        return self._guide.chunk_span(row)
-
-    def cuts(self, start: int, stop: int) -> Int:
-        """Chunk boundaries of the coarsest column."""
-        return self._guide.cuts(start, stop)
-
-    def where(self, row: int) -> str:
-        """The coarsest column's chunk."""
-        return self._guide.where(row)
+        return RowArray.chunk_span(self, row) if self.in_memory else super().chunk_span(row)
 
     def load(self, first: int, last: int) -> AnyArray:
         """(b, p) from p columns."""

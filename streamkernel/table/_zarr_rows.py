@@ -69,6 +69,8 @@ class ZarrRows(RowArray):
         self._array = self._readable(array)
         self.shape = tuple(int(n) for n in self._array.shape)
         self.dtype = np.dtype(self._array.dtype)
+        self.chunk_rows = int(self._array.chunks[0])  # of an inner chunk, where there are shards
+        self.proved = self._manifest is not None
         if self._manifest is not None and self._manifest.n_rows <= self.shape[0]:
             self.shape = (self._manifest.n_rows, *self.shape[1:])
         if self.name != "y" or self.dtype.kind not in "UTO":
@@ -157,29 +159,9 @@ class ZarrRows(RowArray):
             )
 
     @property
-    def store(self) -> Store:
-        """The zarr store."""
-        return self._store
-
-    @property
-    def array(self) -> ZarrArray:
-        """The array itself."""
-        return self._array
-
-    @property
     def checksummed(self) -> bool:
         """True where flipped bits are found: a codec or the manifest checks them."""
         return self._manifest is not None or self._files.checksummed
-
-    @property
-    def proved(self) -> bool:
-        """Whether a manifest has the digest of every chunk."""
-        return self._manifest is not None
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows of a chunk (of an inner chunk, where there are shards)."""
-        return int(self._array.chunks[0])
 
     @property
     def fingerprint(self) -> str:
@@ -195,11 +177,6 @@ class ZarrRows(RowArray):
         if self._manifest is not None and self.digest_known(first, last):
             return self._manifest.digests[first // self.chunk_rows]
         return super().digest(first, last)
-
-    def chunk_span(self, row: int) -> tuple[int, int]:
-        """Rows of the chunk that holds `row`."""
-        first = row // self.chunk_rows * self.chunk_rows
-        return first, min(first + self.chunk_rows, self.n_rows)
 
     def where(self, row: int) -> str:
         """The chunk that holds `row`."""

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamkernel.errors import ShapeError
-from streamkernel.table._ordered_rows import OrderedRows
+from streamkernel.table.rows import OrderedRows
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets
 from streamkernel.type_aliases import Unchecked

@@ -16,9 +16,15 @@ from streamkernel.errors import (
     ShapeError,
     ShapeMismatchError,
 )
-from streamkernel.table._dask_rows import DaskRows, is_dask
+from streamkernel.table._lazy_rows import (
+    DaskRows,
+    dataset_columns,
+    feature_names,
+    is_dask,
+    is_xarray,
+    rows_of_variable,
+)
 from streamkernel.table._stored import Opened, open_stored, open_zarr_array
-from streamkernel.table._xarray_rows import dataset_columns, feature_names, is_xarray, rows_of_variable
 from streamkernel.table.columns import check_distinct, default_names
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.table.table import Table

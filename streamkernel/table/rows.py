@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.atomic import array_digest
+from streamkernel.atomic import array_digest, text_digest
 from streamkernel.type_aliases import AnyArray, AnyDType, Int
 
 
@@ -23,11 +24,20 @@ class RowArray(ABC):
         (m, p), or (m,) for one target.
     dtype
         dtype as stored.
+    chunk_rows
+        Rows of the largest chunk.
+    in_memory
+        True where reading costs nothing.
+    proved
+        Whether every read is compared with a pinned digest.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: AnyDType
+    chunk_rows: int
+    in_memory: bool = False
+    proved: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -40,23 +50,14 @@ class RowArray(ABC):
         return self.shape[1] if len(self.shape) > 1 else 1
 
     @property
-    def in_memory(self) -> bool:
-        """True where reading costs nothing."""
-        return False
-
-    @property
-    @abstractmethod
-    def chunk_rows(self) -> int:
-        """Rows of the largest chunk."""
-
-    @property
     @abstractmethod
     def fingerprint(self) -> str:
         """Digest of the pinned content; equal data at another place has the same digest."""
 
-    @abstractmethod
     def chunk_span(self, row: int) -> tuple[int, int]:
         """Half-open rows of the chunk that holds `row`."""
+        first = row // self.chunk_rows * self.chunk_rows
+        return first, min(first + self.chunk_rows, self.n_rows)
 
     @abstractmethod
     def load(self, first: int, last: int) -> AnyArray:
@@ -79,11 +80,6 @@ class RowArray(ABC):
     def where(self, row: int) -> str:
         """Name of the array or chunk that holds `row`, for messages."""
         return f"the {self.name} array"
-
-    @property
-    def proved(self) -> bool:
-        """Whether every read is compared with a pinned digest."""
-        return False
 
     def check_unchanged(self) -> None:
         """Raise where the input has changed since it was pinned; rows in memory need no check."""
@@ -139,7 +135,8 @@ class RowReader:
 class NumpyRows(RowArray):
     """Rows that are in memory already; chunks are 1,024 rows, so that spans are fine and equal on any machine."""
 
-    CHUNK_ROWS = 1024
+    CHUNK_ROWS = chunk_rows = 1024
+    in_memory = True
 
     def __init__(self, values: AnyArray, name: str) -> None:
         self.name = name
@@ -147,16 +144,6 @@ class NumpyRows(RowArray):
         self.dtype = values.dtype
         self._values = values
         self._fingerprint: str | None = None
-
-    @property
-    def in_memory(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows of a chunk."""
-        return self.CHUNK_ROWS
 
     @property
     def fingerprint(self) -> str:
@@ -170,8 +157,50 @@ class NumpyRows(RowArray):
         return 0, self.n_rows
 
     def load(self, first: int, last: int) -> AnyArray:
-        """A view."""
         return self._values[first:last]
+
+
+class GuidedRows(RowArray):
+    """Rows that are cut into chunks as other rows are: the `guide`, which also names the places of rows."""
+
+    def __init__(self, guide: RowArray, name: str, width: int, dtype: AnyDType) -> None:
+        self.guide, self.name, self.shape, self.dtype = guide, name, (guide.n_rows, width), dtype
+        self.chunk_rows, self.in_memory = guide.chunk_rows, guide.in_memory
+
+    def chunk_span(self, row: int) -> tuple[int, int]:
+        return self.guide.chunk_span(row)
+
+    def cuts(self, start: int, stop: int) -> Int:
+        return self.guide.cuts(start, stop)
+
+    def where(self, row: int) -> str:
+        return self.guide.where(row)
+
+    def check_unchanged(self) -> None:
+        self.guide.check_unchanged()
+
+
+class OrderedRows(GuidedRows):
+    """Rows whose column j is column ``order[j]`` as stored; chunks, checks and names are those of the stored rows.
+
+    `RowReader` reorders each block as it cuts it from a chunk, so that memory never holds a second chunk.
+    """
+
+    def __init__(self, stored: RowArray, order: Sequence[int]) -> None:
+        super().__init__(stored, stored.name, len(order), stored.dtype)
+        self.order = np.asarray(order, dtype=np.intp)
+
+    @property
+    def as_stored(self) -> tuple[RowArray, NDArray[np.intp] | None]:
+        rows, before = self.guide.as_stored
+        return rows, self.order if before is None else before[self.order]
+
+    @property
+    def fingerprint(self) -> str:
+        return text_digest(f"{self.guide.fingerprint}/{self.order.tolist()}")
+
+    def load(self, first: int, last: int) -> AnyArray:
+        return np.take(self.guide.load(first, last), self.order, axis=1)
 
 
 def content_digest(values: AnyArray) -> str:

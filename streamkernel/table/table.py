@@ -10,10 +10,9 @@ import numpy as np
 
 from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
-from streamkernel.table._ordered_rows import OrderedRows
 from streamkernel.table.block import RowBlock
 from streamkernel.table.row_keys import row_keys
-from streamkernel.table.rows import RowArray, RowReader
+from streamkernel.table.rows import OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import Scaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
