@@ -13,14 +13,18 @@ _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
-    """Turn the operating system's errors into ours, which name the action, the path and the remedy."""
+def translated_os_errors(path: str | Path, doing: str, state: str = "") -> Iterator[None]:
+    """Turn the operating system's errors into ours, which name the action, the path and the remedy.
+
+    `state` says in the message what became of the path.
+    """
     try:
         yield
     except StoreError:
         raise
     except OSError as error:
-        raise store_error(error, path, doing) from error
+        found = store_error(error, path, doing)
+        raise (type(found)(f"{found} ({state})") if state else found) from error
 
 
 def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:

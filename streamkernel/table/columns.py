@@ -42,12 +42,21 @@ def are_real(names: Sequence[str]) -> bool:
     return -1 in numbers or numbers != sorted(set(numbers))
 
 
+def first_repeated(names: Sequence[str]) -> int | None:
+    """Position of the first name that occurs before, too; None if all differ."""
+    before: set[str] = set()
+    for index, name in enumerate(names):
+        if name in before:
+            return index
+        before.add(name)
+    return None
+
+
 def check_distinct(names: Sequence[str], what: str) -> None:
     """Raise `ShapeError` where two names are equal."""
-    if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ShapeError(f"{what} has two columns {twice!r}; give each column a name of its own")
+    again = first_repeated(names)
+    if again is not None:
+        raise ShapeError(f"{what} has two columns {names[again]!r}; give each column a name of its own")
 
 
 def with_names(table: Table, names: Sequence[str] | None) -> Table:

@@ -14,7 +14,6 @@ same rows.
 
 from __future__ import annotations
 
-import numpy as np
 import zarr
 from zarr.storage import LocalStore
 
@@ -24,7 +23,7 @@ from streamkernel.table._zarr_metadata import ZarrArray
 from streamkernel.table.ingest._locked_table import LockedTable
 from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.rows import RowReader
-from streamkernel.type_aliases import AnyArray, Fields
+from streamkernel.type_aliases import Fields
 
 
 class AppendingWriter(ChunkWriter):
@@ -57,24 +56,13 @@ class AppendingWriter(ChunkWriter):
         self._history = (*locked.manifest.history, Ancestor.of(locked.manifest))
         self.n_rows, self._counted = full, rows
         if rows > full:
-            self._append_stored(full, rows)
+            # The rows of the last chunk, which is not full: they are written with the new ones.
+            y = None if table.targets is None else RowReader(table.targets.rows).read(full, rows)
+            self.append(RowReader(table.features).read(full, rows), y)
         arrays: Fields = {name: group[name] for name in locked.manifest.arrays}
         return group, arrays
-
-    def _append_stored(self, first: int, last: int) -> None:
-        """Copy the rows of the last chunk, which is not full, into the buffer, to write them with the new ones."""
-        table = self._locked.table
-        self._X[: last - first] = RowReader(table.features).read(first, last)
-        if self._y is not None:
-            assert table.targets is not None
-            self._y[: last - first] = RowReader(table.targets.rows).read(first, last).reshape(last - first, -1)
-        self._filled = last - first
 
     def finish(self, attributes: Fields, *, overwrite: bool) -> None:
         """Write the last chunk, attributes and COMPLETE, and replace the old folder."""
         self._locked.check_current()
         super().finish(attributes, overwrite=overwrite)
-
-    def append(self, X: AnyArray, y: AnyArray | None) -> None:
-        """Add rows, already checked."""
-        super().append(X, None if y is None else np.asarray(y).reshape(X.shape[0], -1))

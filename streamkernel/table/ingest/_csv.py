@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from streamkernel.errors import SourceFormatError
+from streamkernel.table.columns import first_repeated
 from streamkernel.table.ingest._csv_locate import data_lines, fields_of, first_problem, is_number, open_plain
-from streamkernel.table.ingest._reader import Batch, Reader, choose_target, split_columns
+from streamkernel.table.ingest._reader import Batch, Reader, text_labels
 from streamkernel.type_aliases import AnyArray, Untyped
 
 # The parser holds some dozens of these blocks; 4 MiB would cost twice the memory and is not faster.
@@ -46,7 +46,12 @@ class CsvReader(Reader):
         self._header = self.named = not _is_data(names, target)
         if self._header:
             self._names = [name.strip() or f"x{index}" for index, name in enumerate(names)]
-            self._refuse_duplicates(head[0][0])
+            again = first_repeated(self._names)
+            if again is not None:
+                raise SourceFormatError(
+                    f"{path}:{head[0][0]}:{again + 1}: column name {self._names[again]!r} is already that of column "
+                    f"{self._names.index(self._names[again]) + 1}; rename one"
+                )
             if len(head) == 1:
                 raise SourceFormatError(
                     f"{path}:{head[0][0] + 1}:1: there are no rows after the header; give at least one"
@@ -56,22 +61,11 @@ class CsvReader(Reader):
         # A line longer than a block cannot be parsed.
         self._block_bytes = max(_BLOCK_BYTES, 8 * len(first))
         self._skip_lines = head[0][0] if self._header else 0
-        self._target = choose_target(self._names, target, path)
-        self.columns, self.target_names = split_columns(self._names, self._target, path)
+        self._choose(self._names, target, path)
         sample = [fields_of(text, self._delimiter, f"{path}:{number}") for number, text in head[self._header :]]
         if self._target is not None:
             self.labelled = not all(is_number(row[self._target]) for row in sample if len(row) > self._target)
         self.estimated_rows = self._estimate()
-
-    def _refuse_duplicates(self, line: int) -> None:
-        seen: dict[str, int] = {}
-        for index, name in enumerate(self._names):
-            if name in seen:
-                raise SourceFormatError(
-                    f"{self._path}:{line}:{index + 1}: column name {name!r} is already that of column "
-                    f"{seen[name] + 1}; rename one"
-                )
-            seen[name] = index
 
     def _estimate(self) -> int:
         with open_plain(self._path) as handle:
@@ -120,11 +114,7 @@ class CsvReader(Reader):
         if self._target is not None:
             column = batch.column(self._target)
             if self.labelled:
-                encoded = column.dictionary_encode()
-                labels = [str(label) for label in encoded.dictionary.to_pylist()]
-                y = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-                if "" in labels:
-                    y = np.where(y == labels.index(""), -1, y)
+                y, labels = text_labels(column)
             else:
                 y = column.to_numpy(zero_copy_only=False).reshape(-1, 1)
             keep = [index for index in range(len(self._names)) if index != self._target]

@@ -15,30 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from pyarrow.csv import ConvertOptions
+
 from streamkernel.errors import SourceFormatError
 
 # Text that pyarrow reads as a missing value; the finite check then names the row.
-MISSING = frozenset(
-    (
-        "",
-        "#N/A",
-        "#N/A N/A",
-        "#NA",
-        "-1.#IND",
-        "-1.#QNAN",
-        "-NaN",
-        "-nan",
-        "1.#IND",
-        "1.#QNAN",
-        "N/A",
-        "NA",
-        "NULL",
-        "NaN",
-        "n/a",
-        "nan",
-        "null",
-    )
-)
+MISSING = frozenset(ConvertOptions().null_values)
 _NUMBER = re.compile(
     r"[ \t]*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)[ \t]*\Z", re.IGNORECASE | re.ASCII
 )

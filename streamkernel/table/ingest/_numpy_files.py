@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import lzma
 import math
+import shutil
 import struct
 import tempfile
 import zipfile
@@ -18,6 +19,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.lib import format as npy
 
+from streamkernel.blobs import first_line
 from streamkernel.errors import (
     DTypeError,
     EmptyDataError,
@@ -27,7 +29,7 @@ from streamkernel.errors import (
     SourceFormatError,
     StreamKernelError,
 )
-from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
+from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.values import float_dtype
 from streamkernel.type_aliases import AnyArray, AnyDType, Unchecked
 
@@ -73,10 +75,18 @@ class _Member:
         if not self.shape:
             raise ShapeError(f"{self.label} is a single number (shape ()); give an array of rows")
 
-    def _open(self) -> BinaryIO:
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
         if self._name is None:
-            return open(self._path, "rb")
-        return cast(BinaryIO, _Closing(self._path, self._name))
+            with open(self._path, "rb") as handle:
+                yield handle
+            return
+        with (
+            _damaged(self._path, _BROKEN),
+            zipfile.ZipFile(self._path) as archive,
+            archive.open(f"{self._name}.npy") as member,
+        ):
+            yield cast(BinaryIO, member)
 
     def rows(self, step: int) -> Iterator[AnyArray]:
         """Arrays of `step` rows."""
@@ -102,8 +112,7 @@ class _Member:
         source: Unchecked = self._path
         if self._name is not None:
             source = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
-            while content := handle.read(_COPY_BYTES):
-                source.write(content)
+            shutil.copyfileobj(handle, source, _COPY_BYTES)
             source.flush()
             source.seek(0)
             _header(source, self.label)
@@ -122,29 +131,6 @@ class _Member:
 def _inflated(path: Path, name: str) -> int:
     with zipfile.ZipFile(path) as archive:
         return archive.getinfo(f"{name}.npy").file_size
-
-
-class _Closing:
-    """A file object of a zip member; closing it closes the archive too."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        with _damaged(path, _BROKEN):
-            self._archive = zipfile.ZipFile(path)
-            try:
-                self._handle = self._archive.open(f"{name}.npy")
-            except BaseException:
-                self._archive.close()
-                raise
-
-    def read(self, count: int = -1) -> bytes:
-        return self._handle.read(count)
-
-    def __enter__(self) -> _Closing:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._handle.close()
-        self._archive.close()
 
 
 def _header(handle: BinaryIO, label: str) -> tuple[tuple[int, ...], bool, AnyDType]:
@@ -175,8 +161,7 @@ class NpyReader(Reader):
             raise EmptyDataError(f"{X.label} has shape {X.shape}: no rows or no columns")
         names = [f"x{index}" for index in range(X.shape[1])]
         self.named = False
-        self._target = choose_target(names, target, X.label)
-        self.columns, self.target_names = split_columns(names, self._target, X.label)
+        self._choose(names, target, X.label)
         self.dtype = float_dtype(X.dtype, X.label)
         self.n_rows = self.estimated_rows = self.total = X.shape[0]
         y = self._y
@@ -202,9 +187,8 @@ class NpyReader(Reader):
         with _damaged(self._path, _BROKEN):
             targets = self._y.rows(step) if self._y is not None else None
             for values in self._X.rows(step):
-                y: AnyArray | None = None
+                X, y = self._split(values)
                 labels = None
-                X = values
                 if targets is not None:
                     y = next(targets).reshape(values.shape[0], -1)
                     if self.labelled:
@@ -215,9 +199,6 @@ class NpyReader(Reader):
                         ]
                     else:
                         y = y.astype(np.float64)
-                elif self._target is not None:
-                    y = values[:, [self._target]].astype(np.float64)
-                    X = np.delete(values, self._target, axis=1)
                 yield Batch(X.astype(self.dtype, copy=False), y, labels, values.shape[0])
 
     def where(self, row: int) -> str:

@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamkernel.blobs import first_line
 from streamkernel.errors import DTypeError, EmptyDataError, SourceFormatError
-from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
+from streamkernel.table.columns import first_repeated
+from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader, text_labels
 from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 from streamkernel.wording import option
 
@@ -55,17 +57,16 @@ class ParquetReader(Reader):
             self._starts.append(self._starts[-1] + count)
         self.n_rows = self.estimated_rows = self.total = self._starts[-1]
         names = list(schema.names)
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                raise SourceFormatError(f"{self._files[0]}: column name {name!r} is there twice; rename one")
+        again = first_repeated(names)
+        if again is not None:
+            raise SourceFormatError(f"{self._files[0]}: column name {names[again]!r} is there twice; rename one")
         if not self.n_rows:
             raise EmptyDataError(f"{path} has no rows; give at least one")
         of_pandas = of_pandas - {target}
         self._places = [place for place, name in enumerate(names) if name not in of_pandas]
         names = [names[place] for place in self._places]
-        self._target = choose_target(names, target, path)
         self._names = names
-        self.columns, self.target_names = split_columns(names, self._target, path)
+        self._choose(names, target, path)
         self.left_out = (
             *_partitions(path, self._files, names),
             *(
@@ -90,12 +91,10 @@ class ParquetReader(Reader):
                         if batch.num_rows:
                             yield self._batch(batch)
                             done += batch.num_rows
-            except pa.ArrowException as error:
-                raise SourceFormatError(
-                    f"{file}: damaged after its row {done} ({first_line(error)}); fetch it again"
-                ) from error
-            except OSError as error:  # pyarrow raises a bare OSError for damaged pages
-                if error.errno is not None:
+            except (pa.ArrowException, OSError) as error:
+                if (
+                    isinstance(error, OSError) and error.errno is not None
+                ):  # pyarrow raises a bare one for damaged pages
                     raise
                 raise SourceFormatError(
                     f"{file}: damaged after its row {done} ({first_line(error)}); fetch it again"
@@ -111,13 +110,7 @@ class ParquetReader(Reader):
         column = batch.column(self._places[self._target])
         if not self.labelled:
             return Batch(X, _floats(column).astype(np.float64).reshape(-1, 1), None, batch.num_rows)
-        encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
-        y = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        labels = encoded.dictionary.to_pylist()
-        for code, label in enumerate(labels):
-            if label is None or label == "":
-                y = np.where(y == code, -1, y)
-        return Batch(X, y, [str(label) for label in labels], batch.num_rows)
+        return Batch(X, *text_labels(column), batch.num_rows)
 
     def where(self, row: int) -> str:
         """File and its row."""
@@ -145,8 +138,8 @@ def _open_schema(path: Path) -> tuple[Untyped, int]:
 def _pandas_index(schema: Untyped) -> set[str]:
     """Columns that are the index of the frame of pandas that was written."""
     try:
-        told = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
-        names = {name for name in told if isinstance(name, str)}
+        index = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+        names = {name for name in index if isinstance(name, str)}
     except (KeyError, TypeError, ValueError):  # written by others, or not as pandas does
         names = set()
     return {name for name in schema.names if name in names or _INDEX.fullmatch(name)}

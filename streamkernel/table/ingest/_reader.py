@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import EmptyDataError, ParameterError
-from streamkernel.type_aliases import AnyArray, AnyDType
+from streamkernel.type_aliases import AnyArray, AnyDType, Int, Untyped
 
 # Approximate limit on the bytes of a batch as float64, for any source.
 BATCH_BYTES = 1 << 23
@@ -73,6 +73,8 @@ class Reader(ABC):
     total: int | None = None
     unit: str = "rows"
 
+    _target: int | None = None  # position of y among the columns of the source
+
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
         """The rows, in order."""
@@ -81,39 +83,39 @@ class Reader(ABC):
     def where(self, row: int) -> str:
         """Place of a row in the source, for messages: file:line where there are lines."""
 
+    def _choose(self, columns: Sequence[str], target: str | int | None, where: Path | str) -> None:
+        """Set the names of the features and of the target.
 
-def choose_target(columns: Sequence[str], target: str | int | None, path: Path | str) -> int | None:
-    """Position of the target column.
+        A name is tried first. Text that is a whole number but not a name is an index, because a command line passes
+        text.
+        """
+        if target is not None:
+            try:
+                index = columns.index(str(target)) if target in columns else int(target)
+            except ValueError:
+                index = len(columns)
+            if not -len(columns) <= index < len(columns):
+                shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
+                raise ParameterError(
+                    f"{where}: there is no target column {target!r}; its columns are {shown} (or give an index)"
+                )
+            self._target = index % len(columns)
+            self.target_names = (columns[self._target],)
+        self.columns = tuple(name for index, name in enumerate(columns) if index != self._target)
+        if not self.columns:
+            raise EmptyDataError(f"{where} has no column besides the target; give at least one feature")
 
-    A name is tried first. Text that is a whole number but not a name is an index, because a command line passes text.
-    """
-    if target is None:
-        return None
-    if isinstance(target, str) and target in columns:
-        return list(columns).index(target)
-    try:
-        index = int(target)
-    except ValueError:
-        index = len(columns)
-    if not -len(columns) <= index < len(columns):
-        shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
-        raise ParameterError(
-            f"{path}: there is no target column {target!r}; its columns are {shown} (or give an index)"
-        )
-    return index % len(columns)
-
-
-def split_columns(
-    columns: Sequence[str], target: int | None, path: Path | str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(feature names, target names)."""
-    features = tuple(name for index, name in enumerate(columns) if index != target)
-    if not features:
-        raise EmptyDataError(f"{path} has no column besides the target; give at least one feature")
-    return features, () if target is None else (columns[target],)
+    def _split(self, values: AnyArray) -> tuple[AnyArray, AnyArray | None]:
+        """X and y from rows of all columns of the source."""
+        if self._target is None:
+            return values, None
+        return np.delete(values, self._target, axis=1), values[:, [self._target]].astype(np.float64)
 
 
-def first_line(error: BaseException) -> str:
-    """First line of an exception's text, without unprintable characters, for a message of one line."""
-    lines = str(error).strip().splitlines()
-    return "".join(letter for letter in lines[0][:200] if letter.isprintable()) if lines else type(error).__name__
+def text_labels(column: Untyped) -> tuple[Int, list[str]]:
+    """Codes (b,) of a column of text of pyarrow's (-1: no text), and their labels."""
+    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    labels = encoded.dictionary.to_pylist()
+    empty = [code for code, label in enumerate(labels) if label is None or label == ""]
+    return np.where(np.isin(codes, empty), -1, codes) if empty else codes, [str(label) for label in labels]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from streamkernel.errors import ParameterError
-from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader, choose_target, split_columns
+from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.rows import RowReader
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes
@@ -26,8 +24,7 @@ class TableReader(Reader):
             targets = Targets(targets.rows, targets.names, discover_classes(targets.rows, targets.names))
         self._targets = targets
         self._table = table.without_targets()
-        self._column = None if targets is not None else choose_target(table.columns, target, place)
-        self.columns, self.target_names = split_columns(table.columns, self._column, place)
+        self._choose(table.columns, None if targets is not None else target, place)
         self.named = table.named
         if targets is not None:
             self.target_names = targets.names
@@ -41,18 +38,15 @@ class TableReader(Reader):
         reader = None if targets is None else RowReader(targets.rows)
         rows = max(1, BATCH_BYTES // (8 * table.n_features))
         for block in table.blocks(table.start, table.stop, rows):
-            if targets is not None and reader is not None:
-                values = reader.read(block.start, block.stop)
-                if targets.classes is not None:
-                    codes = targets.codes(values, block.start)
-                    yield Batch(block.X, codes, targets.classes.tolist(), len(block))
-                else:
-                    yield Batch(block.X, targets.encode(values, block.start), None, len(block))
-            elif self._column is not None:
-                y = block.X[:, [self._column]].astype(np.float64)
-                yield Batch(np.delete(block.X, self._column, axis=1), y, None, len(block))
+            if targets is None or reader is None:
+                yield Batch(*self._split(block.X), None, len(block))
+                continue
+            values = reader.read(block.start, block.stop)
+            if targets.classes is None:
+                yield Batch(block.X, targets.encode(values, block.start), None, len(block))
             else:
-                yield Batch(block.X, None, None, len(block))
+                codes = targets.codes(values, block.start)
+                yield Batch(block.X, codes, targets.classes.tolist(), len(block))
 
     def where(self, row: int) -> str:
         """The source."""

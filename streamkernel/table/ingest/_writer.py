@@ -129,7 +129,8 @@ class ChunkWriter:
         return self.n_rows + self._filled
 
     def append(self, X: AnyArray, y: AnyArray | None) -> None:
-        """Add any number of rows (b, p) and targets (b, d), already checked."""
+        """Add any number of rows (b, p) and targets (b, d), or (b,) for one, already checked."""
+        y = None if y is None else y.reshape(X.shape[0], -1)
         row = 0
         while row < X.shape[0]:
             take = min(X.shape[0] - row, self._chunk_rows - self._filled)

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.blobs import display_form, normalised
+from streamkernel.blobs import display_form, normalised, translated_os_errors
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._appending import AppendingWriter
 from streamkernel.table.ingest._checked import checked_batches, missing_labels
 from streamkernel.table.ingest._locked_table import LockedTable, locked_store
 from streamkernel.table.ingest._reader import Reader
-from streamkernel.table.ingest.ingest import open_reader, os_errors
+from streamkernel.table.ingest.ingest import open_reader
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
 from streamkernel.wording import option
@@ -64,7 +64,7 @@ def append_rows(
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
     watcher = as_progress(progress)
-    with os_errors(path, "nothing was appended"):
+    with translated_os_errors(path, "writing", "nothing was appended"):
         locked = locked_store(path)
         try:
             reader = _reader(source, target, locked)

@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,8 @@ from streamkernel.errors import (
     SourceFormatError,
     StoreAccessError,
     StoreNotFoundError,
-    StreamKernelError,
 )
-from streamkernel.outputs import PartialFolder, check_output, store_error
+from streamkernel.outputs import PartialFolder, check_output, translated_os_errors
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
 from streamkernel.table.ingest._csv import CsvReader
@@ -98,22 +97,10 @@ def ingest(
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
-    with os_errors(path, "nothing was left behind"):
+    with translated_os_errors(path, "writing", "nothing was left behind"):
         reader = open_reader(source, target)
         _write(reader, source, path, chunk_rows, dtype, seed if shuffle else None, overwrite, watcher)
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
-
-
-@contextmanager
-def os_errors(path: str | Path, state: str) -> Iterator[None]:
-    """Raise the operating system's errors as typed ones; `state` says in the message what became of the store."""
-    try:
-        yield
-    except StreamKernelError:
-        raise
-    except OSError as error:
-        told = store_error(error, path, "writing")
-        raise type(told)(f"{told} ({state})") from error
 
 
 def open_reader(source: Unchecked, target: str | int | None) -> Reader:
@@ -231,5 +218,5 @@ def _check_output(path: str | Path, overwrite: bool) -> None:
         raise StoreNotFoundError(f"the folder {path.parent} for the store does not exist; make it first")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise StoreAccessError(f"the folder {path.parent} may not be written by this user; choose another path")
-    with os_errors(path, "nothing was changed"):
+    with translated_os_errors(path, "writing", "nothing was changed"):
         check_output(path, "table", overwrite=overwrite)

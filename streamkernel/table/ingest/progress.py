@@ -19,20 +19,7 @@ class Progress(Protocol):
         """The stage is over."""
 
 
-class Silent:
-    """A receiver that does nothing."""
-
-    def start(self, total: int | None, unit: str) -> None:
-        """Nothing."""
-
-    def advance(self, amount: int) -> None:
-        """Nothing."""
-
-    def finish(self) -> None:
-        """Nothing."""
-
-
-class _Called(Silent):
+class _Called(Progress):
     def __init__(self, call: Callable[[int, int | None, str], object]) -> None:
         self._call = call
         self._done = 0
@@ -46,9 +33,12 @@ class _Called(Silent):
         self._done += amount
         self._call(self._done, self._total, self._unit)
 
+    def finish(self) -> None:
+        return
+
 
 def as_progress(progress: Progress | Callable[[int, int | None, str], object] | None) -> Progress:
     """A `Progress`; a plain callable is called with (done, total or None, unit)."""
     if progress is None:
-        return Silent()
+        return _Called(lambda done, total, unit: None)
     return _Called(progress) if not hasattr(progress, "advance") else cast(Progress, progress)
