@@ -85,7 +85,7 @@ def read_complete(read: Callable[[str], bytes | None]) -> CompleteOutput | None:
             if header["format"] != BUNDLE_FORMAT:
                 return None
             files.add(_CONFIG)
-            kind: Kind = header["kind"] if header["kind"] in ("factor", "checkpoint") else "model"
+            kind = output_kind(header["kind"])
         elif written == (TABLE_FORMAT, TABLE_FORMAT):
             kind = "table"
         elif written == (TABLE_FORMAT, ROWS_FORMAT):
@@ -96,6 +96,13 @@ def read_complete(read: Callable[[str], bytes | None]) -> CompleteOutput | None:
     except _WRONG:
         return None
     return CompleteOutput(kind, frozenset(files), arrays)
+
+
+def output_kind(bundle_kind: object) -> Kind:
+    """The kind of a bundle's output: models and transformers may replace each other, not a factor or a checkpoint."""
+    if bundle_kind == "factor":
+        return "factor"
+    return "checkpoint" if bundle_kind == "checkpoint" else "model"
 
 
 def declared_kind(read: Callable[[str], bytes | None]) -> Kind | None:

@@ -9,14 +9,21 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Generations, normalised, parent_of, translated_os_errors
-from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreExistsError, warn_user
-from streamkernel.outputs._nesting import refuse_inside
-from streamkernel.outputs.complete import WORDS, CompleteOutput, Kind, declared_kind, read_complete
+from streamkernel.errors import (
+    CorruptMetadataError,
+    ParameterError,
+    StoreAccessError,
+    StoreError,
+    StoreExistsError,
+    warn_user,
+)
+from streamkernel.outputs.complete import FACTOR_PARTS, WORDS, CompleteOutput, Kind, declared_kind, read_complete
 from streamkernel.outputs.files import mounted_at, read_small
 from streamkernel.wording import switch
 
@@ -38,13 +45,13 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
         return
     check_name_length(target)
     if not os.path.lexists(target):
-        refuse_inside(target)
+        _refuse_inside(target)
         return
     mounts = mounted_at()
     if str(target) in mounts:
         raise StoreExistsError(f"{target} is a mount point, which cannot be replaced; choose a path in it")
     if is_empty_folder(target):
-        refuse_inside(target)
+        _refuse_inside(target)
         return
     if not overwrite:
         raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}")
@@ -135,7 +142,7 @@ def _check_url(url: str, kind: Kind, overwrite: bool) -> None:
     if place.taken():
         _check_replaced(place, kind, overwrite)
     else:
-        refuse_inside(url)
+        _refuse_inside(url)
     place.blobs.prove_create()
 
 
@@ -147,6 +154,66 @@ def _check_replaced(place: Generations, kind: Kind, overwrite: bool) -> None:
     whole = _check_kind(url, lambda name: place.blobs.read(generation.prefix + name), kind)
     for key in place.foreign_keys(whole.owns):
         raise _not_ours(url, key)
+
+
+def _refuse_inside(target: str | Path) -> None:
+    """Refuse a path or URL that lies in an output of ours, whole or not, or in a Zarr array of anybody.
+
+    What is made there would be a foreign key of the outer output, which makes that one's replacement fail.
+    """
+    part = str(target).rpartition("/")[2].lstrip(".").partition(".")[0] in FACTOR_PARTS
+    places: Sequence[str | Path] = target.parents if isinstance(target, Path) else _prefixes(target)
+    for depth, around in enumerate(places):
+        found = _words_for(around)
+        # A factor's folder is no Zarr group itself. Of the nearest folder only: each costs a request at a URL.
+        if depth == 0 and found is None and not part and _is_factor(around):
+            found = "a factor"
+        if found is not None:
+            raise StoreExistsError(
+                f"{target} cannot be made there: {around} is {found}, and no output is made inside of another one; "
+                "choose a path beside it"
+            )
+
+
+def _prefixes(url: str) -> list[str]:
+    """What is around a URL, the nearest first; a bucket is no output."""
+    found: list[str] = []
+    try:
+        while True:
+            url, _ = parent_of(url)
+            parent_of(url)
+            found.append(url)
+    except ParameterError:
+        return found
+
+
+def _is_factor(place: str | Path) -> bool:
+    """Whether a whole factor's basis is in a place."""
+    basis = place / FACTOR_PARTS[0] if isinstance(place, Path) else f"{place}/{FACTOR_PARTS[0]}"
+    whole = read_complete(lambda name: _content(basis, name))
+    return whole is not None and whole.kind == "factor"
+
+
+def _words_for(place: str | Path) -> str | None:
+    content = _content(place, "zarr.json")
+    if content is None:
+        return None
+    kind = declared_kind(lambda name: content)
+    if kind is not None:
+        return WORDS[kind]
+    try:
+        return "a Zarr array" if parsed_json(content)["node_type"] == "array" else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _content(place: str | Path, name: str) -> bytes | None:
+    try:
+        if isinstance(place, Path):
+            return read_small(place / name)
+        return Generations(place).read(name)
+    except (PermissionError, CorruptMetadataError):
+        return None  # whoever may write to a place need not be allowed to look around it
 
 
 def plain_copy(place: Generations) -> Callable[[str], bool] | None:

@@ -40,7 +40,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE
-from streamkernel.outputs import Kind, building_at, check_target, translated_os_errors
+from streamkernel.outputs import Kind, building_at, check_target, output_kind, translated_os_errors
 from streamkernel.store._arrays import (
     ZARR_JSON,
     ArrayFiles,
@@ -51,8 +51,8 @@ from streamkernel.store._arrays import (
     write_group,
 )
 from streamkernel.store.fetched import fetched
-from streamkernel.store.plain import plain, read_json, read_object
-from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
+from streamkernel.store.plain import plain, read_object
+from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 
 FORMAT = BUNDLE_FORMAT
 FORMAT_VERSION = 2
@@ -104,7 +104,12 @@ def as_read(bundle: Bundle) -> Bundle:
     ParameterError, DTypeError
         JSON or Zarr cannot hold a value.
     """
-    return Bundle(bundle.kind, bundle.version, *_checked(bundle))
+    if not bundle.kind or isinstance(bundle.version, bool) or not isinstance(bundle.version, int):
+        raise ParameterError(f"a bundle needs a kind and a version number, not {bundle.kind!r} and {bundle.version!r}")
+    for name in bundle.arrays:
+        check_name(name)
+    arrays = {name: storable(name, values) for name, values in bundle.arrays.items()}
+    return Bundle(bundle.kind, bundle.version, plain(bundle.config), arrays)
 
 
 def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: bool = False) -> None:
@@ -119,16 +124,13 @@ def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: boo
     StoreError
         The disk is full or fails; `path` is unchanged, and nothing is left beside it.
     """
-    config, arrays = _checked(bundle)
-    kind = _output_kind(bundle)
-    target = check_target(path, overwrite=overwrite, kind=kind)
-    _write(target, bundle, config, arrays, kind, overwrite=overwrite)
+    bundle, kind = as_read(bundle), output_kind(bundle.kind)
+    _write(check_target(path, overwrite=overwrite, kind=kind), bundle, kind, overwrite=overwrite)
 
 
 def replace_bundle(path: str | os.PathLike[str], bundle: Bundle) -> None:
     """Write `bundle` to `path` and replace whatever is there: only for our own places, such as a torn checkpoint."""
-    config, arrays = _checked(bundle)
-    _write(normalised(path), bundle, config, arrays, None, overwrite=True)
+    _write(normalised(path), as_read(bundle), None, overwrite=True)
 
 
 def read_bundle(
@@ -203,9 +205,11 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
         total = sum(member.nbytes for member in members)
         if total > limit:
             raise ResourceLimitError(f"the arrays of {folder} need {total} bytes, more than the {limit} allowed")
-        texts = {CONFIG: config_text, ZARR_JSON: read_json(folder / ZARR_JSON)[1]}
+        texts = {CONFIG: config_text, ZARR_JSON: read_object(folder / ZARR_JSON)[1]}
         texts |= {f"{member.name}/{ZARR_JSON}": member.text for member in members}
-        _verify_metadata(folder, texts, manifest["metadata"])
+        for key, text in texts.items():
+            if manifest["metadata"].get(key) != text_digest(text):
+                raise CorruptMetadataError(f"{folder / key} is not as it was written; restore it from a copy")
         values = {member.name: _verified(member, manifest["arrays"][member.name]) for member in members}
     return Bundle(kind, header["version"], header["config"], values)
 
@@ -242,30 +246,8 @@ def _begins(head: bytes) -> Fields:
     return {} if found is None else {"format": found[1].decode(), "kind": found[2].decode()}
 
 
-def _checked(bundle: Bundle) -> tuple[Fields, dict[str, AnyArray]]:
-    if not bundle.kind or isinstance(bundle.version, bool) or not isinstance(bundle.version, int):
-        raise ParameterError(f"a bundle needs a kind and a version number, not {bundle.kind!r} and {bundle.version!r}")
-    for name in bundle.arrays:
-        check_name(name)
-    return plain(bundle.config), {name: storable(name, values) for name, values in bundle.arrays.items()}
-
-
-def _output_kind(bundle: Bundle) -> Kind:
-    """The kind of the output: models and transformers may replace each other, but not a factor or a checkpoint."""
-    if bundle.kind == "factor":
-        return "factor"
-    return "checkpoint" if bundle.kind == "checkpoint" else "model"
-
-
-def _write(
-    target: str | Path,
-    bundle: Bundle,
-    config: Fields,
-    arrays: Mapping[str, AnyArray],
-    kind: Kind | None,
-    *,
-    overwrite: bool,
-) -> None:
+def _write(target: str | Path, bundle: Bundle, kind: Kind | None, *, overwrite: bool) -> None:
+    arrays = bundle.arrays
     building = building_at(target, kind)
     try:
         folder = building.folder
@@ -274,7 +256,8 @@ def _write(
                 write_array(folder, name, values)
             header = {"format": FORMAT, "kind": bundle.kind, "version": bundle.version}
             write_group(folder, header, arrays)
-            (folder / CONFIG).write_bytes(json_content({**header, "format_version": FORMAT_VERSION, "config": config}))
+            config = {**header, "format_version": FORMAT_VERSION, "config": bundle.config}
+            (folder / CONFIG).write_bytes(json_content(config))
             metadata = [CONFIG, ZARR_JSON, *(f"{name}/{ZARR_JSON}" for name in arrays)]
             manifest = {
                 "format": FORMAT,
@@ -332,12 +315,6 @@ def _manifest(folder: Path, files: Mapping[str, int]) -> Fields:
         except ParameterError as error:
             raise ModelFormatError(f"{folder / COMPLETE}: {error}") from error
     return manifest
-
-
-def _verify_metadata(folder: Path, texts: Mapping[str, str], digests: FieldsView) -> None:
-    for key, text in texts.items():
-        if digests.get(key) != text_digest(text):
-            raise CorruptMetadataError(f"{folder / key} is not as it was written; restore it from a copy")
 
 
 def _verified(member: ArrayFiles, promised: Unchecked) -> AnyArray:

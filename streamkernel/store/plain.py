@@ -51,48 +51,33 @@ def plain(value: Unchecked, where: str = "config") -> Any:
     )
 
 
-def parse_json(content: bytes, where: str | Path, remedy: str = _REMEDY) -> Any:
-    """The value of a JSON text that was read from `where`.
+def parse_object(content: bytes, where: str | Path, remedy: str = _REMEDY) -> Fields:
+    """The object that a JSON text is, which was read from `where`.
 
     Raises
     ------
     CorruptMetadataError
-        The text is empty, truncated, not UTF-8, contains NaN, or is nested too deeply.
+        The text is empty, truncated, not UTF-8, contains NaN, is nested too deeply, or is ``[]`` or ``null``.
     """
     try:
-        return parsed_json(content.decode("utf-8"), parse_constant=_refuse_constant)
+        value = parsed_json(content.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         what = f"not valid JSON ({str(error) or type(error).__name__})" if content else "empty"
         raise CorruptMetadataError(f"{where} is {what}; {remedy}") from error
-
-
-def parse_object(content: bytes, where: str | Path, remedy: str = _REMEDY) -> Fields:
-    """Like `parse_json`, for a text that must be an object: ``[]`` and ``null`` count as corrupt too."""
-    value = parse_json(content, where, remedy)
     if not isinstance(value, dict):
         raise CorruptMetadataError(f"{where} holds a {type(value).__name__}, not an object; {remedy}")
     return value
 
 
-def read_json(path: Path) -> tuple[Any, str]:
-    """The value in a JSON file, and its text; see `parse_json`."""
-    content = _read(path)
-    return parse_json(content, path), content.decode("utf-8")
-
-
 def read_object(path: Path) -> tuple[Fields, str]:
     """The object in a JSON file, and its text; see `parse_object`."""
-    content = _read(path)
-    return parse_object(content, path), content.decode("utf-8")
-
-
-def _read(path: Path) -> bytes:
     size = path.stat().st_size
     if size > _MAX_JSON_BYTES:
         raise ResourceLimitError(
             f"{path} has {size} bytes, more than the {_MAX_JSON_BYTES} allowed for metadata; it is not one of our files"
         )
-    return read_file(path)
+    content = read_file(path)
+    return parse_object(content, path), content.decode("utf-8")
 
 
 def differences(ours: Unchecked, theirs: Unchecked, where: str = "") -> Iterator[str]:

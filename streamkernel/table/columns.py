@@ -22,6 +22,7 @@ from streamkernel.errors import ShapeError
 from streamkernel.table.rows import OrderedRows
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets
+from streamkernel.table.values import listed
 from streamkernel.type_aliases import Unchecked
 
 _SHOWN = 5
@@ -104,7 +105,7 @@ class KnownColumns:
         # A table's real names x0, x1, ... also match the default names of an array.
         if not named or not (self.named or sorted(found) == sorted(self.names)):
             if len(found) != len(self.names):
-                raise ShapeError(f"{self._counted(found)} ({_listed(self.names, quoted=False)}); {self.way_out}")
+                raise ShapeError(f"{self._counted(found)} ({listed(self.names, _SHOWN)}); {self.way_out}")
             return None
         check_distinct(found, self.what)
         place = {name: position for position, name in enumerate(found)}
@@ -142,15 +143,12 @@ class KnownColumns:
             opening = f"{self.what} has other columns than {self.made}"
         else:
             opening = self._counted(found)
-        parts = [f"{word} {_listed(names)}" for word, names in (("missing", missing), ("extra", extra)) if names]
+        parts = [f"{word} {_quoted(names)}" for word, names in (("missing", missing), ("extra", extra)) if names]
         return f"{opening}: {'; '.join(parts)}; {self.way_out}"
 
 
-def _listed(names: Sequence[str], *, quoted: bool = True) -> str:
-    shown = [repr(name) if quoted else name for name in names[:_SHOWN]]
-    if not quoted:
-        return ", ".join(shown) + (", ..." if len(names) > _SHOWN else "")
-    return ", ".join(shown) + (f", ... ({len(names)} in all)" if len(names) > _SHOWN else "")
+def _quoted(names: Sequence[str]) -> str:
+    return listed(map(repr, names), _SHOWN) + (f" ({len(names)} in all)" if len(names) > _SHOWN else "")
 
 
 def frame_names(X: Unchecked, what: str = "X") -> list[str] | None:

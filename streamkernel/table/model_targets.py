@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from streamkernel.errors import DataError, ShapeMismatchError
 from streamkernel.table import Table
+from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray
 
 
@@ -36,7 +37,7 @@ def with_targets_of(table: Table, labels: AnyArray | None, d: int) -> Table:
         return table
     if labels.dtype.kind not in "biuf" and targets.rows.dtype.kind in "biuf":
         raise DataError(
-            f"the table's targets are numbers, the model's classes are text ({', '.join(map(str, labels[:5]))}"
-            f"{', ...' if len(labels) > 5 else ''}); give targets with these labels"
+            f"the table's targets are numbers, the model's classes are text ({listed(labels)}); "
+            f"give targets with these labels"
         )
     return replace(table, targets=targets.of_classes(labels))

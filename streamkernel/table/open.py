@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import zarr
@@ -118,39 +119,22 @@ def _reopen(
         raise ParameterError("classify=True needs targets; give y")
     if classify and targets is not None and targets.classes is None:
         targets = Targets(targets.rows, targets.names, discover_classes(targets.rows, targets.names))
-    opened = Table(
-        features=table.features,
+    opened = replace(
+        table,
         dtype=table.dtype if dtype == "keep" else table_dtype(table.features.dtype, dtype, "X"),
-        columns=table.columns,
-        start=table.start,
-        stop=table.stop,
         targets=targets,
         weights=table.weights if weights is None else _weights(weights, table.features),
-        statistics=table.statistics,
-        scaler=table.scaler,
-        named=table.named,
+        keyed=False,
     )
     return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))
 
 
 def _features(X: Unchecked, target: str | int | None) -> Opened:
-    if isinstance(X, (str, os.PathLike)):
-        return _no_target(target, open_stored(X))
-    if isinstance(X, (zarr.Array, zarr.Group)):
-        return _no_target(target, open_zarr_array(X, "X"))
-    if is_xarray(X):
-        if type(X).__name__ == "Dataset":
-            features, columns, y, names = dataset_columns(X, target)
-            return Opened(features, columns, y, names)
-        return _no_target(target, Opened(rows_of_variable(X, "X"), feature_names(X)))
-    if is_dask(X):
-        return _no_target(target, Opened(DaskRows(X, "X")))
+    if is_xarray(X) and type(X).__name__ == "Dataset":
+        return Opened(*dataset_columns(X, target))
     if _is_pandas(X):
         return _from_pandas(X, target)
-    return _no_target(target, Opened(NumpyRows(_as_array(X, "X"), "X")))
-
-
-def _no_target(target: str | int | None, opened: Opened) -> Opened:
+    opened = _opened(X, "X")
     if target is not None and target not in opened.target_names:
         raise ParameterError(
             f"target={target!r} chooses a column of a DataFrame or Dataset; here give y, or ingest with "
@@ -159,24 +143,25 @@ def _no_target(target: str | int | None, opened: Opened) -> Opened:
     return opened
 
 
+def _opened(value: Unchecked, name: str) -> Opened:
+    """X or y from a place, or from an array of any library."""
+    if isinstance(value, (str, os.PathLike)):
+        return open_stored(value, name)
+    if isinstance(value, (zarr.Array, zarr.Group)):
+        return open_zarr_array(value, name)
+    if is_xarray(value):
+        return Opened(rows_of_variable(value, name), feature_names(value))
+    return Opened(DaskRows(value, name) if is_dask(value) else NumpyRows(_as_array(value, name), name))
+
+
 def _target_rows(y: Unchecked) -> tuple[RowArray, tuple[str, ...]]:
     """y as rows, and the names of its columns."""
-    rows: RowArray
-    name = ""
     if isinstance(y, Table):
         raise ParameterError("y cannot be a Table; give an array or a path")
-    if isinstance(y, (str, os.PathLike, zarr.Array, zarr.Group)):
-        rows = open_stored(y, "y").X if isinstance(y, (str, os.PathLike)) else open_zarr_array(y, "y").X
-    elif is_xarray(y):
-        if type(y).__name__ == "Dataset":
-            raise ParameterError("y cannot be a Dataset; give a DataArray")
-        rows, name = rows_of_variable(y, "y"), str(y.name or "")
-    elif is_dask(y):
-        rows = DaskRows(y, "y")
-    else:
-        name = str(getattr(y, "name", None) or "") if _is_pandas(y) else ""
-        values = _as_array(y.to_numpy() if _is_pandas(y) else y, "y")
-        rows = NumpyRows(values, "y")
+    if is_xarray(y) and type(y).__name__ == "Dataset":
+        raise ParameterError("y cannot be a Dataset; give a DataArray")
+    name = str(getattr(y, "name", None) or "") if is_xarray(y) or _is_pandas(y) else ""
+    rows = _opened(y.to_numpy() if _is_pandas(y) else y, "y").X
     if len(rows.shape) not in (1, 2):
         raise ShapeError(f"y has shape {rows.shape}; give one target per row (m,) or several (m, d)")
     if rows.width == 1:

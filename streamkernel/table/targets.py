@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkernel.errors import DataError, DTypeError
 from streamkernel.table.rows import RowArray, RowReader
-from streamkernel.table.values import check_finite, check_targets, float_dtype
+from streamkernel.table.values import check_finite, check_targets, float_dtype, listed
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
 
 MAX_CLASSES = 10_000
@@ -75,8 +75,8 @@ class Targets:
         if not set(labels) <= place.keys():
             strange = next(label for label in labels if label not in place)
             raise DataError(
-                f"the table's class {strange!r} is none of the model's ({', '.join(map(str, classes[:5]))}"
-                f"{', ...' if len(classes) > 5 else ''}); fit again on rows with all classes"
+                f"the table's class {strange!r} is none of the model's ({listed(classes)}); fit again on rows with all "
+                "classes"
             )
         then = range(len(labels)) if self.positions is None else self.positions
         positions = tuple(place[labels[position]] for position in then)
@@ -103,10 +103,9 @@ class Targets:
             row = int(np.flatnonzero(bad)[0])
             [value] = flat[row : row + 1].tolist()
             if self.of_model:
-                known = ", ".join(map(str, self.classes[:5])) + (", ..." if len(self.classes) > 5 else "")
                 raise DataError(
-                    f"y holds {value!r} in row {start + row}, which is none of the model's classes ({known}); fit "
-                    "again on rows with all classes, or leave these rows out"
+                    f"y holds {value!r} in row {start + row}, which is none of the model's classes "
+                    f"({listed(self.classes)}); fit again on rows with all classes, or leave these rows out"
                 )
             raise DataError(
                 f"y holds {value!r} in row {start + row}, which is none of the {len(self.classes)} classes that the "
@@ -147,8 +146,7 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> AnyArray:
         if found.size > MAX_CLASSES:
             raise DataError(
                 f"y holds more than {MAX_CLASSES} distinct values: it looks like a regression target, not class "
-                "labels; "
-                "open it without classify, or group the labels"
+                "labels; open it without classify, or group the labels"
             )
         row = last
     assert found is not None

@@ -13,7 +13,7 @@ Integers beyond 2^53 are rounded to the nearest float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,12 @@ DTypeName = Literal["keep", "float32", "float64"]
 _HEADROOM = 8.0
 
 _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
+
+
+def listed(names: Iterable[object], most: int = 5) -> str:
+    """Names for a message, the first ones of many."""
+    shown = list(map(str, names))
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def unmasked(values: Unchecked, name: str, where: str = "", start: int = 0) -> Any:

@@ -79,7 +79,6 @@ class CsvReader(Reader):
         return max(1, int(size * lines / len(sample)))
 
     def batches(self) -> Iterator[Batch]:
-        """Record batches from the parser's threads, in order."""
         rows = 0
         types = {name: pa.float64() for name in self._names}
         if self.labelled:
@@ -133,7 +132,6 @@ class CsvReader(Reader):
         return SourceFormatError(f"{self._path}: {message} (after row {rows}); mend the file")
 
     def where(self, row: int) -> str:
-        """file:line of a data row."""
         found = next(islice(data_lines(self._path, row + self._header), 1), None)
         return f"{self._path}:{found[0]}" if found else str(self._path)
 

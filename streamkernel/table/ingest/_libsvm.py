@@ -64,7 +64,6 @@ class LibsvmReader(Reader):
                     yield X, y, len(content)
 
     def batches(self) -> Iterator[Batch]:
-        """Dense batches of about 8 MiB."""
         step = max(1, BATCH_BYTES // (8 * self._width))
         for X, y, size in self._blocks(self._width):
             rows = X.shape[0]
@@ -95,7 +94,6 @@ class LibsvmReader(Reader):
         )
 
     def where(self, row: int) -> str:
-        """file:line of a row."""
         with open(self._path, "rb") as handle:
             for number, raw in enumerate(handle, 1):
                 if raw.split(b"#", 1)[0].strip():

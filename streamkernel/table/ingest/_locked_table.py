@@ -35,16 +35,23 @@ class LockedTable(ABC):
     table, manifest, attributes : parts of the table, opened under the lock.
     """
 
-    lock: Lock
+    def __init__(self, path: str | Path, lock: Lock) -> None:
+        self.path, self.lock = path, lock
+        try:
+            self._open()
+        except BaseException:
+            lock.release()
+            raise
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = path
+    def _open(self) -> None:
+        path = self.path
         self.table: Table = open_table(path)
         if self.table.statistics is None:
             raise ParameterError(f"{path} is not a table that was ingested; ingest it, and append to the new store")
-        store = open_store(path)
-        _, self.attributes, _ = node_kind(store, "")
-        self.manifest: Manifest = parse_manifest((read_bytes(store, COMPLETE) or b"").decode(), f"{path}/{COMPLETE}")
+        self.store = open_store(path)
+        _, self.attributes, _ = node_kind(self.store, "")
+        complete = (read_bytes(self.store, COMPLETE) or b"").decode()
+        self.manifest: Manifest = parse_manifest(complete, f"{path}/{COMPLETE}")
         if self.manifest.arrays.keys() != ({"X"} if self.table.targets is None else {"X", "y"}):
             raise CorruptMetadataError(
                 f"{path}/{COMPLETE} lists other arrays than the table has; write the store again"
@@ -88,15 +95,14 @@ class LockedFolder(LockedTable):
         held = HeldLock.acquire_current(folder)
         if held is None:
             raise RunLockedError(f"another process is appending rows to {folder}; wait for it and run again")
-        self.lock = PathLock(held, folder, _REPLACED.format(folder), InputChangedError)
-        try:
-            remove_stray_partials(folder.parent, folder.name)
-            # Names of an earlier release.
-            remove_stray_partials(folder.parent, f"{folder.name}.append")
-            super().__init__(folder)
-        except BaseException:
-            self.lock.release()
-            raise
+        super().__init__(folder, PathLock(held, folder, _REPLACED.format(folder), InputChangedError))
+
+    def _open(self) -> None:
+        folder = Path(self.path)
+        remove_stray_partials(folder.parent, folder.name)
+        # Names of an earlier release.
+        remove_stray_partials(folder.parent, f"{folder.name}.append")
+        super()._open()
 
     def building(self) -> Building:
         folder = Path(self.path)
@@ -123,22 +129,18 @@ class LockedObjects(LockedTable):
     def __init__(self, url: str) -> None:
         node_kind(open_store(url), "")  # raises where there is no table, before the lease creates an object
         busy = f"another process is appending rows to {url}; wait for it and run again"
-        self.lock = lease_of(blobs_at(url), "APPEND", busy)
-        try:
-            super().__init__(url)
-            self._store = BlobStore(url)
-        except BaseException:
-            self.lock.release()
-            raise
+        super().__init__(url, lease_of(blobs_at(url), "APPEND", busy))
 
     def building(self) -> Building:
+        store = self.store
+        assert isinstance(store, BlobStore)
         first = self.full_rows // self.chunk_rows
-        made = GenerationBuilding(str(self.path), grown=self._store.generation, first=first)
+        made = GenerationBuilding(str(self.path), grown=store.generation, first=first)
         try:
             for name in ("", *self.manifest.arrays):
                 key = f"{name}/zarr.json".lstrip("/")
-                content = self._store.read(key)
-                if content is None or self._store.follow():
+                content = store.read(key)
+                if content is None or store.follow():
                     raise InputChangedError(_REPLACED.format(self.path))
                 (made.folder / name).mkdir(parents=True, exist_ok=True)
                 (made.folder / key).write_bytes(content)

@@ -148,7 +148,7 @@ class NpyReader(Reader):
     """Rows of a 2-d .npy array; `target` is the index of a column."""
 
     def __init__(self, path: Path, target: str | int | None) -> None:
-        self._path = path
+        self._place = str(path)
         self._X = _Member(path, None)
         self._y: _Member | None = None
         self._set_up(target)
@@ -168,7 +168,7 @@ class NpyReader(Reader):
         if y is not None:
             if y.shape[0] != X.shape[0]:
                 raise ShapeMismatchError(
-                    f"{self._path}: X has shape {X.shape} and y has shape {y.shape}; give one target per row of X"
+                    f"{self._place}: X has shape {X.shape} and y has shape {y.shape}; give one target per row of X"
                 )
             if len(y.shape) > 2 or 0 in y.shape:
                 raise ShapeError(f"{y.label} has shape {y.shape}; give (m,) or (m, d)")
@@ -181,10 +181,9 @@ class NpyReader(Reader):
             self.target_names = ("y",) if width == 1 else tuple(f"y{index}" for index in range(width))
 
     def batches(self) -> Iterator[Batch]:
-        """Batches of about 8 MiB of float64."""
         widest = self._X.shape[1] + (int(np.prod(self._y.shape[1:])) if self._y else 0)
         step = max(1, BATCH_BYTES // (8 * widest))
-        with _damaged(self._path, _BROKEN):
+        with _damaged(self._place, _BROKEN):
             targets = self._y.rows(step) if self._y is not None else None
             for values in self._X.rows(step):
                 X, y = self._split(values)
@@ -201,16 +200,12 @@ class NpyReader(Reader):
                         y = y.astype(np.float64)
                 yield Batch(X.astype(self.dtype, copy=False), y, labels, values.shape[0])
 
-    def where(self, row: int) -> str:
-        """The file."""
-        return str(self._path)
-
 
 class NpzReader(NpyReader):
     """Rows of the members X and y of an .npz archive, compressed or not."""
 
     def __init__(self, path: Path, target: str | int | None) -> None:
-        self._path = path
+        self._place = str(path)
         with _damaged(path, "is not an .npz archive ({}); save it with numpy.savez"), zipfile.ZipFile(path) as archive:
             members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if "X" not in members:

@@ -81,7 +81,6 @@ class ParquetReader(Reader):
         self.dtype = np.result_type(*kept)
 
     def batches(self) -> Iterator[Batch]:
-        """Record batches of about 8 MiB."""
         rows = max(1, BATCH_BYTES // (8 * len(self._names)))
         for file in self._files:
             done = 0
@@ -113,7 +112,6 @@ class ParquetReader(Reader):
         return Batch(X, *text_labels(column), batch.num_rows)
 
     def where(self, row: int) -> str:
-        """File and its row."""
         index = max(0, int(np.searchsorted(self._starts, row, side="right")) - 1)
         return f"{self._files[min(index, len(self._files) - 1)]} (row {row - self._starts[index]} of the file)"
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import EmptyDataError, ParameterError
+from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, AnyDType, Int, Untyped
 
 # Approximate limit on the bytes of a batch as float64, for any source.
@@ -73,15 +74,16 @@ class Reader(ABC):
     total: int | None = None
     unit: str = "rows"
 
+    _place: str  # name of the source, for messages
     _target: int | None = None  # position of y among the columns of the source
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
-        """The rows, in order."""
+        """The rows, in order, in batches of about 8 MiB."""
 
-    @abstractmethod
     def where(self, row: int) -> str:
-        """Place of a row in the source, for messages: file:line where there are lines."""
+        """Place of a row in the source, for messages: file:line where there are lines, else the source."""
+        return self._place
 
     def _choose(self, columns: Sequence[str], target: str | int | None, where: Path | str) -> None:
         """Set the names of the features and of the target.
@@ -95,9 +97,9 @@ class Reader(ABC):
             except ValueError:
                 index = len(columns)
             if not -len(columns) <= index < len(columns):
-                shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
                 raise ParameterError(
-                    f"{where}: there is no target column {target!r}; its columns are {shown} (or give an index)"
+                    f"{where}: there is no target column {target!r}; its columns are {listed(columns, 20)} "
+                    "(or give an index)"
                 )
             self._target = index % len(columns)
             self.target_names = (columns[self._target],)

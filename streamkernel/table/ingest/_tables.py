@@ -33,7 +33,6 @@ class TableReader(Reader):
         self.n_rows = self.estimated_rows = self.total = table.n_rows
 
     def batches(self) -> Iterator[Batch]:
-        """Blocks of about 8 MiB of float64."""
         table, targets = self._table, self._targets
         reader = None if targets is None else RowReader(targets.rows)
         rows = max(1, BATCH_BYTES // (8 * table.n_features))
@@ -47,7 +46,3 @@ class TableReader(Reader):
             else:
                 codes = targets.codes(values, block.start)
                 yield Batch(block.X, codes, targets.classes.tolist(), len(block))
-
-    def where(self, row: int) -> str:
-        """The source."""
-        return self._place

@@ -20,10 +20,9 @@ from streamkernel.table.ingest._locked_table import LockedTable, locked_store
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest.ingest import open_reader
 from streamkernel.table.ingest.progress import Progress, as_progress
+from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
 from streamkernel.wording import option
-
-_NAMES = 5
 
 
 def append_rows(
@@ -96,7 +95,7 @@ def _check_names(reader: Reader, locked: LockedTable) -> None:
     ):
         if list(wanted) != list(found):
             raise ShapeMismatchError(
-                f"{path} has the {len(wanted)} {what} {_listed(wanted)}, the source {len(found)}: {_listed(found)}; "
+                f"{path} has the {len(wanted)} {what} {listed(wanted)}, the source {len(found)}: {listed(found)}; "
                 f"give rows with the same {what} in the same order"
             )
     classes = attributes["classes"]
@@ -104,10 +103,6 @@ def _check_names(reader: Reader, locked: LockedTable) -> None:
         raise DataError(
             f"the targets of the source are labels, those of {path} are numbers; give rows with targets of one kind"
         )
-
-
-def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(map(str, names[:_NAMES])) + (", ..." if len(names) > _NAMES else "")
 
 
 def _write(reader: Reader, locked: LockedTable, watcher: Progress) -> None:
