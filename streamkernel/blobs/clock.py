@@ -27,13 +27,13 @@ def place_time(blobs: Blobs, steady: Callable[[], int] = time.monotonic_ns) -> i
     with _guard:
         known = _set.get(blobs.location)
         if known is None or not 0 <= steady() - known[1] < _GOOD_FOR:
-            asked = steady()
+            sent = steady()
             stamp = _stamp(blobs)
             if not stamp:
                 return None
             if len(_set) >= _MOST:
                 _set.clear()
-            known = _set[blobs.location] = (stamp, asked)
+            known = _set[blobs.location] = (stamp, sent)
         return known[0] + steady() - known[1]
 
 

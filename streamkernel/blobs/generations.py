@@ -18,7 +18,7 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from streamkernel.atomic import folder_generation
@@ -137,11 +137,7 @@ class Generations:
         level = self.blobs.level()
         if level.stamps or any(prefix not in _OURS and self.blobs.holds(prefix) for prefix in level.prefixes):
             return True
-        # A folder of this name with other entries than generations is somebody else's.
-        inner = self.blobs.level(f"{FOLDER}/") if f"{FOLDER}/" in level.prefixes else None
-        return inner is not None and not all(
-            _NAME.fullmatch(name.removeprefix(f"{FOLDER}/").rstrip("/")) for name in (*inner.stamps, *inner.prefixes)
-        )
+        return f"{FOLDER}/" in level.prefixes and bool(self._no_generations())
 
     def foreign_keys(self, owned: Callable[[str], bool]) -> Iterator[str]:
         """Keys below the URL that our writers did not make and that `owned` does not accept as part of a plain copy."""
@@ -151,13 +147,17 @@ class Generations:
         yield from (key for key in level.stamps if not ((plain and owned(key)) or key in _MARKS))
         for prefix in level.prefixes:
             if prefix == f"{FOLDER}/":
-                inner = self.blobs.level(prefix)
-                names = [*inner.stamps, *inner.prefixes]
-                yield from (name for name in names if not _NAME.fullmatch(name.removeprefix(prefix).rstrip("/")))
+                yield from self._no_generations()
             elif prefix not in _OURS:
                 # The remains of a replaced plain copy are not foreign, and nobody removes them.
                 known = owned if plain else _of_a_group
                 yield from (key for key in self.blobs.keys(prefix) if not known(key))
+
+    def _no_generations(self) -> list[str]:
+        """Entries of the folder of generations that are none: the folder is then somebody else's."""
+        level, prefix = self.blobs.level(f"{FOLDER}/"), f"{FOLDER}/"
+        names = (*level.stamps, *level.prefixes)
+        return [name for name in names if not _NAME.fullmatch(name.removeprefix(prefix).rstrip("/"))]
 
     @staticmethod
     def new_name() -> str:
@@ -213,7 +213,8 @@ class Generations:
         if record.number not in records or max(records) != record.number:
             # Another process has published since; that process prunes.
             return
-        kept = {layer.name for number in (record.number, record.number - 1) for layer in _layers(records.get(number))}
+        latest = [records[number] for number in (record.number, record.number - 1) if number in records]
+        needed = {layer.name for generation in latest for layer in generation.layers}
         known = {layer.name for generation in records.values() for layer in generation.layers}
         stamps = self.blobs.stamps(f"{FOLDER}/")
         newest: dict[str, int] = {}
@@ -226,10 +227,10 @@ class Generations:
         gone = {
             name
             for name, time in newest.items()
-            if name not in kept and (name in known or (time and now - time > _STRAY_NS))
+            if name not in needed and (name in known or (time and now - time > _STRAY_NS))
         }
         self.blobs.remove_all([key for key in stamps if key.split("/")[1] in gone])
-        if overwritten is not None and "" not in kept and ("" in known or record.number <= 2):
+        if overwritten is not None and "" not in needed and ("" in known or record.number <= 2):
             self.blobs.remove_all(
                 [key for key in self.blobs.stamps() if not key.startswith(_OURS) and overwritten(key)]
             )
@@ -244,10 +245,6 @@ class Generations:
             raise CorruptMetadataError(
                 f"{self.location}/{CURRENT} does not say which generation is current; restore it from a copy"
             ) from error
-
-
-def _layers(generation: Generation | None) -> Collection[Layer]:
-    return () if generation is None else generation.layers
 
 
 def _of_a_group(key: str) -> bool:

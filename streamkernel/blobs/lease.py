@@ -95,12 +95,12 @@ class Lease:
             since -= max(0.0, min(silent, lived - min(_RENEWALS * lived, _WATCHED)))
         while True:
             if seen is None or seen.value.get("released") or clock() - since > _ttl(seen):
-                asked = clock()
+                sent = clock()
                 record = log.append(value, after=seen)
                 if record is not None:
                     lease = cls(log, record, holder, ttl, clock=clock, keep_alive=keep_alive)
                     # Its time to live starts before the record was made, not when the answer arrived.
-                    lease._renewed = asked
+                    lease._renewed = sent
                     return lease
             elif clock() - began >= wait:
                 return None
@@ -129,12 +129,12 @@ class Lease:
         with self._guard:
             if self._stop.is_set() or self._lost:
                 return False
-            asked = self._clock()
+            sent = self._clock()
             record = self.log.append(self._record.value, after=self._record)
             if record is None:
                 self._lost = True
                 return False
-            self._record, self._renewed = record, asked
+            self._record, self._renewed = record, sent
             return True
 
     def release(self) -> None:

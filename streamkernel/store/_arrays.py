@@ -21,6 +21,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
 from streamkernel.atomic import json_content
+from streamkernel.blobs import first_line
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -188,7 +189,7 @@ class ArrayFiles:
             self.chunks = self._array.shards or self._array.chunks
             codecs = getattr(self._array.metadata, "codecs", ())
         except Exception as error:  # zarr raises whatever its parsers stumble over
-            raise CorruptMetadataError(f"{path} is not valid Zarr metadata ({_first_line(error)})") from error
+            raise CorruptMetadataError(f"{path} is not valid Zarr metadata ({first_line(error)})") from error
         if 0 in self.chunks:
             raise CorruptMetadataError(f"{path} has chunks without values {self.chunks}; restore it from a copy")
         if not all(isinstance(codec, BytesCodec | Crc32cCodec) for codec in codecs):
@@ -221,7 +222,7 @@ class ArrayFiles:
             except Exception as error:  # codecs raise ValueError, RuntimeError, ... for damaged bytes
                 key = chunk_key(self.name, coordinates)
                 raise CorruptChunkError(
-                    f"chunk {key} in {self.folder} is damaged ({_first_line(error)}); restore it from a copy", key
+                    f"chunk {key} in {self.folder} is damaged ({first_line(error)}); restore it from a copy", key
                 ) from error
         return values
 
@@ -235,7 +236,3 @@ def _chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
             break
         chunks[axis] = max(1, side // excess)
     return tuple(chunks)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from streamkernel.atomic import HeldLock, json_content, partial_sibling
-from streamkernel.blobs import Lock, PathLock, blobs_at, joined, lease_of
+from streamkernel.blobs import Lock, PathLock, blobs_at, lease_of
 from streamkernel.errors import RunLockedError
 from streamkernel.outputs import refuse_link, remove_any, remove_stray_partials
 from streamkernel.store.plain import parse_object
@@ -43,18 +43,10 @@ class RunStorage:
         busy = f"the run in {self.location} is being driven by another process; wait for it or stop it first"
         return lease_of(self._blobs, LOCK, busy)
 
-    def step(self, name: str) -> str:
-        """Location of a step's bundle."""
-        return joined(self.location, name)
-
     def names(self) -> list[str]:
         """Names of all entries."""
         # Not `level`: some file systems of fsspec keep the empty folders of removed steps.
         return sorted({key.partition("/")[0] for key in self._blobs.keys("")})
-
-    def has(self, name: str) -> bool:
-        """Whether a step was saved."""
-        return self._blobs.holds(f"{name}/")
 
     def description(self) -> Fields | None:
         """The description of the run; None if there is none."""
@@ -129,9 +121,6 @@ class RunFolder(RunStorage):
     def names(self) -> list[str]:
         # Links too: what is not ours must be seen.
         return os.listdir(self.location)
-
-    def has(self, name: str) -> bool:
-        return os.path.lexists(self.location / name)
 
     def discard(self) -> None:
         if all(map(_OURS.fullmatch, self.names())):

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from streamkernel.atomic import canonical_json, text_digest
-from streamkernel.blobs import normalised
+from streamkernel.blobs import joined, normalised
 from streamkernel.errors import (
     CheckpointMismatchError,
     CorruptMetadataError,
@@ -24,6 +24,7 @@ from streamkernel.errors import (
     ModelFormatError,
     ParameterError,
     StoreError,
+    StoreNotFoundError,
     warn_user,
 )
 from streamkernel.outputs import translated_os_errors
@@ -91,7 +92,7 @@ class Checkpoints:
             self._storage = run_storage(place)
             try:
                 if fresh:
-                    self._storage.remove_steps(self._saved())
+                    self._storage.remove_steps([saved for saved in self._storage.names() if _STEP.fullmatch(saved)])
                 self._check_config()
             except BaseException:
                 self._storage.withdraw()
@@ -99,18 +100,19 @@ class Checkpoints:
 
     def save(self, step: int, name: str, state: dict[str, AnyArray]) -> None:
         """Save `state` as the result of step number `step`; an earlier save of this step is replaced atomically."""
-        path = self._storage.step(self._name(step, name))
+        path = joined(self.folder, self._name(step, name))
         self.check_open()
         replace_bundle(path, step_bundle(step, name, self._digest, state))
 
     def load(self, step: int, name: str) -> dict[str, AnyArray] | None:
         """The state from `save`, or None. For a torn checkpoint it warns and returns None: the step is done again."""
         saved = self._name(step, name)
-        path = self._storage.step(saved)
+        path = joined(self.folder, saved)
         self.check_open()
-        if not self._storage.has(saved):
+        try:
+            bundle = read_step(path, saved)
+        except StoreNotFoundError:
             return None
-        bundle = read_step(path, saved)
         if bundle is not None and bundle.config.get("run") != self._digest:
             _warn_torn(saved, f"{path} belongs to another run")
             return None
@@ -153,9 +155,6 @@ class Checkpoints:
         if not _NAME.fullmatch(name):
             raise ParameterError(f"{name!r} is no checkpoint name; use lower-case letters, digits and underscores")
         return f"{step:04d}-{name}"
-
-    def _saved(self) -> list[str]:
-        return [self._name(step, name) for step, name in self.steps()]
 
     def _check_config(self) -> None:
         try:

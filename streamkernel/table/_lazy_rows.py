@@ -11,6 +11,7 @@ import numpy as np
 
 from streamkernel.atomic import text_digest
 from streamkernel.errors import DTypeError, EmptyDataError, ParameterError, ShapeError
+from streamkernel.table.columns import target_position
 from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, Int, Untyped
@@ -160,13 +161,7 @@ def dataset_columns(
             raise DTypeError(
                 f"column {name!r} of the Dataset holds {dataset[name].dtype}; leave it out or name it as target"
             )
-    chosen: str | None = None
-    if target is not None:
-        chosen = names[target] if isinstance(target, int) and -len(names) <= target < len(names) else str(target)
-        if chosen not in names:
-            raise ParameterError(
-                f"target {target!r} is not a variable of the Dataset; choose one of {', '.join(names[:20])}"
-            )
+    chosen = None if target is None else names[target_position(names, target, "variable of the Dataset")]
     features = [name for name in names if name != chosen]
     if not features:
         raise EmptyDataError("the Dataset has no column besides the target; give at least one feature")

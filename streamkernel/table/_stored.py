@@ -13,7 +13,7 @@ from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import text_digest
-from streamkernel.blobs import parent_of
+from streamkernel.blobs import MOST_FOLLOWED, parent_of
 from streamkernel.errors import (
     CorruptMetadataError,
     DataError,
@@ -30,9 +30,6 @@ from streamkernel.table.columns import are_real
 from streamkernel.table.rows import RowArray
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.type_aliases import AnyArray, Fields
-
-# Number of attempts to open the parts in one generation while writers keep replacing the store.
-_GENERATIONS = 10
 
 
 @dataclass
@@ -79,7 +76,7 @@ def _open_settled(store: Store, path: str, name: str) -> Opened:
     """Open all parts in one generation; if rows are appended meanwhile, open the new one."""
     if not isinstance(store, (BlobStore, LocalStore)):
         return _open_node(store, path, name)
-    for _ in range(_GENERATIONS):
+    for _ in range(MOST_FOLLOWED):
         before = _identity(store)
         try:
             opened = _open_node(store, path, name)

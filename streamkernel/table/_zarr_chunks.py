@@ -48,8 +48,8 @@ def _any_checksum(codecs: tuple[Codec, ...]) -> bool:
 class ChunkFiles:
     """The stored objects (chunks, or shards) of one array: keys by row, presence, size and time of change."""
 
-    def __init__(self, store: Store, path: str, array: ZarrArray, name: str) -> None:
-        self._store, self._path, self._array, self._name = store, path, array, name
+    def __init__(self, store: Store, path: str, array: ZarrArray) -> None:
+        self._store, self._path, self._array = store, path, array
         self._grid = array.shards or array.chunks
         counts = [math.ceil(n / c) for n, c in zip(array.shape, self._grid, strict=True)]
         self.n_bands = counts[0]
@@ -81,8 +81,7 @@ class ChunkFiles:
         """The error for a missing chunk."""
         return MissingChunkError(
             f"{self.describe(key)} is missing or empty; restore it (or, if the writer leaves out chunks of fill "
-            "values, "
-            "write the array again with write_empty_chunks=True)",
+            "values, write the array again with write_empty_chunks=True)",
             join(self._path, key),
         )
 
@@ -99,45 +98,38 @@ class ChunkFiles:
         the same time.
         """
         full = join(self._path, key)
-        if isinstance(self._store, LocalStore):
-            local = self._store.root / full
 
-            def look() -> tuple[int, int, int]:
-                try:
-                    found = os.stat(local)
-                except (FileNotFoundError, NotADirectoryError):
-                    return -1, 0, 0
-                # Some file systems have 64-bit inode numbers, which a signed integer cannot hold.
-                return found.st_size, found.st_mtime_ns, found.st_ino & (2**63 - 1)
-        else:
+        def status() -> tuple[int, int, int]:
+            try:
+                if isinstance(self._store, LocalStore):
+                    found = os.stat(self._store.root / full)
+                    # Some file systems have 64-bit inode numbers, which a signed integer cannot hold.
+                    return found.st_size, found.st_mtime_ns, found.st_ino & (2**63 - 1)
+                with remote_errors():
+                    return value_size(self._store, full), 0, 0
+            except (FileNotFoundError, NotADirectoryError):
+                return -1, 0, 0
 
-            def look() -> tuple[int, int, int]:
-                try:
-                    with remote_errors():
-                        return value_size(self._store, full), 0, 0
-                except FileNotFoundError:
-                    return -1, 0, 0
-
-        return retried(look, self.describe(key))
+        return retried(status, self.describe(key))
 
     def survey(self) -> Int:
         """(chunks, 3) size, time and inode number of every object of the grid; raises for the first missing one."""
         shape = self._array.shape
         if math.prod(shape) == 0:
             return np.zeros((0, 3), dtype=np.int64)
-        look = self._looked_up()
+        stat = self._listed()
         found = np.empty((self.n_bands * self._across, 3), dtype=np.int64)
         rows = self._grid[0]
         index = 0
         for band in range(self.n_bands):
             for key in self.keys(band * rows, min((band + 1) * rows, shape[0])):
-                found[index] = look(key)
+                found[index] = stat(key)
                 if found[index, 0] <= 0:
                     raise self.missing(key)
                 index += 1
         return found
 
-    def _looked_up(self) -> Callable[[str], tuple[int, int, int]]:
+    def _listed(self) -> Callable[[str], tuple[int, int, int]]:
         """A function with the result of `stat`; at a URL it looks up one listing of all chunks."""
         if not isinstance(self._store, BlobStore) or not self._store.listable:
             return self.stat
@@ -160,8 +152,7 @@ class ChunkFiles:
         if not isinstance(codec, ShardingCodec):
             return
         shape = [s // c for s, c in zip(self._grid, codec.chunk_shape, strict=True)]
-        little = True
-        extra = 0
+        little, extra = True, 0
         for step in codec.index_codecs:
             if isinstance(step, BytesCodec):
                 little = step.endian != Endian.big
@@ -189,8 +180,8 @@ class ChunkFiles:
                 hole = np.argwhere(part[..., 0] == _EMPTY)[0] + lows
                 raise MissingChunkError(
                     f"inner chunk {tuple(int(n) for n in hole)} of shard {join(self._path, key)} of "
-                    f"{place(self._store)} is missing; "
-                    "restore the shard or write the array again with write_empty_chunks=True",
+                    f"{place(self._store)} is missing; restore the shard or write the array again with "
+                    "write_empty_chunks=True",
                     full,
                 )
 

@@ -11,7 +11,7 @@ import errno
 import math
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 import zarr
@@ -19,7 +19,7 @@ from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import parsed_json, read_file
-from streamkernel.blobs import display_form, with_retries
+from streamkernel.blobs import display_form, first_line, with_retries
 from streamkernel.errors import (
     CorruptMetadataError,
     ResourceLimitError,
@@ -116,7 +116,7 @@ def retried(action: Callable[[], _T], what: str) -> _T:
     except OSError as error:
         tries = f"after {len(_PAUSES) + 1} attempts " if _passes(error) else ""
         raise StoreError(
-            f"{what} cannot be read {tries}({_first_line(error)}); check the disk or the endpoint and start again"
+            f"{what} cannot be read {tries}({first_line(error)}); check the disk or the endpoint and start again"
         ) from error
 
 
@@ -132,26 +132,20 @@ def remote_errors() -> Iterator[None]:
     except (OSError, MemoryError, StreamKernelError):
         raise
     except Exception as error:  # the drivers' classes share no base
-        raise ConnectionError(_first_line(error)) from error
+        raise ConnectionError(first_line(error)) from error
 
 
 def read_bytes(store: Store, key: str) -> bytes | None:
     """The whole value of a key, or None where there is none."""
 
     def get() -> bytes | None:
-        with remote_errors():
-            return read_value(store, key)
-
-    if isinstance(store, LocalStore):
-        # LocalStore.get returns None also for a folder, and for a file in place of a folder; here both mean "no such
-        # key" too.
-        local = store.root / key
-
-        def get() -> bytes | None:
-            try:
-                return read_file(local)
-            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-                return None
+        if not isinstance(store, LocalStore):
+            with remote_errors():
+                return read_value(store, key)
+        # LocalStore.get returns None also for a folder, and for a file in place of a folder; so does this.
+        with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return read_file(store.root / key)
+        return None
 
     return retried(get, place(store, key))
 
@@ -167,7 +161,7 @@ def _json_object(store: Store, key: str) -> tuple[Fields, bytes] | None:
         value = parsed_json(content)
     except (ValueError, RecursionError) as error:
         raise CorruptMetadataError(
-            f"{name} is not JSON ({_first_line(error)}): truncated? restore it or write the store again"
+            f"{name} is not JSON ({first_line(error)}): truncated? restore it or write the store again"
         ) from error
     if not isinstance(value, dict):
         raise CorruptMetadataError(
@@ -236,11 +230,9 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> ZarrArray:
     except StreamKernelError:
         raise
     except OSError as error:
-        raise StoreError(f"{where} cannot be read ({_first_line(error)}); check the disk") from error
-    except (
-        Exception
-    ) as error:  # zarr's parsers raise errors of any class: KeyError, TypeError, ValueError, AttributeError ...
-        raise CorruptMetadataError(f"{where} is not valid array metadata ({_first_line(error)}); restore it") from error
+        raise StoreError(f"{where} cannot be read ({first_line(error)}); check the disk") from error
+    except Exception as error:  # zarr's parsers raise errors of any class: KeyError, TypeError, AttributeError ...
+        raise CorruptMetadataError(f"{where} is not valid array metadata ({first_line(error)}); restore it") from error
     if min(band, *chunks) < 1:
         raise CorruptMetadataError(f"{where} has a chunk of no rows {chunks}; restore it")
     _check_size(array, itemsize, place(store, path), name)
@@ -256,19 +248,12 @@ def _check_size(array: ZarrArray, itemsize: int, where: str, name: str) -> None:
     limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if CHUNKS_IN_MEMORY * decoded > limit:
         raise ResourceLimitError(
-            f"{name} at {where} has chunks that decode to {decoded / 1e9:.3g} GB; {CHUNKS_IN_MEMORY} of them "
-            "exceed this machine's "
-            f"{limit / 1e9:.3g} GB; rewrite it with smaller chunks ({call('ingest', 'chunk_rows')})"
+            f"{name} at {where} has chunks that decode to {decoded / 1e9:.3g} GB; {CHUNKS_IN_MEMORY} of them exceed "
+            f"this machine's {limit / 1e9:.3g} GB; rewrite it with smaller chunks ({call('ingest', 'chunk_rows')})"
         )
     count = math.prod(math.ceil(n / c) for n, c in zip(array.shape, array.shards or chunks, strict=True))
     if count > MAX_CHUNKS:
         raise ResourceLimitError(
             f"{name} at {where} declares shape {array.shape} in {count:.3g} chunks; more than {MAX_CHUNKS} cannot "
-            "be checked; "
-            "rewrite it with larger chunks or shards"
+            "be checked; rewrite it with larger chunks or shards"
         )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__

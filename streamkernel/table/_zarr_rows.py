@@ -10,6 +10,7 @@ from zarr.abc.store import Store
 from zarr.storage import StorePath
 
 from streamkernel.atomic import array_digest, text_digest
+from streamkernel.blobs import first_line
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -75,7 +76,7 @@ class ZarrRows(RowArray):
             self.shape = (self._manifest.n_rows, *self.shape[1:])
         if self.name != "y" or self.dtype.kind not in "UTO":
             float_dtype(self.dtype, f"{self.name} at {place(self._store, self._path)}")
-        self._files = ChunkFiles(self._store, self._path, array, self.name)
+        self._files = ChunkFiles(self._store, self._path, array)
         manifest = self._manifest
         if manifest is not None and (
             manifest.shape != self.shape
@@ -190,13 +191,9 @@ class ZarrRows(RowArray):
         self._files.require(first, last)
         try:
             values = np.asarray(self._array[first:last])
-        except (OSError, StreamKernelError):
+        except (OSError, StreamKernelError, MemoryError):
             raise
-        except MemoryError:
-            raise
-        except (
-            Exception
-        ) as error:  # codecs raise ValueError, RuntimeError, zlib.error ... for bytes that they cannot decode
+        except Exception as error:  # codecs raise ValueError, RuntimeError, zlib.error ... for damaged bytes
             raise self._blame(first, last, error) from error
         # zarr reads a chunk that vanished meanwhile as fill; a second check after the read finds it.
         self._files.require(first, last)
@@ -210,7 +207,7 @@ class ZarrRows(RowArray):
     def _blame(self, first: int, last: int, error: Exception) -> CorruptChunkError:
         """The error for the chunk that cannot be decoded, in one row of chunks."""
         keys = self._files.keys(first, last)
-        why = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        why = first_line(error)
         if len(keys) > 1:
             across = (self._array.shards or self._array.chunks)[1]
             for number, key in enumerate(keys):

@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from streamkernel.errors import ShapeError
+from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.table.rows import OrderedRows
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets
@@ -51,6 +51,21 @@ def first_repeated(names: Sequence[str]) -> int | None:
             return index
         before.add(name)
     return None
+
+
+def target_position(names: Sequence[str], target: str | int, what: str) -> int:
+    """Position of the column that is y; `what` says for the message what a name is one of.
+
+    Raises
+    ------
+    ParameterError
+        There is no such column.
+    """
+    if isinstance(target, int) and not isinstance(target, bool) and -len(names) <= target < len(names):
+        return target % len(names)
+    if target not in names:
+        raise ParameterError(f"target {target!r} is not a {what}; choose one of {listed(names, 20)}")
+    return names.index(str(target))
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:

@@ -26,7 +26,7 @@ from streamkernel.table._lazy_rows import (
     rows_of_variable,
 )
 from streamkernel.table._stored import Opened, open_stored, open_zarr_array
-from streamkernel.table.columns import check_distinct, default_names
+from streamkernel.table.columns import check_distinct, default_names, target_position
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
@@ -224,14 +224,7 @@ def _from_pandas(frame: Unchecked, target: str | int | None) -> Opened:
     if type(frame).__name__ == "Series":
         raise ShapeError(f"X is a Series of shape {frame.shape}; give a DataFrame (to_frame() makes one column)")
     names = [str(name) for name in frame.columns]
-    position: int | None = None
-    if target is not None:
-        if isinstance(target, int) and not isinstance(target, bool) and -len(names) <= target < len(names):
-            position = target % len(names)
-        elif target in names:
-            position = names.index(str(target))
-        else:
-            raise ParameterError(f"target {target!r} is not a column; choose one of {', '.join(names[:20])}")
+    position = None if target is None else target_position(names, target, "column")
     features = [index for index in range(len(names)) if index != position]
     for index in features:
         column = frame.dtypes.iloc[index]

@@ -73,9 +73,9 @@ class Targets:
         place = {label: position for position, label in enumerate(classes.tolist())}
         labels = self.classes.tolist()
         if not set(labels) <= place.keys():
-            strange = next(label for label in labels if label not in place)
+            unknown = next(label for label in labels if label not in place)
             raise DataError(
-                f"the table's class {strange!r} is none of the model's ({listed(classes)}); fit again on rows with all "
+                f"the table's class {unknown!r} is none of the model's ({listed(classes)}); fit again on rows with all "
                 "classes"
             )
         then = range(len(labels)) if self.positions is None else self.positions

@@ -83,9 +83,9 @@ def float_dtype(dtype: AnyDType, name: str) -> AnyDType:
 
 def table_dtype(dtype: AnyDType, wanted: str, name: str) -> AnyDType:
     """dtype of a table's blocks: `wanted`, or for "keep" the result of `float_dtype`."""
-    kept = float_dtype(dtype, name)
+    own = float_dtype(dtype, name)
     if wanted == "keep":
-        return kept
+        return own
     if wanted in ("float32", "float64"):
         return np.dtype(wanted)
     raise ParameterError(f"{option('dtype')} must be 'keep', 'float32' or 'float64', not {wanted!r}", value=wanted)

@@ -101,7 +101,6 @@ def first_problem(path: Path, delimiter: str, columns: Sequence[str], text_colum
             if index != text_column and not is_number(field):
                 raise SourceFormatError(
                     f"{path}:{number}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is not a number; "
-                    "mend it, or leave "
-                    "the column out (text is kept only as class labels of the target, if they are text from the "
-                    "first rows on)"
+                    "mend it, or leave the column out (text is kept only as class labels of the target, if they are "
+                    "text from the first rows on)"
                 )

@@ -77,8 +77,8 @@ class ParquetReader(Reader):
         types = [_numeric(schema.field(place), path, at == self._target) for at, place in enumerate(self._places)]
         if self._target is not None:
             self.labelled = types[self._target] is None
-        kept = [kind for index, kind in enumerate(types) if index != self._target and kind is not None]
-        self.dtype = np.result_type(*kept)
+        kinds = [kind for index, kind in enumerate(types) if index != self._target and kind is not None]
+        self.dtype = np.result_type(*kinds)
 
     def batches(self) -> Iterator[Batch]:
         rows = max(1, BATCH_BYTES // (8 * len(self._names)))
