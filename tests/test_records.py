@@ -13,7 +13,8 @@ from test_formats import KINDS, named, tables
 from streamkernel.errors import ModelFormatError
 from streamkernel.factors import Factor
 from streamkernel.kinds import PREDICTORS, TRANSFORMERS
-from streamkernel.records import Certificate, Record, RidgeRecord, RoundRecord, Rows
+from streamkernel.models.ridge import RidgeRecord
+from streamkernel.records import Certificate, Record, RoundRecord, Rows
 from streamkernel.records.basis import BasisRecord
 
 CLASSES = [*(kind.model for kind in (*PREDICTORS.values(), *TRANSFORMERS.values())), Factor]

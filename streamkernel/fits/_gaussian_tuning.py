@@ -11,7 +11,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.kernels import Kernel, log_lengthscales, packed_bytes, per_feature
-from streamkernel.records import TuningRecord
+from streamkernel.models.gaussian import TuningRecord
 from streamkernel.reductions import Sample
 from streamkernel.reductions.pools import PoolColumns
 from streamkernel.reductions.sums import DiagonalNoise, EvidenceGradient, GaussianEquations, GaussianSums

@@ -23,9 +23,15 @@ from streamkernel.fits._plan_steps import check_step, steps_of_choice
 from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.certificate import path_of
-from streamkernel.models.gaussian import GaussianModel, gaussian_arrays, gaussian_record, solved
+from streamkernel.models.gaussian import (
+    GaussianModel,
+    GaussianRecord,
+    QuerySet,
+    gaussian_arrays,
+    gaussian_record,
+    solved,
+)
 from streamkernel.models.seen_rows import seen_by_fit
-from streamkernel.records import GaussianRecord, GaussianSettingsRecord, QuerySet
 from streamkernel.reductions.members.weights import MemberWeights
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.sums import (
@@ -37,7 +43,13 @@ from streamkernel.reductions.sums import (
     RowNoise,
 )
 from streamkernel.selection.problem import gather_step, unfilled_basis
-from streamkernel.settings.gaussian import DEGREES_ROWS, EVIDENCE, CommitteeSettings, GaussianSettings
+from streamkernel.settings.gaussian import (
+    DEGREES_ROWS,
+    EVIDENCE,
+    CommitteeSettings,
+    GaussianSettings,
+    GaussianSettingsRecord,
+)
 from streamkernel.solvers import GaussianSolution, GaussianSystem
 from streamkernel.table import Table
 from streamkernel.tuning.gaussian import Tuning

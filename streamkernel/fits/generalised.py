@@ -16,14 +16,13 @@ from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.supervised import SupervisedRun
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.models.generalised import GeneralisedModel
-from streamkernel.records import (
-    CountedTotals,
+from streamkernel.models.generalised import (
+    GeneralisedModel,
     GeneralisedRecord,
-    GeneralisedSettingsRecord,
     GeneralisedSolutionRecord,
     NewtonIteration,
 )
+from streamkernel.records import CountedTotals
 from streamkernel.reductions import Reweighted, Sample
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart, NewtonStep, StartSums, likelihood_of
@@ -32,7 +31,7 @@ from streamkernel.reductions.sums import Features
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.gaussian import EVIDENCE
-from streamkernel.settings.generalised import GeneralisedSettings
+from streamkernel.settings.generalised import GeneralisedSettings, GeneralisedSettingsRecord
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised
 from streamkernel.table import Table
 from streamkernel.tuning import LikelihoodTuning, tune_likelihood

@@ -16,16 +16,15 @@ from streamkernel.fits.kernel_cca_views import Paired
 from streamkernel.fits.run import checked_plan, measured
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.models.kernel_cca import KernelCCAModel
-from streamkernel.records import (
-    Certificate,
+from streamkernel.models.kernel_cca import (
     KernelCCABound,
+    KernelCCAModel,
     KernelCCARecord,
     KernelCCASettingsRecord,
     KernelCCASolution,
-    Run,
     ViewRecord,
 )
+from streamkernel.records import Certificate, Run
 from streamkernel.reductions import Moments, Sample, View, stream_generator
 from streamkernel.reductions.sums import CrossDisagreements, CrossFeatureSums, CrossGram, Features, FeatureTimes
 from streamkernel.selection import RowCache, Selection

@@ -14,13 +14,12 @@ from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.check_rows import Mask
 from streamkernel.fits.supervised import SupervisedRun
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.models.pursuit import PursuitModel
+from streamkernel.models.pursuit import PursuitModel, PursuitRecord, PursuitSolution, PursuitTotals
 from streamkernel.pursuit import PursuitSelection, Stages
-from streamkernel.records import PursuitRecord, PursuitSettingsRecord, PursuitSolution, PursuitTotals
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.selection import Problem
-from streamkernel.settings.pursuit import PursuitSettings
+from streamkernel.settings.pursuit import PursuitSettings, PursuitSettingsRecord
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 

@@ -12,15 +12,21 @@ from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._plan_steps import check_step, steps_of_choice
 from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
-from streamkernel.models.ridge import RidgeModel, falkon_arrays, falkon_record, solution_arrays, solution_record
+from streamkernel.models.ridge import (
+    RidgeModel,
+    RidgeRecord,
+    falkon_arrays,
+    falkon_record,
+    solution_arrays,
+    solution_record,
+)
 from streamkernel.models.seen_rows import seen_by_fit
-from streamkernel.records import RidgeRecord, RidgeSettingsRecord
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.sums import NormalEquations, RidgeSums
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.settings.ridge import RidgeSettings, RidgeSettingsRecord
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem, falkon_steps, sampled_rows
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked

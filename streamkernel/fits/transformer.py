@@ -17,7 +17,7 @@ from streamkernel.fits.run import checked_plan, measured
 from streamkernel.linalg import solve_lower
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.transformers import KernelPCAModel, NystroemModel
-from streamkernel.records import NystroemRecord, Run, StopRecord
+from streamkernel.records import FittedRecord, Run, StopRecord
 from streamkernel.reductions.sums import FeatureGram, FeatureSums
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
@@ -44,7 +44,7 @@ def fit_nystroem(
         sums = session.sweep(FeatureGram.within(rows.features, _ROUNDING), rows.table, "final sweep")
         inverse = np.ascontiguousarray(solve_lower(basis.L, np.eye(len(basis))))
     fields, arrays = _parts(NystroemModel.KIND, chosen, settings, n, sums, run())
-    return NystroemModel(NystroemRecord(**fields), {**arrays, "normalization": inverse}).with_basis(basis)
+    return NystroemModel(FittedRecord(**fields), {**arrays, "normalization": inverse}).with_basis(basis)
 
 
 def fit_kernel_pca(

@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.records import GaussianRecord, GaussianSolutionRecord, GaussianTotals
+from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.scores import GaussianScores
@@ -23,11 +23,61 @@ from streamkernel.reductions.sums import (
     RowNoise,
 )
 from streamkernel.settings.checks import checked_choice
-from streamkernel.settings.gaussian import EVIDENCE
+from streamkernel.settings.gaussian import EVIDENCE, GaussianSettingsRecord
 from streamkernel.solvers import GaussianSolution, GaussianSystem
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 
 VARIANCES = ("evidence", "keep")
+
+
+class TuningRecord(Record):
+    """The search for hyper-parameters; `best` is the point whose lengthscales the model has."""
+
+    objective: str
+    parameters: tuple[str, ...]
+    sample_rows: Count
+    best: Count | None = None
+    moved: tuple[str, ...] = ()
+    signal: float | None = None
+    noise: float | None = None
+    value: float | None = None
+
+
+class QuerySet(Record):
+    """The rule on the number of query points, with its numbers."""
+
+    points: Count
+    from_features: float | None
+    from_sample: float | None
+    sample: Count
+
+
+class GaussianTotals(CountedTotals):
+    """Sums over the rows of the fit."""
+
+    residual_trace: float
+    log_det: float
+
+
+class GaussianSolutionRecord(Record):
+    """The evidence of all rows and targets in nats, and the effective degrees of freedom of each target."""
+
+    log_evidence: float
+    bound: float | None
+    effective_df: tuple[float, ...]
+
+
+class GaussianRecord(UpdatableRecord):
+    """The fields of a Gaussian process or a committee."""
+
+    settings: GaussianSettingsRecord
+    totals: GaussianTotals
+    approximation: str
+    row_noise: tuple[float, float] | None
+    block_size: int | None
+    solution: GaussianSolutionRecord
+    tuning: TuningRecord | None = None
+    query_set: QuerySet | None = None
 
 
 @dataclass(frozen=True)

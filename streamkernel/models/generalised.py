@@ -9,13 +9,50 @@ from typing import ClassVar, Self
 import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.models.gaussian import TuningRecord
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.records import GeneralisedRecord
+from streamkernel.records import Count, CountedTotals, ModelRecord, NonNegative, Record
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions, covariance_of
 from streamkernel.reductions.scores import CountScores, ProbabilityScores
+from streamkernel.settings.generalised import GeneralisedSettingsRecord
 from streamkernel.type_aliases import AnyArray, Fields
 from streamkernel.wording import option
+
+
+class NewtonIteration(Record):
+    """One iteration: the objective before it, the predicted decrease of a full step, and the step length."""
+
+    objective: float
+    promised: float
+    step: float
+
+
+class GeneralisedSolutionRecord(Record):
+    """The minimum; `decrement` is twice what a further step would gain."""
+
+    method: str
+    loss: float
+    objective: float
+    decrement: float
+    converged: bool
+    path: tuple[NewtonIteration, ...]
+    iterations: Count
+    log_evidence: float
+    effective_df: float
+
+
+class GeneralisedRecord(ModelRecord):
+    """The fields of a generalised Gaussian process."""
+
+    settings: GeneralisedSettingsRecord
+    totals: CountedTotals
+    likelihood: str
+    signal_variance: NonNegative
+    residual_share: NonNegative
+    solution: GeneralisedSolutionRecord
+    covariance_share: NonNegative = 1.0
+    tuning: TuningRecord | None = None
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,75 @@ from streamkernel.errors import ModelFormatError, ParameterError, ShapeError
 from streamkernel.factors import scaler_of
 from streamkernel.kernels import kernel_from_config
 from streamkernel.models.transformers import TransformerModel
-from streamkernel.records import KernelCCARecord
+from streamkernel.records import (
+    Certificate,
+    Count,
+    FittedRecord,
+    JsonObject,
+    LengthscaleChoice,
+    Record,
+    ScalerRecord,
+    SettingsRecord,
+)
 from streamkernel.reductions import View
 from streamkernel.reductions.predictions import ViewTimes
 from streamkernel.reductions.sums import Features, FeatureTimes
 from streamkernel.table import KnownColumns, Scaler, Table
 from streamkernel.type_aliases import AnyArray, Fields
+
+
+class SecondView(Record):
+    """The options of the second view."""
+
+    kernel: JsonObject
+    lengthscale: str | float | tuple[float, ...] | None
+
+
+class KernelCCASettingsRecord(SettingsRecord):
+    """The options of a fit; those of the first view have the names of every basis."""
+
+    basis_size: Count
+    second_view: SecondView
+    regularization: float
+    bound_gamma: float | None
+    delta: float
+
+
+class ViewRecord(Record):
+    """One view: its columns, kernel and scaler. `columns` are positions where both views are in one input."""
+
+    names: tuple[str, ...]
+    columns: tuple[Count, ...] | None
+    kernel: JsonObject
+    lengthscale: float | tuple[float, ...] | None
+    scaler: ScalerRecord | None
+    certificate: Certificate
+    lengthscale_choice: LengthscaleChoice | None = None
+    named: bool | None = None
+
+
+class KernelCCASolution(Record):
+    """The number of pairs of variates, and the ridge of each view."""
+
+    requested: Count
+    count: Count
+    ridges: tuple[float, float]
+
+
+class KernelCCABound(Record):
+    """The parameters of Theorem 4."""
+
+    gamma: float
+    delta: float
+
+
+class KernelCCARecord(FittedRecord):
+    """The fields of a kernel CCA; those of the basis are those of the first view."""
+
+    settings: KernelCCASettingsRecord
+    views: tuple[ViewRecord, ViewRecord]
+    cca: KernelCCASolution
+    bound: KernelCCABound | None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from streamkernel.models.saved import SavedModel
 from streamkernel.records import ModelRecord
 from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.table import KnownColumns, Table
+from streamkernel.table import Table
 from streamkernel.table.model_targets import with_targets_of
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
@@ -28,14 +28,6 @@ class PredictingModel(SavedModel, ABC):
     }
 
     record: ModelRecord
-
-    @property
-    def column_names(self) -> list[str]:
-        return list(self.record.columns)
-
-    @property
-    def known_columns(self) -> KnownColumns:
-        return self._known_columns(self.record.columns, self.record.named_columns)
 
     @abstractmethod
     def predictions(self) -> RowMap:

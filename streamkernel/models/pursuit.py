@@ -13,13 +13,44 @@ from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.pursuit import PursuitPath, Stages
-from streamkernel.records import PursuitRecord
+from streamkernel.records import Count, ModelRecord, Record, Totals
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
+from streamkernel.settings.pursuit import PursuitSettingsRecord
 from streamkernel.type_aliases import AnyArray, Fields, Int
 from streamkernel.wording import estimator, option
+
+
+class PursuitTotals(Totals):
+    """Sums of weights over the rows of the fit and over those held out; `counted_rows` counts each once."""
+
+    validation_rows: float
+    counted_rows: Count = 0
+
+
+class PursuitSolution(Record):
+    """The terms, and the errors on the rows of the fit and on those held out; None where there are none."""
+
+    terms: Count
+    terms_tried: Count
+    constant: bool
+    training_rmse: tuple[float, ...]
+    relative_rss: tuple[float, ...]
+    validation_rmse: tuple[float, ...] | None
+    least_weakness: float
+    ridge: float = 0.0
+    training_error: float | None = None
+    validation_error: float | None = None
+
+
+class PursuitRecord(ModelRecord):
+    """The fields of a matching pursuit."""
+
+    settings: PursuitSettingsRecord
+    totals: PursuitTotals
+    solution: PursuitSolution
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,49 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from os import PathLike
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.records import RidgeRecord, RidgeSolutionRecord, RidgeTotals
+from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
 from streamkernel.reductions import Predictions, Reduction
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
 from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
-from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.settings.ridge import RidgeSettings, RidgeSettingsRecord
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Float
 from streamkernel.wording import estimator, option
+
+
+class RidgeTotals(CountedTotals):
+    """Sums over the rows of the fit."""
+
+    weight: float
+
+
+class RidgeSolutionRecord(Record):
+    """The solution at alpha; the last four fields are those of conjugate gradients."""
+
+    gcv: float | None
+    effective_df: float | None
+    training_rmse: tuple[float, ...]
+    solver: Literal["direct", "cg"] = "direct"
+    iterations: Count | None = None
+    ended: str | None = None
+    relative_residual: tuple[float, ...] = ()
+    excess: tuple[float, ...] = ()
+
+
+class RidgeRecord(UpdatableRecord):
+    """The fields of a kernel ridge model."""
+
+    settings: RidgeSettingsRecord
+    totals: RidgeTotals
+    alpha: float
+    solution: RidgeSolutionRecord
 
 
 @dataclass(frozen=True)

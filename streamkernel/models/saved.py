@@ -8,13 +8,22 @@ from typing import Self
 
 from streamkernel.factors import SavedBasis
 from streamkernel.kernels import Kernel
-from streamkernel.records import ModelRecord, TransformerRecord
+from streamkernel.records import FittedRecord
+from streamkernel.table import KnownColumns
 
 
 class SavedModel(SavedBasis):
     """Base of the models: everything that `save` writes and `load` reads back."""
 
-    record: ModelRecord | TransformerRecord
+    record: FittedRecord
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.record.columns)
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        return self._known_columns(self.record.columns, self.record.named_columns)
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model as a Zarr group with JSON beside it, in one step: a reader never sees a part of it.

@@ -14,10 +14,27 @@ from streamkernel.bounds import CompressionBound, compression_bound
 from streamkernel.errors import ModelFormatError
 from streamkernel.factors import FactorEigen
 from streamkernel.models.saved import SavedModel
-from streamkernel.records import KernelPCARecord, NystroemRecord, PrincipalComponents, TransformerRecord
+from streamkernel.records import Count, FittedRecord, Record, StopRecord
 from streamkernel.reductions.sums import FeatureMap, Features, FeatureTimes
-from streamkernel.table import KnownColumns
 from streamkernel.type_aliases import AnyArray, Fields
+
+
+class PrincipalComponents(Record):
+    """The number of components, and the parts of the trace that they leave."""
+
+    requested: Count | None
+    count: Count
+    unexplained: float
+    left_by_basis: float
+    residual_trace: float
+    relative_residual_trace: float
+
+
+class KernelPCARecord(FittedRecord):
+    """The fields of a kernel PCA; `stop` tells where `sparse="bound"` cut the basis."""
+
+    eigen: PrincipalComponents
+    stop: StopRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -31,16 +48,8 @@ class TransformerModel(SavedModel, ABC):
     _MADE: ClassVar[str] = "the transformer was fitted on"
     _GIVE: ClassVar[str] = "transform rows with the same columns"
 
-    record: TransformerRecord
+    record: FittedRecord
     arrays: dict[str, AnyArray]
-
-    @property
-    def column_names(self) -> list[str]:
-        return list(self.record.columns)
-
-    @property
-    def known_columns(self) -> KnownColumns:
-        return self._known_columns(self.record.columns, self.record.named_columns)
 
     @abstractmethod
     def transformation(self) -> FeatureMap | FeatureTimes:
@@ -52,7 +61,7 @@ class NystroemModel(TransformerModel):
     """Whitened features; `normalization` is ``L^-1``."""
 
     KIND: ClassVar[str] = "nystroem"
-    RECORD: ClassVar[type[NystroemRecord]] = NystroemRecord
+    RECORD: ClassVar[type[FittedRecord]] = FittedRecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {**TransformerModel.SHAPES, "normalization": ("n", "n")}
     _NOUN: ClassVar[str] = "Nystroem transformer"
 

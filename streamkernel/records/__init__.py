@@ -1,6 +1,7 @@
-"""Records: the fields of saved models, transformers and factors that are not arrays. docs/model.md describes each.
+"""Records: the fields of saved objects that are not arrays. docs/model.md describes each.
 
-A class for each kind, with a class for each nested object. All of them are read and written by `Record`.
+A class for each nested object and for what several kinds have; those of one kind stand beside its model, in `models/`,
+and beside its settings. All of them are read and written by `Record`.
 """
 
 from streamkernel.records.basis import (
@@ -16,97 +17,43 @@ from streamkernel.records.basis import (
     SweepRecord,
 )
 from streamkernel.records.factor import FactorRecord, StopRecord, StoredColumns
-from streamkernel.records.gaussian import (
-    GaussianRecord,
-    GaussianSettingsRecord,
-    GaussianSolutionRecord,
-    GaussianTotals,
-    QuerySet,
-    TuningRecord,
-)
-from streamkernel.records.generalised import (
-    GeneralisedRecord,
-    GeneralisedSettingsRecord,
-    GeneralisedSolutionRecord,
-    NewtonIteration,
-)
-from streamkernel.records.json_types import JsonObject
-from streamkernel.records.kernel_cca import (
-    KernelCCABound,
-    KernelCCARecord,
-    KernelCCASettingsRecord,
-    KernelCCASolution,
-    SecondView,
-    ViewRecord,
-)
+from streamkernel.records.json_types import Count, JsonObject, NonNegative
 from streamkernel.records.model import (
     CheckedRows,
     CountedTotals,
+    FittedRecord,
     ModelRecord,
     SeenRows,
     Totals,
     UpdatableRecord,
     Updates,
 )
-from streamkernel.records.pursuit import (
-    PursuitRecord,
-    PursuitSettingsRecord,
-    PursuitSolution,
-    PursuitTotals,
-)
 from streamkernel.records.record import Record
-from streamkernel.records.ridge import RidgeRecord, RidgeSettingsRecord, RidgeSolutionRecord, RidgeTotals
-from streamkernel.records.transformers import KernelPCARecord, NystroemRecord, PrincipalComponents, TransformerRecord
 
 __all__ = [
     "BasisRecord",
     "Certificate",
     "CheckedRows",
+    "Count",
     "CountedTotals",
     "Executor",
     "FactorRecord",
-    "GaussianRecord",
-    "GaussianSettingsRecord",
-    "GaussianSolutionRecord",
-    "GaussianTotals",
-    "GeneralisedRecord",
-    "GeneralisedSettingsRecord",
-    "GeneralisedSolutionRecord",
+    "FittedRecord",
     "JsonObject",
-    "KernelCCABound",
-    "KernelCCARecord",
-    "KernelCCASettingsRecord",
-    "KernelCCASolution",
-    "KernelPCARecord",
     "LengthscaleChoice",
     "ModelRecord",
-    "NewtonIteration",
-    "NystroemRecord",
-    "PrincipalComponents",
-    "PursuitRecord",
-    "PursuitSettingsRecord",
-    "PursuitSolution",
-    "PursuitTotals",
-    "QuerySet",
+    "NonNegative",
     "Record",
-    "RidgeRecord",
-    "RidgeSettingsRecord",
-    "RidgeSolutionRecord",
-    "RidgeTotals",
     "RoundRecord",
     "Rows",
     "Run",
     "ScalerRecord",
-    "SecondView",
     "SeenRows",
     "SettingsRecord",
     "StopRecord",
     "StoredColumns",
     "SweepRecord",
     "Totals",
-    "TransformerRecord",
-    "TuningRecord",
     "UpdatableRecord",
     "Updates",
-    "ViewRecord",
 ]

@@ -17,5 +17,4 @@ class AtLeast:
 
 
 Count = Annotated[int, AtLeast(0)]
-Position = Annotated[int, AtLeast(0)]
 NonNegative = Annotated[float, AtLeast(0.0)]

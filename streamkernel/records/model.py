@@ -1,10 +1,19 @@
-"""The fields of every model of targets, and those of models that can be updated."""
+"""The fields of every model, of those of targets, and of those that can be updated."""
 
 from __future__ import annotations
 
 from streamkernel.records.basis import BasisRecord
 from streamkernel.records.json_types import Count
 from streamkernel.records.record import Record
+
+
+class FittedRecord(BasisRecord):
+    """The fields of every model."""
+
+    estimator: str
+    columns: tuple[str, ...]
+    sweep_count: Count
+    named_columns: bool | None = None
 
 
 class CheckedRows(Record):
@@ -21,19 +30,15 @@ class Totals(Record):
     trace: float
 
 
-class ModelRecord(BasisRecord):
+class ModelRecord(FittedRecord):
     """The fields of every model of targets."""
 
-    estimator: str
-    columns: tuple[str, ...]
     target_names: tuple[str, ...]
     classes: tuple[bool | int | float | str, ...] | None
     targets_are_2d: bool
     target_scale: tuple[float, ...]
     dtype: str
-    sweep_count: Count
     totals: Totals
-    named_columns: bool | None = None
     independent: float = 1.0
     check: CheckedRows | None = None
 

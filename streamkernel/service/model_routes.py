@@ -7,7 +7,8 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 
 from streamkernel.kinds import title_of
-from streamkernel.records import RidgeRecord, UpdatableRecord
+from streamkernel.models.ridge import RidgeRecord
+from streamkernel.records import UpdatableRecord
 from streamkernel.service.loaded_model import LoadedModel
 from streamkernel.service.model_registry import Entry, Registry, Why
 from streamkernel.service.schemas import ERRORS, Model, ModelList

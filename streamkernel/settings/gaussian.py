@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.kernels.parameters import checked_rows
+from streamkernel.records import Count, Record, SettingsRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import parameter
 from streamkernel.table import KnownColumns, Table
@@ -21,6 +22,34 @@ from streamkernel.wording import option
 
 EVIDENCE = "evidence"
 DEGREES_ROWS = 2500  # sampled rows for the estimate of effective degrees of freedom
+
+
+Given = Literal["evidence"] | float
+
+
+class TunedSettingsRecord(SettingsRecord):
+    """The options of a fit whose hyper-parameters may be searched for."""
+
+    ard: bool
+    signal_variance: Given
+    tune: str
+
+
+class Queries(Record):
+    """The points that predictions were announced for."""
+
+    rows: Count
+    digest: str
+
+
+class GaussianSettingsRecord(TunedSettingsRecord):
+    """The options of a fit of Gaussian process regression."""
+
+    approximation: str
+    noise_variance: Given
+    block_size: Count
+    partition: str
+    queries: Queries | None = None
 
 
 @dataclass(frozen=True)

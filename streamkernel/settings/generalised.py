@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from streamkernel.settings.gaussian import TunedSettings
+from streamkernel.records import Count
+from streamkernel.settings.gaussian import TunedSettings, TunedSettingsRecord
 from streamkernel.settings.parameter import parameter
 from streamkernel.type_aliases import Fields
+
+
+class GeneralisedSettingsRecord(TunedSettingsRecord):
+    """The options of a fit."""
+
+    newton_tol: float
+    max_iterations: Count
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.pursuit import AUTO, DRAWS, LOSSES, VARIANTS, MatchingPursuit, Pools, share_of
 from streamkernel.pursuit.pools import POOLS
+from streamkernel.records import Count, Record, SettingsRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_number
 from streamkernel.settings.parameter import parameter
@@ -20,6 +21,31 @@ from streamkernel.wording import option
 
 # Names of the pool options that rules have, too.
 _OWN_OF_RULES = ("pool", "candidates", "picks")
+
+
+class ValidationTable(Record):
+    """Another table, whose rows chose the size."""
+
+    rows: Count
+    fingerprint: str
+
+
+class PursuitSettingsRecord(SettingsRecord):
+    """The options of a pursuit."""
+
+    variant: str
+    loss: Literal["squared", "logistic"]
+    shrinkage: float
+    pool: str
+    draw: str
+    eps: float
+    quantile: float
+    validation: ValidationTable | str | float | None
+    choose_by: str
+    bound_gamma: float | None
+    candidates: Count | None
+    picks: Count | None
+    patience: Count | None
 
 
 @dataclass(frozen=True)

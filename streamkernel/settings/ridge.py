@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from streamkernel.errors import ParameterError
+from streamkernel.records import NonNegative, SettingsRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import parameter
 from streamkernel.solvers import choose_solver
 from streamkernel.table import Table
 from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
+
+
+class RidgeSettingsRecord(SettingsRecord):
+    """The options of a fit of ridge regression."""
+
+    alpha: Literal["gcv"] | NonNegative
+    solver: str = "auto"
 
 
 @dataclass(frozen=True)

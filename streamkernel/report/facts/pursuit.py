@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.bounds import MatchingPursuitBound
-from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.kernel_cca import KernelCCAModel, ViewRecord
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.records import BasisRecord, ViewRecord
+from streamkernel.records import BasisRecord
 from streamkernel.report.facts.fit import Absent, target_names
 from streamkernel.type_aliases import Float, Int
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.models import GaussianModel, GeneralisedModel
-from streamkernel.records import GaussianSettingsRecord, GaussianSolutionRecord
+from streamkernel.models.gaussian import GaussianSolutionRecord
 from streamkernel.report.facts.calibration import (
     CountCheck,
     GaussianCheck,
@@ -38,6 +38,7 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.settings.gaussian import GaussianSettingsRecord
 from streamkernel.type_aliases import FieldsView, Float
 
 TunedModel = GaussianModel | GeneralisedModel

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.records.pursuit import ValidationTable
 from streamkernel.report.facts.calibration import ProbabilityCheck, distribution_check
 from streamkernel.report.facts.fit import Absent, TraceCurve, lengthscale_curve, memory_use, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
@@ -46,6 +45,7 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
+from streamkernel.settings.pursuit import ValidationTable
 from streamkernel.type_aliases import FieldsView
 
 _ENDED = {

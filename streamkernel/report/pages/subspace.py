@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.kernel_cca import KernelCCAModel, KernelCCARecord, ViewRecord
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.records import KernelCCARecord, ViewRecord
 from streamkernel.report.facts.factors import BoundCurve, FactorCurve, bound_curve, rows_fitted
 from streamkernel.report.facts.fit import ROUNDING, Absent, memory_use, trace_curve
 from streamkernel.report.facts.pursuit import PursuitBound, variates_bound
