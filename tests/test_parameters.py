@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,22 @@ def test_constructors_have_the_names_and_defaults_of_the_settings(kind: str) -> 
     settings = {name: default for name, (_, default) in parameters_in(found.settings).items()}
     assert settings.keys() - constructor.keys() <= set(found.settings.UNUSED)
     assert constructor == {name: settings[name] for name in constructor}
+
+
+@pytest.mark.parametrize("kind", PREDICTORS)
+def test_the_record_of_the_settings_has_each_that_is_stored(kind: str) -> None:
+    settings = PREDICTORS[kind].settings
+    stored = {name for name, (parameter, _) in parameters_in(settings).items() if parameter.stored}
+    assert settings.RECORD.fields().keys() - {"queries"} == stored
+    assert settings().to_record().to_config() == settings().to_config()
+    # The bounds and the words of each parameter are values that its record takes, too.
+    for name, (parameter, _) in parameters_in(settings).items():
+        if name not in stored or parameter.kind not in (int, float, str):
+            continue
+        values = [*parameter.words, *(value for value in (parameter.least, parameter.most) if math.isfinite(value))]
+        for value in [None] * parameter.optional + values:
+            told = {**settings().to_config(), name: parameter.plain(value)}
+            assert getattr(settings.RECORD.from_config(told), name) == value, name
 
 
 @pytest.mark.parametrize("kind", PREDICTORS)

@@ -11,26 +11,22 @@ from threadpoolctl import threadpool_info
 
 from streamkernel.engine import Plan, Session
 from streamkernel.fits._choose_basis import Chosen
-from streamkernel.records import Executor, Rows, Run, ScalerRecord, SettingsRecord
+from streamkernel.records import Executor, Rows, Run, ScalerRecord
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.store.plain import plain
 from streamkernel.table import Scaler
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
 
-def basis_fields(
-    chosen: Chosen, settings: BasisSettings, n: int, *, options: type[SettingsRecord] = SettingsRecord
-) -> Fields:
+def basis_fields(chosen: Chosen, settings: BasisSettings, n: int) -> Fields:
     """Fields of a chosen basis: those that depend only on the rows and the settings, and the software.
 
     Parameters
     ----------
     n : basis size that was asked for.
-    options : class of the record of the settings.
     """
     table, selection = chosen.table, chosen.selection
     return {
-        "settings": options.from_config(plain(settings.to_config())),
+        "settings": settings.to_record(),
         "kernel": chosen.kernel.to_config(),
         "lengthscale": getattr(chosen.kernel, "lengthscale", None),
         "lengthscale_choice": chosen.lengthscale,
@@ -59,7 +55,6 @@ def model_fields(
     settings: BasisSettings,
     n: int,
     *,
-    options: type[SettingsRecord],
     estimator: str,
     targets_are_2d: bool,
     sweeps: int,
@@ -73,7 +68,7 @@ def model_fields(
     table = chosen.table
     return {
         "estimator": estimator,
-        **basis_fields(chosen, settings, n, options=options),
+        **basis_fields(chosen, settings, n),
         "columns": tuple(table.columns),
         "named_columns": table.named,
         "target_names": tuple(table.target_names),

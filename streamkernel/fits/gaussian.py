@@ -48,7 +48,6 @@ from streamkernel.settings.gaussian import (
     EVIDENCE,
     CommitteeSettings,
     GaussianSettings,
-    GaussianSettingsRecord,
 )
 from streamkernel.solvers import GaussianSolution, GaussianSystem
 from streamkernel.table import Table
@@ -264,7 +263,6 @@ class GaussianFitted:
                 self.chosen,
                 self.settings,
                 self.n,
-                options=GaussianSettingsRecord,
                 estimator=estimator,
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,

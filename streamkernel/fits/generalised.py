@@ -31,7 +31,7 @@ from streamkernel.reductions.sums import Features
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.gaussian import EVIDENCE
-from streamkernel.settings.generalised import GeneralisedSettings, GeneralisedSettingsRecord
+from streamkernel.settings.generalised import GeneralisedSettings
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised
 from streamkernel.table import Table
 from streamkernel.tuning import LikelihoodTuning, tune_likelihood
@@ -89,7 +89,6 @@ class GeneralisedFitted:
                 self.chosen,
                 self.settings,
                 self.n,
-                options=GeneralisedSettingsRecord,
                 estimator=estimator,
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,

@@ -19,7 +19,7 @@ from streamkernel.pursuit import PursuitSelection, Stages
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.selection import Problem
-from streamkernel.settings.pursuit import PursuitSettings, PursuitSettingsRecord
+from streamkernel.settings.pursuit import PursuitSettings
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
@@ -94,7 +94,6 @@ class PursuitFitted:
                 self.chosen,
                 self.settings,
                 self.n,
-                options=PursuitSettingsRecord,
                 estimator=estimator,
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,

@@ -26,7 +26,7 @@ from streamkernel.reductions.sums import NormalEquations, RidgeSums
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.ridge import RidgeSettings, RidgeSettingsRecord
+from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem, falkon_steps, sampled_rows
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
@@ -155,7 +155,6 @@ class Fitted:
                 self.chosen,
                 self.settings,
                 self.n,
-                options=RidgeSettingsRecord,
                 estimator=estimator,
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,

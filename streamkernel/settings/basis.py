@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import ClassVar, Self
 
-import numpy as np
-
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import KERNEL_NAMES, Kernel, as_kernel
+from streamkernel.records import SettingsRecord
 from streamkernel.selection import RULES, Rule, as_rule
 from streamkernel.settings.checks import checked_seed
-from streamkernel.settings.parameter import check_values, parameter
+from streamkernel.settings.parameter import check_values, parameter, parameters_in
+from streamkernel.store.plain import plain
 from streamkernel.table import Table
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import estimator, option
@@ -33,8 +33,13 @@ class BasisSettings:
     """The choice of a basis, which all fits share. Each field states its parameter; see `Parameter`.
 
     A `Kernel` has its own lengthscale; targets are centred where a constant is fitted.
+
+    What a model stores of them has a class of its own, `RECORD`: the kernel is an object, a lengthscale that was given
+    is None, rows are their digests, and fields that an older release did not write are absent. These fields are stated
+    again, because types that are made at run time would be `Any` to mypy; a test holds both classes equal.
     """
 
+    RECORD: ClassVar[type[SettingsRecord]] = SettingsRecord
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {"median": 1000, "auto": 4000}
     MOST_COMPONENTS: ClassVar[int] = 1000  # limit on the default size
     UNUSED: ClassVar[tuple[str, ...]] = ()  # parameters that only have their defaults here
@@ -61,13 +66,23 @@ class BasisSettings:
         kind=list,
     )
     gamma: Unchecked = parameter(
-        None, "scikit-learn's gamma, which replaces the lengthscale.", "kernel", checked=False, optional=True
+        None,
+        "scikit-learn's gamma, which replaces the lengthscale.",
+        "kernel",
+        checked=False,
+        optional=True,
+        stored=False,
     )
     degree: Unchecked = parameter(
-        None, "The degree of the polynomial kernel.", "kernel", kind=int, checked=False, optional=True
+        None, "The degree of the polynomial kernel.", "kernel", kind=int, checked=False, optional=True, stored=False
     )
     coef0: Unchecked = parameter(
-        None, "The constant of the polynomial and the sigmoid kernel.", "kernel", checked=False, optional=True
+        None,
+        "The constant of the polynomial and the sigmoid kernel.",
+        "kernel",
+        checked=False,
+        optional=True,
+        stored=False,
     )
     kernel_params: Fields | None = parameter(
         None,
@@ -77,6 +92,7 @@ class BasisSettings:
         checked=False,
         optional=True,
         flag=None,
+        stored=False,
     )
     tol: float = parameter(
         0.0,
@@ -204,19 +220,15 @@ class BasisSettings:
 
     def to_config(self) -> Fields:
         """Plain JSON: what determines the result, for checkpoints and the model."""
-        lengthscale = self.lengthscale
-        if not isinstance(lengthscale, str):
-            lengthscale = np.asarray(lengthscale, dtype=np.float64).tolist()
-        rule = self.rule if isinstance(self.rule, str) else self.rule.name
-        return {
-            "n_components": None if self.n_components is None else int(self.n_components),
+        stated = parameters_in(self)
+        stored = {name: each.plain(getattr(self, name)) for name, (each, _) in stated.items() if each.stored}
+        return stored | {
             "kernel": self.kernel_template.to_config(),
-            "lengthscale": lengthscale if self.searches_lengthscale else None,
-            "tol": float(self.tol),
-            "rule": rule,
+            "lengthscale": self.lengthscale if self.searches_lengthscale else None,
+            "rule": self.rule if isinstance(self.rule, str) else self.rule.name,
             "objective": self.objective,
-            "rule_options": self.rule_options,
-            "scale": self.scale,
-            "fit_intercept": bool(self.fit_intercept),
-            "seed": int(self.seed),
         }
+
+    def to_record(self) -> SettingsRecord:
+        """The settings as a model stores them."""
+        return self.RECORD.from_config(plain(self.to_config()))

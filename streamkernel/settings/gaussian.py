@@ -56,6 +56,7 @@ class GaussianSettingsRecord(TunedSettingsRecord):
 class TunedSettings(BasisSettings):
     """A fit whose hyper-parameters are found by evidence."""
 
+    RECORD: ClassVar[type[TunedSettingsRecord]] = TunedSettingsRecord
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {**BasisSettings.SAMPLE_ROWS, EVIDENCE: 5000}
 
     lengthscale: Unchecked = parameter(
@@ -113,17 +114,12 @@ class TunedSettings(BasisSettings):
         wanted = self.SAMPLE_ROWS[EVIDENCE] if self.tunes else 0
         return min(max(wanted, super().sampled_rows(table)), table.n_rows)
 
-    def to_config(self) -> Fields:
-        return super().to_config() | {
-            "ard": bool(self.ard),
-            "signal_variance": _plain(self.signal_variance),
-            "tune": self.tune,
-        }
-
 
 @dataclass(frozen=True)
 class GaussianSettings(TunedSettings):
     """Gaussian process regression."""
+
+    RECORD: ClassVar[type[GaussianSettingsRecord]] = GaussianSettingsRecord
 
     tune: str = parameter(
         "sample",
@@ -190,14 +186,6 @@ class GaussianSettings(TunedSettings):
         wanted = DEGREES_ROWS if self.approximation == "pitc" else 0
         return min(max(wanted, super().sampled_rows(table)), table.n_rows)
 
-    def to_config(self) -> Fields:
-        return super().to_config() | {
-            "approximation": self.approximation,
-            "noise_variance": _plain(self.noise_variance),
-            "block_size": int(self.block_size),
-            "partition": self.partition,
-        }
-
 
 @dataclass(frozen=True)
 class CommitteeSettings(GaussianSettings):
@@ -217,6 +205,7 @@ class CommitteeSettings(GaussianSettings):
         kind=object,
         checked=False,
         optional=True,
+        stored=False,
         compare=False,
     )
 
@@ -285,7 +274,3 @@ class QueryPoints:
         if order is None:
             return self
         return QueryPoints(np.ascontiguousarray(self.points[:, list(order)]), table.columns)
-
-
-def _plain(value: Unchecked) -> Unchecked:
-    return value if isinstance(value, str) else float(value)

@@ -8,7 +8,6 @@ from typing import ClassVar
 from streamkernel.records import Count
 from streamkernel.settings.gaussian import TunedSettings, TunedSettingsRecord
 from streamkernel.settings.parameter import parameter
-from streamkernel.type_aliases import Fields
 
 
 class GeneralisedSettingsRecord(TunedSettingsRecord):
@@ -22,6 +21,7 @@ class GeneralisedSettingsRecord(TunedSettingsRecord):
 class GeneralisedSettings(TunedSettings):
     """Generalised Gaussian process regression."""
 
+    RECORD: ClassVar[type[GeneralisedSettingsRecord]] = GeneralisedSettingsRecord
     UNUSED: ClassVar[tuple[str, ...]] = ("fit_intercept",)  # The constant is always free.
 
     newton_tol: float = parameter(
@@ -31,9 +31,3 @@ class GeneralisedSettings(TunedSettings):
         above=True,
     )
     max_iterations: int = parameter(30, "The largest number of Newton steps, one sweep each.", kind=int, least=1)
-
-    def to_config(self) -> Fields:
-        return super().to_config() | {
-            "newton_tol": float(self.newton_tol),
-            "max_iterations": int(self.max_iterations),
-        }

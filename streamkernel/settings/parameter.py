@@ -32,6 +32,7 @@ class Parameter:
     flag : name of its option on the command line where that is another one; None where it has none.
     checked : whether `check` checks the values; False where the check is of what they are for, such as the kernel's.
     default_words : the default in words, where None stands for something that is computed.
+    stored : whether `BasisSettings.to_config` has the value; False where another field has it, such as the kernel.
     """
 
     help: str
@@ -45,6 +46,7 @@ class Parameter:
     flag: str | None = ""
     checked: bool = True
     default_words: str = ""
+    stored: bool = True
 
     def check(self, name: str, value: Unchecked) -> None:
         """Raise `ParameterError` for a value that the parameter does not take."""
@@ -63,6 +65,11 @@ class Parameter:
             checked_whole(name, value, int(self.least))
         else:
             checked_number(name, value, least=self.least, most=self.most, exclusive=self.above)
+
+    def plain(self, value: Unchecked) -> Unchecked:
+        """A checked value as JSON: a number in the type of the parameter, so that equal settings have equal digests."""
+        number = self.kind in (bool, int, float) and value is not None and not isinstance(value, str)
+        return self.kind(value) if number else value
 
     @property
     def values(self) -> str:

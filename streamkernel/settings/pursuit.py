@@ -52,6 +52,7 @@ class PursuitSettingsRecord(SettingsRecord):
 class PursuitSettings(BasisSettings):
     """A matching pursuit. It chooses the functions by its own rule; see `Pools` for the candidates of a sweep."""
 
+    RECORD: ClassVar[type[PursuitSettingsRecord]] = PursuitSettingsRecord
     # Without a ridge more terms are seldom better, and each costs as much in every prediction.
     MOST_COMPONENTS: ClassVar[int] = 300
     UNUSED: ClassVar[tuple[str, ...]] = ("rule", "objective", "rule_options")
@@ -240,22 +241,11 @@ class PursuitSettings(BasisSettings):
         return replace(self, validation=replace(fitting, dtype=table.dtype, scaler=None))
 
     def to_config(self) -> Fields:
-        whole = {name: getattr(self, name) for name in ("candidates", "picks", "patience")}
         return super().to_config() | {
             "rule": self.selection_rule(has_targets=True).name,
             "objective": "prediction",
             "rule_options": {},
-            "variant": self.variant,
-            "shrinkage": float(self.shrinkage),
-            "pool": self.pool,
-            "draw": self.draw,
-            "loss": self.loss,
-            "eps": float(self.eps),
-            "quantile": float(self.quantile),
             "validation": self._validation_config(),
-            "choose_by": self.choose_by,
-            "bound_gamma": None if self.bound_gamma is None else float(self.bound_gamma),
-            **{name: None if value is None else int(value) for name, value in whole.items()},
         }
 
     def _validation_config(self) -> Any:

@@ -11,7 +11,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import parameter
 from streamkernel.solvers import choose_solver
 from streamkernel.table import Table
-from streamkernel.type_aliases import Fields, Unchecked
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 
@@ -26,6 +26,7 @@ class RidgeSettingsRecord(SettingsRecord):
 class RidgeSettings(BasisSettings):
     """A kernel ridge fit."""
 
+    RECORD: ClassVar[type[RidgeSettingsRecord]] = RidgeSettingsRecord
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
 
     alpha: Unchecked = parameter(
@@ -76,7 +77,3 @@ class RidgeSettings(BasisSettings):
     @property
     def needs_regular_system(self) -> bool:
         return self.alpha != "gcv" and float(self.alpha) == 0.0
-
-    def to_config(self) -> Fields:
-        alpha = self.alpha if self.alpha == "gcv" else float(self.alpha)
-        return super().to_config() | {"alpha": alpha, "solver": self.solver}
