@@ -43,42 +43,22 @@ def basis_fields(chosen: Chosen, settings: BasisSettings, n: int) -> Fields:
     }
 
 
+def fitted_fields(estimator: str, chosen: Chosen, settings: BasisSettings, n: int, sweeps: int) -> Fields:
+    """Fields of every model: `basis_fields`, the estimator, the columns, and the number of passes over the rows."""
+    return {
+        "estimator": estimator,
+        **basis_fields(chosen, settings, n),
+        "columns": tuple(chosen.table.columns),
+        "named_columns": chosen.table.named,
+        "sweep_count": sweeps,
+    }
+
+
 def scaler_record(scaler: Scaler | None) -> ScalerRecord | None:
     """The numbers of a scaler, as they are stored."""
     return (
         None if scaler is None else ScalerRecord(mean=tuple(scaler.mean.tolist()), scale=tuple(scaler.scale.tolist()))
     )
-
-
-def model_fields(
-    chosen: Chosen,
-    settings: BasisSettings,
-    n: int,
-    *,
-    estimator: str,
-    targets_are_2d: bool,
-    sweeps: int,
-) -> Fields:
-    """Fields of every model of targets: `basis_fields`, and fields of its rows and targets.
-
-    Parameters
-    ----------
-    sweeps : passes over the rows.
-    """
-    table = chosen.table
-    return {
-        "estimator": estimator,
-        **basis_fields(chosen, settings, n),
-        "columns": tuple(table.columns),
-        "named_columns": table.named,
-        "target_names": tuple(table.target_names),
-        "classes": None if table.classes is None else tuple(table.classes.tolist()),
-        "targets_are_2d": targets_are_2d,
-        "target_scale": tuple(chosen.scale.tolist()),
-        "independent": chosen.independent,
-        "dtype": str(table.dtype),
-        "sweep_count": sweeps,
-    }
 
 
 def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, AnyArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -20,12 +20,10 @@ from streamkernel.fits._gaussian_tuning import (
     tuning_steps,
 )
 from streamkernel.fits._plan_steps import check_step, steps_of_choice
-from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.certificate import path_of
 from streamkernel.models.gaussian import (
     GaussianModel,
-    GaussianRecord,
     QuerySet,
     gaussian_arrays,
     gaussian_record,
@@ -33,7 +31,6 @@ from streamkernel.models.gaussian import (
 )
 from streamkernel.models.seen_rows import seen_by_fit
 from streamkernel.reductions.members.weights import MemberWeights
-from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.sums import (
     BlockNoise,
     ConstantNoise,
@@ -49,7 +46,7 @@ from streamkernel.settings.gaussian import (
     CommitteeSettings,
     GaussianSettings,
 )
-from streamkernel.solvers import GaussianSolution, GaussianSystem
+from streamkernel.solvers import GaussianSystem
 from streamkernel.table import Table
 from streamkernel.tuning.gaussian import Tuning
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
@@ -82,11 +79,27 @@ def fit_gaussian(
             settings.noise_variance,
         )
         rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
-        fitted = GaussianFitted(
-            chosen, settings, run.n, sums, noise, solution, weights, rule, sweeps=len(session.records)
-        )
-        check = run.check(fitted)
-    return GaussianModel(*run.parts(fitted, check))
+        check = run.check(chosen, solution.predictions(chosen.selection.basis))
+    blocks = {"member_weights": weights, "cells": noise.cells if isinstance(noise, BlockNoise) else None}
+    return run.model(
+        GaussianModel,
+        chosen,
+        check,
+        path_of(sums.trace, sums.squares),
+        {
+            **gaussian_arrays(sums, solution),
+            **tuning_arrays(chosen),
+            **{name: values for name, values in blocks.items() if values is not None},
+        },
+        approximation=settings.approximation,
+        row_noise=(noise.signal, noise.noise) if isinstance(noise, (DiagonalNoise, BlockNoise)) else None,
+        block_size=settings.block_size if isinstance(noise, BlockNoise) else None,
+        tuning=tuning_record(chosen),
+        query_set=None if rule is None else QuerySet(**asdict(rule)),
+        seen=seen_by_fit(chosen.table),
+        updates=None,
+        **gaussian_record(sums, solution),
+    )
 
 
 def _at_queries(chosen: Chosen, settings: GaussianSettings) -> Chosen:
@@ -210,69 +223,3 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     disk = final.state_bytes() * 3 + n * table.n_features * 8
     steps.append(check_step(problem, n))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
-
-
-@dataclass(frozen=True)
-class GaussianFitted:
-    """The results of a fit's steps.
-
-    Parameters
-    ----------
-    chosen : the basis, how hyper-parameters were tuned, and the rows as the basis sees them.
-    settings : options of the fit.
-    n : basis size that was asked for.
-    sums : sums of the final sweep.
-    row_noise : noise model that the sums were computed with.
-    solution : the posterior.
-    member_weights : (B,) share of each block in the combined prediction, for "pitc".
-    query_set : check that the basis is large enough for blocks to be independent given f there, for "pitc".
-    sweeps : passes over the rows.
-    """
-
-    chosen: Chosen
-    settings: GaussianSettings
-    n: int
-    sums: GaussianSums
-    row_noise: RowNoise
-    solution: GaussianSolution
-    member_weights: Float | None
-    query_set: QuerySetRule | None
-    sweeps: int
-
-    def predictions(self) -> GaussianPredictions:
-        """The row map that predicts, on rows that are scaled already."""
-        return self.solution.predictions(self.chosen.selection.basis)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Arrays of the model, by name."""
-        cells = self.row_noise.cells if isinstance(self.row_noise, BlockNoise) else None
-        optional = {"member_weights": self.member_weights, "cells": cells}
-        return {
-            **basis_arrays(self.chosen, path_of(self.sums.trace, self.sums.squares)),
-            **gaussian_arrays(self.sums, self.solution),
-            **tuning_arrays(self.chosen),
-            **{name: values for name, values in optional.items() if values is not None},
-        }
-
-    def record(self, estimator: str, targets_are_2d: bool) -> GaussianRecord:
-        """Record of the model: the fields that depend only on the rows and the settings, and the software."""
-        noise = self.row_noise
-        made = (noise.signal, noise.noise) if isinstance(noise, (DiagonalNoise, BlockNoise)) else None
-        return GaussianRecord(
-            **model_fields(
-                self.chosen,
-                self.settings,
-                self.n,
-                estimator=estimator,
-                targets_are_2d=targets_are_2d,
-                sweeps=self.sweeps,
-            ),
-            approximation=self.settings.approximation,
-            row_noise=made,
-            block_size=self.settings.block_size if isinstance(noise, BlockNoise) else None,
-            tuning=tuning_record(self.chosen),
-            query_set=None if self.query_set is None else QuerySet(**asdict(self.query_set)),
-            seen=seen_by_fit(self.chosen.table),
-            updates=None,
-            **gaussian_record(self.sums, self.solution),
-        )

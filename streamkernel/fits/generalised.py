@@ -12,13 +12,11 @@ from streamkernel.errors import ParameterError
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._gaussian_tuning import TUNING_BYTES, points_step, tuning_arrays, tuning_record
 from streamkernel.fits._plan_steps import check_step, steps_of_choice
-from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.supervised import SupervisedRun
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.generalised import (
     GeneralisedModel,
-    GeneralisedRecord,
     GeneralisedSolutionRecord,
     NewtonIteration,
 )
@@ -35,84 +33,7 @@ from streamkernel.settings.generalised import GeneralisedSettings
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised
 from streamkernel.table import Table
 from streamkernel.tuning import LikelihoodTuning, tune_likelihood
-from streamkernel.type_aliases import AnyArray, Float, Unchecked
-
-
-@dataclass(frozen=True)
-class GeneralisedFitted:
-    """The results of a fit's steps.
-
-    Parameters
-    ----------
-    chosen : the basis, how hyper-parameters were tuned, and the rows as the basis sees them.
-    settings : options of the fit.
-    n : basis size that was asked for.
-    likelihood : likelihood of the targets.
-    start : sums of the first sweep.
-    laplace : the minimum, and the normal distribution around it.
-    posterior : calibrated posterior, which predicts.
-    sweeps : passes over the rows.
-    """
-
-    chosen: Chosen
-    settings: GeneralisedSettings
-    n: int
-    likelihood: Likelihood
-    start: StartSums
-    laplace: LaplaceApproximation
-    posterior: LatentPosterior
-    sweeps: int
-
-    def predictions(self) -> ClassProbabilities | PoissonPredictions:
-        """The row map that predicts, on rows that are scaled already."""
-        posterior = self.posterior
-        return PoissonPredictions(posterior) if self.likelihood.name == "poisson" else ClassProbabilities(posterior)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Arrays of the model, by name."""
-        posterior = self.posterior
-        squares = np.diagonal(self.start.gram)[:-1]
-        return {
-            **basis_arrays(self.chosen, path_of(self.start.trace, squares)),
-            "dual_coef": posterior.coefficients,
-            "intercept": posterior.intercept,
-            "contrasts": posterior.contrasts,
-            **posterior.covariance.to_arrays(),
-            **tuning_arrays(self.chosen),
-        }
-
-    def record(self, estimator: str, targets_are_2d: bool) -> GeneralisedRecord:
-        """Record of the model: the fields that depend only on the rows and the settings, and the software."""
-        fit = self.laplace.fit
-        return GeneralisedRecord(
-            **model_fields(
-                self.chosen,
-                self.settings,
-                self.n,
-                estimator=estimator,
-                targets_are_2d=targets_are_2d,
-                sweeps=self.sweeps,
-            ),
-            likelihood=self.likelihood.name,
-            signal_variance=fit.signal_variance,
-            residual_share=self.posterior.residual_share,
-            covariance_share=self.posterior.covariance_share,
-            totals=CountedTotals(rows=self.start.count, trace=self.start.trace),
-            certificate=certificate_of(self.start.trace, self.start.residual_trace),
-            tuning=tuning_record(self.chosen),
-            solution=GeneralisedSolutionRecord(
-                method=fit.method,
-                loss=fit.loss,
-                objective=fit.objective,
-                decrement=fit.decrement,
-                converged=fit.converged,
-                path=tuple(NewtonIteration(**asdict(iteration)) for iteration in fit.iterations),
-                iterations=len(fit.iterations),
-                log_evidence=self.laplace.log_evidence,
-                effective_df=self.laplace.effective_parameters,
-            ),
-        )
-
+from streamkernel.type_aliases import Float, Unchecked
 
 SAMPLE_BASIS = 300  # points of the sparse process on the sample
 _NEWTON_SWEEPS = 10  # expected
@@ -128,9 +49,44 @@ def fit_generalised(
         check_counts(table, estimator)
     run = SupervisedRun(table, settings, session, plan_generalised, estimator=estimator, **options)
     with run.measured():
-        fitted = _fit(table, settings, session, run.n)
-        check = run.check(fitted)
-    return GeneralisedModel(*run.parts(fitted, check))
+        likelihood = likelihood_for(table)
+        tuner = _Tuner(settings, likelihood, session)
+        chosen = choose_basis(table, settings, session, run.n, tuner if settings.tunes else None)
+        start, laplace, posterior = _laplace(chosen, settings, session, likelihood)
+        poisson = likelihood.name == "poisson"
+        check = run.check(chosen, PoissonPredictions(posterior) if poisson else ClassProbabilities(posterior))
+    fit, squares = laplace.fit, np.diagonal(start.gram)[:-1]
+    return run.model(
+        GeneralisedModel,
+        chosen,
+        check,
+        path_of(start.trace, squares),
+        {
+            "dual_coef": posterior.coefficients,
+            "intercept": posterior.intercept,
+            "contrasts": posterior.contrasts,
+            **posterior.covariance.to_arrays(),
+            **tuning_arrays(chosen),
+        },
+        likelihood=likelihood.name,
+        signal_variance=fit.signal_variance,
+        residual_share=posterior.residual_share,
+        covariance_share=posterior.covariance_share,
+        totals=CountedTotals(rows=start.count, trace=start.trace),
+        certificate=certificate_of(start.trace, start.residual_trace),
+        tuning=tuning_record(chosen),
+        solution=GeneralisedSolutionRecord(
+            method=fit.method,
+            loss=fit.loss,
+            objective=fit.objective,
+            decrement=fit.decrement,
+            converged=fit.converged,
+            path=tuple(NewtonIteration(**asdict(iteration)) for iteration in fit.iterations),
+            iterations=len(fit.iterations),
+            log_evidence=laplace.log_evidence,
+            effective_df=laplace.effective_parameters,
+        ),
+    )
 
 
 def check_counts(table: Table, estimator: str) -> None:
@@ -178,11 +134,10 @@ class _Tuner:
         return found
 
 
-def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) -> GeneralisedFitted:
-    """Find the hyper-parameters, basis, the minimum and its covariance."""
-    likelihood = likelihood_for(table)
-    tuner = _Tuner(settings, likelihood, session)
-    chosen = choose_basis(table, settings, session, n, tuner if settings.tunes else None)
+def _laplace(
+    chosen: Chosen, settings: GeneralisedSettings, session: Session, likelihood: Likelihood
+) -> tuple[StartSums, LaplaceApproximation, LatentPosterior]:
+    """The sums of the first sweep, the minimum with the normal distribution around it, and the calibrated posterior."""
     basis, table = chosen.selection.basis, chosen.table
     started: list[StartSums] = []
     share = chosen.independent
@@ -211,9 +166,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     posterior, sample = laplace.posterior(basis), chosen.sample
     if sample is not None:
         posterior = calibrated(posterior, likelihood, sample)
-    return GeneralisedFitted(
-        chosen, settings, n, likelihood, started[0], laplace, posterior, sweeps=len(session.records)
-    )
+    return started[0], laplace, posterior
 
 
 def _tuning_steps(problem: Problem, rows: int, likelihood: Likelihood) -> list[Step]:

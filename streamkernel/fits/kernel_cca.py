@@ -10,7 +10,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, ParameterError, warn_user
 from streamkernel.factors import FactorCCA
 from streamkernel.fits._choose_basis import Chosen, standard_scaler
-from streamkernel.fits._record import basis_fields, scaler_record
+from streamkernel.fits._record import fitted_fields, scaler_record
 from streamkernel.fits.kernel_cca_plan import CCASettings, curve_sizes, needs_statistics, plan_cca, sampled_rows
 from streamkernel.fits.kernel_cca_views import Paired
 from streamkernel.fits.run import checked_plan, measured
@@ -197,21 +197,17 @@ def _model(
     chosen = Chosen(paired.table, looks[0].view.scaler, looks[0].kernel, looks[0].choice, selection, none, none)
     ridges = settings.regularization * sums.traces
     fields = {
-        **basis_fields(chosen, settings.views[0], settings.size),
+        **fitted_fields(KernelCCAModel.KIND, chosen, settings.views[0], settings.size, len(run.sweeps)),
         "rule": "cross-quotient",
         "settings": KernelCCASettingsRecord.from_config(plain(settings.to_config())),
     }
     record = KernelCCARecord(
         **fields,
-        estimator=KernelCCAModel.KIND,
-        columns=tuple(paired.table.columns),
-        named_columns=paired.table.named,
         views=(first, second.changed(named=paired.named)),
         cca=KernelCCASolution(
             requested=settings.components, count=len(cca.correlations), ridges=(float(ridges[0]), float(ridges[1]))
         ),
         bound=None if settings.gamma is None else KernelCCABound(gamma=settings.gamma, delta=settings.delta),
-        sweep_count=len(run.sweeps),
         certificate=certificates[0],
         run=run,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,11 +10,10 @@ from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
 from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._plan_steps import check_step, steps_of_choice
-from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.check_rows import Mask
 from streamkernel.fits.supervised import SupervisedRun
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.models.pursuit import PursuitModel, PursuitRecord, PursuitSolution, PursuitTotals
+from streamkernel.models.pursuit import PursuitModel, PursuitSolution, PursuitTotals
 from streamkernel.pursuit import PursuitSelection, Stages
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.predictions import OddsProbabilities
@@ -22,115 +21,6 @@ from streamkernel.selection import Problem
 from streamkernel.settings.pursuit import PursuitSettings
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
-
-
-@dataclass(frozen=True)
-class PursuitFitted:
-    """The results of a fit's steps.
-
-    Parameters
-    ----------
-    chosen : functions with their coefficients, and the scaled rows of the fit.
-    settings : options of the fit.
-    n : number of terms that was asked for.
-    sweeps : passes over the rows.
-    """
-
-    chosen: Chosen
-    settings: PursuitSettings
-    n: int
-    sweeps: int
-
-    @property
-    def selection(self) -> PursuitSelection:
-        """The chosen functions, with their coefficients and path."""
-        assert isinstance(self.chosen.selection, PursuitSelection)
-        return self.chosen.selection
-
-    def _values(self) -> tuple[Stages, Float]:
-        """The stages of the predictions, and the offset (d,) to add; two classes have one column each.
-
-        For two classes the target is f = -1 or 1, and the indicators are ``(1 - f) / 2, (1 + f) / 2``.
-        """
-        stages, offset = self.selection.stages, self.selection.offset
-        classes = self.chosen.table.classes
-        if classes is None or len(classes) > 2:
-            return stages, offset
-        halves = np.array([[-0.5, 0.5]])
-        return Stages(stages.directions, stages.amounts @ halves, stages.constant), (offset @ halves) + 0.5
-
-    def predictions(self) -> Predictions | OddsProbabilities:
-        """The row map that predicts, on rows that are scaled already."""
-        stages, offset = self._values()
-        values = Predictions(self.selection.basis, stages.coefficients, stages.intercept + offset)
-        return OddsProbabilities(values) if self.settings.loss == "logistic" else values
-
-    def _residual_path(self) -> Float:
-        """(n + 1,) residual traces; all of the trace for kernels without whitened features, which certifies nothing."""
-        trace, squares = self.selection.trace, self.selection.squares
-        if squares is None:
-            return np.full(len(self.selection.basis) + 1, max(trace, 0.0))
-        return path_of(trace, squares)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Arrays of the model, by name."""
-        stages, offset = self._values()
-        return {
-            **basis_arrays(self.chosen, self._residual_path()),
-            "dual_coef": stages.coefficients,
-            "intercept": stages.intercept + offset,
-            "directions": stages.directions,
-            "amounts": stages.amounts,
-            "offset": offset,
-            **self.selection.path.to_arrays(),
-        }
-
-    def record(self, estimator: str, targets_are_2d: bool) -> PursuitRecord:
-        """Record of the model: the fields that depend only on the rows and the settings, and the software."""
-        selection = self.selection
-        path, terms, trail = selection.path, selection.stages.terms, self._residual_path()
-        return PursuitRecord(
-            **model_fields(
-                self.chosen,
-                self.settings,
-                self.n,
-                estimator=estimator,
-                targets_are_2d=targets_are_2d,
-                sweeps=self.sweeps,
-            ),
-            totals=PursuitTotals(
-                rows=path.fitted_rows,
-                validation_rows=path.validation_rows,
-                counted_rows=path.counted,
-                trace=selection.trace,
-            ),
-            certificate=certificate_of(float(trail[0]), float(trail[-1])),
-            solution=PursuitSolution(
-                terms=terms,
-                terms_tried=path.terms,
-                constant=selection.stages.constant,
-                ridge=selection.ridge,
-                training_rmse=_root(path.rss[terms], max(path.fitted_rows, 1.0)),
-                relative_rss=_share(path.rss, terms),
-                validation_rmse=None
-                if path.validation is None
-                else _root(path.validation[terms], path.validation_rows),
-                training_error=path.error_rate(terms, held_out=False),
-                validation_error=path.error_rate(terms, held_out=True),
-                least_weakness=float(path.weakness.min(initial=1.0)),
-            ),
-        )
-
-
-def _root(rss: Float, rows: float) -> tuple[float, ...]:
-    """Root mean squares of each target."""
-    return tuple(np.sqrt(rss / rows).tolist())
-
-
-def _share(rss: Float, terms: int) -> tuple[float, ...]:
-    """Residual squares of each target as a share of those of a constant; 0 for a constant target."""
-    first = np.where(rss[0] > 0.0, rss[0], 1.0)
-    return tuple((rss[terms] / first).tolist())
 
 
 def fit_pursuit(
@@ -145,18 +35,84 @@ def fit_pursuit(
         chosen = choose_basis(table, settings, session, run.n)
         selection = chosen.selection  # its path has the coefficients, too
         assert isinstance(selection, PursuitSelection)
-        settings = settings.held_out(selection.path.validation_rows, table.n_rows)
-        fitted = PursuitFitted(chosen, settings, run.n, sweeps=len(session.records))
-        check = run.check(fitted, *_watched(fitted))
-    model = PursuitModel(*run.parts(fitted, check))
+        path, terms = selection.path, selection.stages.terms
+        settings = settings.held_out(path.validation_rows, table.n_rows)
+        stages, offset = _stages(selection, chosen.table.classes)
+        values = Predictions(selection.basis, stages.coefficients, stages.intercept + offset)
+        logistic = settings.loss == "logistic"
+        check = run.check(chosen, OddsProbabilities(values) if logistic else values, *_watched(chosen, settings))
+    trail = _residual_path(selection)
+    model = run.model(
+        PursuitModel,
+        chosen,
+        check,
+        trail,
+        {
+            "dual_coef": values.coefficients,
+            "intercept": values.intercept,
+            "directions": stages.directions,
+            "amounts": stages.amounts,
+            "offset": offset,
+            **path.to_arrays(),
+        },
+        settings=settings.to_record(),
+        totals=PursuitTotals(
+            rows=path.fitted_rows,
+            validation_rows=path.validation_rows,
+            counted_rows=path.counted,
+            trace=selection.trace,
+        ),
+        certificate=certificate_of(float(trail[0]), float(trail[-1])),
+        solution=PursuitSolution(
+            terms=terms,
+            terms_tried=path.terms,
+            constant=selection.stages.constant,
+            ridge=selection.ridge,
+            training_rmse=_root(path.rss[terms], max(path.fitted_rows, 1.0)),
+            relative_rss=_share(path.rss, terms),
+            validation_rmse=None if path.validation is None else _root(path.validation[terms], path.validation_rows),
+            training_error=path.error_rate(terms, held_out=False),
+            validation_error=path.error_rate(terms, held_out=True),
+            least_weakness=float(path.weakness.min(initial=1.0)),
+        ),
+    )
     if model.path.terms == 0 and not model.path.rss.any():
         warn_user("all rows of the fit have the same targets: the model is that constant, and has no functions")
     return model
 
 
-def _watched(fitted: PursuitFitted) -> tuple[Table | None, Mask | None]:
+def _root(rss: Float, rows: float) -> tuple[float, ...]:
+    """Root mean squares of each target."""
+    return tuple(np.sqrt(rss / rows).tolist())
+
+
+def _share(rss: Float, terms: int) -> tuple[float, ...]:
+    """Residual squares of each target as a share of those of a constant; 0 for a constant target."""
+    first = np.where(rss[0] > 0.0, rss[0], 1.0)
+    return tuple((rss[terms] / first).tolist())
+
+
+def _stages(selection: PursuitSelection, classes: AnyArray | None) -> tuple[Stages, Float]:
+    """The stages of the predictions, and the offset (d,) to add; two classes have one column each.
+
+    For two classes the target is f = -1 or 1, and the indicators are ``(1 - f) / 2, (1 + f) / 2``.
+    """
+    stages, offset = selection.stages, selection.offset
+    if classes is None or len(classes) > 2:
+        return stages, offset
+    halves = np.array([[-0.5, 0.5]])
+    return Stages(stages.directions, stages.amounts @ halves, stages.constant), (offset @ halves) + 0.5
+
+
+def _residual_path(selection: PursuitSelection) -> Float:
+    """(n + 1,) residual traces; all of the trace for kernels without whitened features, which certifies nothing."""
+    if selection.squares is None:
+        return np.full(len(selection.basis) + 1, max(selection.trace, 0.0))
+    return path_of(selection.trace, selection.squares)
+
+
+def _watched(chosen: Chosen, settings: PursuitSettings) -> tuple[Table | None, Mask | None]:
     """The rows that chose the size; the report's picture uses them where the table has no other rows."""
-    chosen, settings = fitted.chosen, fitted.settings
     problem = Problem(chosen.table, chosen.kernel, len(chosen.selection.basis), seed=settings.seed)
     watch = settings.selection_rule(has_targets=True).watch
     held_out = watch.held_out(problem)

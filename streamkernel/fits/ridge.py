@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,11 +11,9 @@ from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_p
 from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._plan_steps import check_step, steps_of_choice
-from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.ridge import (
     RidgeModel,
-    RidgeRecord,
     falkon_arrays,
     falkon_record,
     solution_arrays,
@@ -27,7 +26,7 @@ from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.ridge import RidgeSettings
-from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem, falkon_steps, sampled_rows
+from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSystem, falkon_steps, sampled_rows
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 from streamkernel.wording import option
@@ -46,37 +45,38 @@ def fit_ridge(
     solver = settings.solver_for(table, run.n)
     with run.measured():
         chosen = choose_basis(table, settings, session, run.n)
+        basis, table = chosen.selection.basis, chosen.table
         if solver == "cg":
-            fitted = _fit_by_iterations(chosen, settings, session, run.n)
+            solved = _by_iterations(chosen, settings, session, run.n)
         else:
-            basis, table = chosen.selection.basis, chosen.table
             equations = NormalEquations.of(basis, chosen.centre, table.n_rows, settings.given_alpha)
-            sums = session.sweep(equations, table, "final sweep")
-            fitted = _solved(chosen, settings, session, run.n, sums)
-        check = run.check(fitted)
-    return RidgeModel(*run.parts(fitted, check))
+            solved = _direct(chosen, settings, session.sweep(equations, table, "final sweep"))
+        coefficients, intercept = solved.arrays["dual_coef"], solved.arrays["intercept"]
+        check = run.check(chosen, Predictions(basis, coefficients, intercept))
+    own = {"seen": seen_by_fit(table), "updates": None, **solved.fields}
+    return run.model(RidgeModel, chosen, check, solved.residual_path, solved.arrays, **own)
 
 
-def _solved(chosen: Chosen, settings: RidgeSettings, session: Session, n: int, sums: RidgeSums) -> Fitted:
+class _Solved(NamedTuple):
+    """Residual traces (n + 1,) of the basis, and what a model stores of the solution, which depends on the solver."""
+
+    residual_path: Float
+    arrays: dict[str, AnyArray]
+    fields: Fields
+
+
+def _direct(chosen: Chosen, settings: RidgeSettings, sums: RidgeSums) -> _Solved:
     """Alpha and coefficients from the sums of the final sweep."""
     scale = None if chosen.table.classes is not None else chosen.scale**2
     basis, intercept = chosen.selection.basis, settings.fit_intercept
     system = RidgeSystem(basis, sums, intercept=intercept, scale=scale, independent=chosen.independent)
     alpha = settings.given_alpha
     solution = system.solve(system.choose_alpha() if alpha is None else alpha)
-    return Fitted(
-        chosen,
-        settings,
-        n,
-        solution,
-        system.residual_path,
-        solution_arrays(sums, system, solution, scale),
-        solution_record(sums, system, solution),
-        sweeps=len(session.records),
-    )
+    arrays = solution_arrays(sums, system, solution, scale)
+    return _Solved(system.residual_path, arrays, solution_record(sums, system, solution))
 
 
-def _fit_by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session, n: int) -> Fitted:
+def _by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session, n: int) -> _Solved:
     """Coefficients for one alpha by conjugate gradients, and the exact certificate from their first sweep."""
     table = chosen.table
     system = FalkonSystem(
@@ -90,16 +90,7 @@ def _fit_by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session
     solution = system.solve(float(settings.alpha))
     _warn_of_error(system, solution, chosen.scale)
     assert system.residual_path is not None
-    return Fitted(
-        chosen,
-        settings,
-        n,
-        solution,
-        system.residual_path,
-        falkon_arrays(solution),
-        falkon_record(system, solution),
-        sweeps=len(session.records),
-    )
+    return _Solved(system.residual_path, falkon_arrays(solution), falkon_record(system, solution))
 
 
 def _warn_of_error(system: FalkonSystem, solution: FalkonSolution, scale: Float) -> None:
@@ -114,55 +105,6 @@ def _warn_of_error(system: FalkonSystem, solution: FalkonSolution, scale: Float)
         f"{solution.residuals[-1].max():.2g}: fitted values may be off by {off.max():.2g} deviations of the target; "
         f"give a larger {option('alpha')}, or {option('solver', 'direct')}"
     )
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The results of a fit's steps.
-
-    Parameters
-    ----------
-    chosen : basis, and the scaled rows of the fit.
-    settings : options of the fit.
-    n : basis size that was asked for.
-    solution : coefficients and intercept.
-    residual_path : (n + 1,) exact residual traces.
-    own_arrays, own_record : arrays and fields of the solution that the model stores; they depend on the solver.
-    sweeps : passes over the rows.
-    """
-
-    chosen: Chosen
-    settings: RidgeSettings
-    n: int
-    solution: RidgeSolution | FalkonSolution
-    residual_path: Float
-    own_arrays: dict[str, AnyArray]
-    own_record: Fields
-    sweeps: int
-
-    def predictions(self) -> Predictions:
-        """The row map that predicts, on rows that are scaled already."""
-        return Predictions(self.chosen.selection.basis, self.solution.coefficients, self.solution.intercept)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Arrays of the model, by name."""
-        return {**basis_arrays(self.chosen, self.residual_path), **self.own_arrays}
-
-    def record(self, estimator: str, targets_are_2d: bool) -> RidgeRecord:
-        """Record of the model: the fields that depend only on the rows and the settings, and the software."""
-        return RidgeRecord(
-            **model_fields(
-                self.chosen,
-                self.settings,
-                self.n,
-                estimator=estimator,
-                targets_are_2d=targets_are_2d,
-                sweeps=self.sweeps,
-            ),
-            seen=seen_by_fit(self.chosen.table),
-            updates=None,
-            **self.own_record,
-        )
 
 
 def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from streamkernel.engine import Machine, Plan, Session
 from streamkernel.errors import ParameterError, SingleClassError
 from streamkernel.fits._choose_basis import Chosen
+from streamkernel.fits._record import basis_arrays, fitted_fields
 from streamkernel.fits.check_rows import CheckRows, Mask, check_rows
 from streamkernel.fits.run import checked_plan, measured
-from streamkernel.models.predicting import Predicting
+from streamkernel.models.predicting import Predicting, PredictingModel
 from streamkernel.records import Run
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
-from streamkernel.type_aliases import AnyArray
+from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
 
 S = TypeVar("S", bound=BasisSettings)
-
-
-class FittedSteps(Protocol):
-    """The results of a fit's steps."""
-
-    @property
-    def chosen(self) -> Chosen: ...
-
-    def predictions(self) -> Predicting:
-        """The row map that predicts, on rows that are scaled already."""
-        ...
-
-    def arrays(self) -> dict[str, AnyArray]: ...
-
-    def record(self, estimator: str, targets_are_2d: bool) -> Any:
-        """The fields that depend only on the rows and the settings, and the software."""
-        ...
+M = TypeVar("M", bound=PredictingModel)
 
 
 def check_numbers(table: Table, estimator: str) -> None:
@@ -54,8 +39,8 @@ class SupervisedRun:
         with run.measured():
             chosen = choose_basis(table, settings, session, run.n)
             ...
-            check = run.check(fitted)
-        return RidgeModel(*run.parts(fitted, check))
+            check = run.check(chosen, predictions)
+        return run.model(RidgeModel, chosen, check, residual_path, arrays, alpha=alpha, ...)
 
     Parameters
     ----------
@@ -117,7 +102,7 @@ class SupervisedRun:
                 f"y holds one class only, {table.classes.tolist()[0]!r}; a classifier needs rows of at least two "
                 "classes"
             )
-        self._session, self._whole, self._estimator = session, whole, estimator
+        self._settings, self._session, self._whole, self._estimator = settings, session, whole, estimator
         self._targets_are_2d = targets_are_2d or (table.n_targets > 1 and table.classes is None)
         self._record: Callable[[], Run]  # once the steps are taken
 
@@ -127,12 +112,46 @@ class SupervisedRun:
         with measured(self._session, self._plan) as self._record:
             yield
 
-    def check(self, fitted: FittedSteps, watched: Table | None = None, held_out: Mask | None = None) -> CheckRows:
-        """Predict the rows of the report's picture; `watched` and `held_out` are rows that the fit itself held out."""
-        chosen = fitted.chosen
-        return check_rows(chosen.table, self._whole, chosen.scaler, fitted.predictions(), watched, held_out)
+    def check(
+        self, chosen: Chosen, predictions: Predicting, watched: Table | None = None, held_out: Mask | None = None
+    ) -> CheckRows:
+        """Predict the rows of the report's picture.
 
-    def parts(self, fitted: FittedSteps, check: CheckRows) -> tuple[Any, dict[str, AnyArray]]:
-        """Record and arrays of the model."""
-        record = fitted.record(self._estimator, self._targets_are_2d)
-        return record.changed(check=check.record, run=self._record()), {**fitted.arrays(), **check.arrays()}
+        Parameters
+        ----------
+        predictions : row map that predicts, on rows that are scaled already.
+        watched, held_out : rows that the fit itself held out.
+        """
+        return check_rows(chosen.table, self._whole, chosen.scaler, predictions, watched, held_out)
+
+    def model(
+        self,
+        kind: type[M],
+        chosen: Chosen,
+        check: CheckRows,
+        residual_path: Float,
+        arrays: dict[str, AnyArray],
+        **fields: Any,
+    ) -> M:
+        """The model: what all kinds store of a fit to targets, and the arrays and fields of its own.
+
+        Parameters
+        ----------
+        residual_path : (n + 1,) exact residual traces.
+        """
+        table = chosen.table
+        record = kind.RECORD(
+            **{
+                **fitted_fields(self._estimator, chosen, self._settings, self.n, len(self._session.records)),
+                "target_names": tuple(table.target_names),
+                "classes": None if table.classes is None else tuple(table.classes.tolist()),
+                "targets_are_2d": self._targets_are_2d,
+                "target_scale": tuple(chosen.scale.tolist()),
+                "independent": chosen.independent,
+                "dtype": str(table.dtype),
+                **fields,
+            },
+            check=check.record,
+            run=self._record(),
+        )
+        return kind(record, {**basis_arrays(chosen, residual_path), **arrays, **check.arrays()})

@@ -11,7 +11,7 @@ from streamkernel.engine import Plan, Session
 from streamkernel.errors import ParameterError
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._record import basis_arrays, basis_fields
+from streamkernel.fits._record import basis_arrays, fitted_fields
 from streamkernel.fits.ridge import plan_ridge
 from streamkernel.fits.run import checked_plan, measured
 from streamkernel.linalg import solve_lower
@@ -150,11 +150,7 @@ def _parts(
     assert sums.trace is not None
     path = path_of(sums.trace, sums.squares)
     fields = {
-        "estimator": kind,
-        **basis_fields(chosen, settings, n),
-        "columns": tuple(chosen.table.columns),
-        "named_columns": chosen.table.named,
-        "sweep_count": len(run.sweeps),
+        **fitted_fields(kind, chosen, settings, n, len(run.sweeps)),
         "certificate": certificate_of(float(path[0]), float(path[-1])),
         "run": run,
     }

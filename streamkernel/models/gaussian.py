@@ -82,11 +82,7 @@ class GaussianRecord(UpdatableRecord):
 
 @dataclass(frozen=True)
 class GaussianModel(PredictingModel):
-    """Parameters
-    ----------
-    record : everything that is not an array; docs/model.md describes each field.
-    arrays : arrays by name; `components` are basis points in scaled units.
-    """
+    """A fitted Gaussian process or committee."""
 
     KIND: ClassVar[str] = "gaussian-process"
     RECORD: ClassVar[type[GaussianRecord]] = GaussianRecord
@@ -119,7 +115,6 @@ class GaussianModel(PredictingModel):
     _NOUN: ClassVar[str] = "Gaussian process model"
 
     record: GaussianRecord
-    arrays: dict[str, AnyArray]
 
     @property
     def sums(self) -> GaussianSums:

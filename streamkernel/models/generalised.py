@@ -16,7 +16,7 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions, covariance_of
 from streamkernel.reductions.scores import CountScores, ProbabilityScores
 from streamkernel.settings.generalised import GeneralisedSettingsRecord
-from streamkernel.type_aliases import AnyArray, Fields
+from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
 
 
@@ -57,11 +57,7 @@ class GeneralisedRecord(ModelRecord):
 
 @dataclass(frozen=True)
 class GeneralisedModel(PredictingModel):
-    """Parameters
-    ----------
-    record : everything that is not an array; docs/model.md describes each field.
-    arrays : arrays by name; `components` are basis points in scaled units.
-    """
+    """A fitted generalised Gaussian process, of classes or counts."""
 
     KIND: ClassVar[str] = "generalised-gaussian-process"
     RECORD: ClassVar[type[GeneralisedRecord]] = GeneralisedRecord
@@ -87,7 +83,6 @@ class GeneralisedModel(PredictingModel):
     _NOUN: ClassVar[str] = "generalised Gaussian process model"
 
     record: GeneralisedRecord
-    arrays: dict[str, AnyArray]
 
     @property
     def target_count(self) -> int:

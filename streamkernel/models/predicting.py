@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar, Protocol, Self
 
@@ -18,9 +19,11 @@ from streamkernel.table.model_targets import with_targets_of
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
 
+@dataclass(frozen=True)
 class PredictingModel(SavedModel, ABC):
-    """Base of `RidgeModel`, `GaussianModel` and `GeneralisedModel`."""
+    """Base of the models that predict targets."""
 
+    RECORD: ClassVar[type[ModelRecord]]
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
         **SavedModel.OPTIONAL,
         "check_true": ("c of check", "d of check"),

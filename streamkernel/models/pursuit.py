@@ -19,7 +19,7 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
 from streamkernel.settings.pursuit import PursuitSettingsRecord
-from streamkernel.type_aliases import AnyArray, Fields, Int
+from streamkernel.type_aliases import Fields, Int
 from streamkernel.wording import estimator, option
 
 
@@ -55,11 +55,7 @@ class PursuitRecord(ModelRecord):
 
 @dataclass(frozen=True)
 class PursuitModel(PredictingModel):
-    """Parameters
-    ----------
-    record : everything that is not an array; docs/model.md describes each field.
-    arrays : arrays by name; `components` are basis points in scaled units.
-    """
+    """A fitted matching pursuit."""
 
     KIND: ClassVar[str] = "matching-pursuit"
     RECORD: ClassVar[type[PursuitRecord]] = PursuitRecord
@@ -89,7 +85,6 @@ class PursuitModel(PredictingModel):
     _NOUN: ClassVar[str] = "matching pursuit model"
 
     record: PursuitRecord
-    arrays: dict[str, AnyArray]
 
     @property
     def terms(self) -> int:

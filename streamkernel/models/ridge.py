@@ -52,11 +52,7 @@ class RidgeRecord(UpdatableRecord):
 
 @dataclass(frozen=True)
 class RidgeModel(PredictingModel):
-    """Parameters
-    ----------
-    record : everything that is not an array; docs/model.md describes each field.
-    arrays : arrays by name; `components` are basis points in scaled units.
-    """
+    """A fitted kernel ridge model."""
 
     KIND: ClassVar[str] = "kernel-ridge"
     RECORD: ClassVar[type[RidgeRecord]] = RidgeRecord
@@ -82,7 +78,6 @@ class RidgeModel(PredictingModel):
     _NOUN: ClassVar[str] = "kernel ridge model"
 
     record: RidgeRecord
-    arrays: dict[str, AnyArray]
 
     @property
     def solver(self) -> str:

@@ -1,8 +1,9 @@
-"""The base class of the models: saving and loading."""
+"""The base class of the models: record and arrays, in memory as on disk; saving and loading."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from os import PathLike
 from typing import Self
 
@@ -10,12 +11,21 @@ from streamkernel.factors import SavedBasis
 from streamkernel.kernels import Kernel
 from streamkernel.records import FittedRecord
 from streamkernel.table import KnownColumns
+from streamkernel.type_aliases import AnyArray
 
 
+@dataclass(frozen=True)
 class SavedModel(SavedBasis):
-    """Base of the models: everything that `save` writes and `load` reads back."""
+    """Base of the models: everything that `save` writes and `load` reads back.
+
+    Parameters
+    ----------
+    record : everything that is not an array; docs/model.md describes each field.
+    arrays : arrays by name; `components` are basis points in scaled units.
+    """
 
     record: FittedRecord
+    arrays: dict[str, AnyArray]
 
     @property
     def column_names(self) -> list[str]:

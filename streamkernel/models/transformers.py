@@ -39,17 +39,10 @@ class KernelPCARecord(FittedRecord):
 
 @dataclass(frozen=True)
 class TransformerModel(SavedModel, ABC):
-    """Parameters
-    ----------
-    record : everything that is not an array; docs/model.md describes each field.
-    arrays : arrays by name; `components` are basis points in scaled units.
-    """
+    """Base of the models of the transformers."""
 
     _MADE: ClassVar[str] = "the transformer was fitted on"
     _GIVE: ClassVar[str] = "transform rows with the same columns"
-
-    record: FittedRecord
-    arrays: dict[str, AnyArray]
 
     @abstractmethod
     def transformation(self) -> FeatureMap | FeatureTimes:
