@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from streamkernel.engine import Plan
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.estimators.base import SavedEstimator, SupervisedEstimator
 from streamkernel.estimators.bayesian_committee_machine import BayesianCommitteeMachine
 from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from streamkernel.estimators.generalised_gaussian_process import (
@@ -25,7 +25,6 @@ from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursui
 from streamkernel.estimators.kernel_pca import KernelPCA
 from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
 from streamkernel.estimators.nystroem import Nystroem
-from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.factors import Factor
 from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
 from streamkernel.fits.generalised import check_counts, fit_generalised, plan_generalised

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from sklearn.utils.validation import validate_data
-
-from streamkernel.engine import Session, executor_of, resident_bytes
+from streamkernel.engine import resident_bytes
 from streamkernel.engine.limits import parse_bytes
-from streamkernel.estimators._names import in_order, names_of, warn_of_names
-from streamkernel.estimators.base import SupervisedEstimator, is_array_like
+from streamkernel.estimators.base import SupervisedEstimator, in_order, is_array_like, names_of, warn_of_names
 from streamkernel.table.columns import with_names
-from streamkernel.table.finite import require_finite
-from streamkernel.table.targets import plain_labels
-from streamkernel.table.values import unmasked
-from streamkernel.type_aliases import AnyArray, Unchecked
+from streamkernel.type_aliases import Unchecked
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, new_rows, update_model
 
@@ -68,7 +61,7 @@ class UpdatingEstimator(SupervisedEstimator):
         """
         model = self._fitted()
         if is_array_like(X):
-            X, y = self._more(X, y)
+            X, y = self._checked(in_order(X, model.known_columns), y, reset=False)
             before = resident_bytes()
             table = with_names(new_rows(model, X, y), names_of(self))
         else:
@@ -77,7 +70,7 @@ class UpdatingEstimator(SupervisedEstimator):
         done = update_model(
             model,
             table,
-            Session(executor_of(self.client), progress=self.progress),
+            self._session(),
             choices=choices,
             stale=stale,
             grow=grow,
@@ -87,21 +80,3 @@ class UpdatingEstimator(SupervisedEstimator):
         )
         self.last_update_ = done
         return self._adopt(done.model)
-
-    def _more(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
-        """Arrays, after the checks of `fit`, with the columns of the fit."""
-        if y is not None:
-            y = plain_labels(y) if self._classify else y
-            require_finite(y, "y")
-        X, y = validate_data(
-            self,
-            unmasked(in_order(X, self.model_.known_columns), "X"),
-            y,
-            reset=False,
-            dtype="numeric",
-            multi_output=not self._classify,
-            y_numeric=not self._classify,
-            ensure_all_finite=False,
-        )
-        require_finite(X, "X", names_of(self))
-        return np.asarray(X), np.asarray(y)

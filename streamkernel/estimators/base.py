@@ -1,8 +1,10 @@
-"""The base class of the supervised estimators: input of any kind, fitted attributes, values of rows."""
+"""The base classes of the estimators: input of any kind, fitted attributes, values of rows, saving and loading."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -13,17 +15,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
-from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
-from streamkernel.estimators.saved import SavedEstimator
+from streamkernel.errors import ModelFormatError, warn_user
+from streamkernel.kernels import Kernel
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.saved import SavedModel
 from streamkernel.reductions import Collect, RowMap
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.table import Table, open_table
+from streamkernel.store import write_bundle
+from streamkernel.table import KnownColumns, Table, open_table
 from streamkernel.table.columns import frame_names, with_names
 from streamkernel.table.finite import require_finite
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
-from streamkernel.type_aliases import AnyArray, ArrayOrDask, Unchecked, Untyped
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
+
+_NO_TARGETS = "no_validation"  # scikit-learn's word for the check of X alone
 
 
 def is_array_like(X: Unchecked) -> bool:
@@ -33,16 +39,165 @@ def is_array_like(X: Unchecked) -> bool:
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
 
 
-class SupervisedEstimator(SavedEstimator, BaseEstimator):
+def names_of(estimator: Untyped) -> list[str] | None:
+    """Column names of the DataFrame that scikit-learn's checks have just converted; None for an array."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def checked(estimator: Untyped, X: Unchecked, y: Unchecked = _NO_TARGETS, **options: Unchecked) -> Any:
+    """X, or X and y, as arrays that scikit-learn has checked; NaN and infinity are found by us, to name their place."""
+    if y is not None and y is not _NO_TARGETS:
+        require_finite(y, "y")
+    found = validate_data(estimator, unmasked(X, "X"), y, dtype="numeric", ensure_all_finite=False, **options)
+    require_finite(found if y is _NO_TARGETS else found[0], "X", names_of(estimator))
+    return found
+
+
+def in_order(X: Unchecked, known: KnownColumns, what: str = "X") -> Unchecked:
+    """A DataFrame with its columns in the order of the fit; scikit-learn's checks take rows without names.
+
+    Raises
+    ------
+    ShapeError
+        The names are not those of the fit.
+    """
+    names = frame_names(X, what)
+    if names is None:
+        return X
+    order = replace(known, what=what).order_in(names, named=True)
+    if order is None:
+        return X
+    # If the fit had no names and these are x0, x1, ..., scikit-learn's checks warn that it had none.
+    return X.select(list(known.names)) if hasattr(X, "column_names") else X[list(known.names)]
+
+
+def warn_of_names(estimator: Untyped, known: KnownColumns, table: Table) -> Table:
+    """Warn, as scikit-learn does for rows in memory, where only the table or only the fit has names."""
+    kind = type(estimator).__name__
+    if table.named and not known.named:
+        warn_user(f"X has feature names, but {kind} was fitted without feature names")
+    elif known.named and not table.named:
+        warn_user(f"X does not have valid feature names, but {kind} was fitted with feature names")
+    return table
+
+
+class SavedEstimator(BaseEstimator, ABC):
+    """Base of the estimators: `model_` holds everything that a fit has found."""
+
+    _kind: ClassVar[str]
+    _model: ClassVar[type[SavedModel]]
+
+    memory_limit: Unchecked
+    client: Untyped
+    progress: Progress | None
+
+    model_: Any
+
+    @abstractmethod
+    def _adopt(self, model: Any) -> Self:
+        """Set the fitted attributes from a model's parts."""
+        self.model_ = model
+        self.n_features_in_ = len(model.record.columns)
+        known = model.known_columns
+        # As scikit-learn does: where the rows of the fit have names, else it is not there.
+        if known.named:
+            self.feature_names_in_ = np.array(known.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.component_indices_ = model.component_indices
+        self.n_sweeps_ = model.record.sweep_count
+        return self
+
+    def _adopt_basis(self, model: SavedModel) -> None:
+        """Set the fitted attributes of a single basis."""
+        self.kernel_ = model.basis.kernel
+        self.components_ = model.points
+        self.residual_trace_ = model.record.certificate.residual_trace
+        self.relative_residual_trace_ = model.record.certificate.relative_residual_trace
+
+    def _set_parameters(self, given: Fields) -> None:
+        """Set the parameters as attributes, as scikit-learn wants it; `given` are the locals of a constructor."""
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+
+    def _session(self) -> Session:
+        return Session(executor_of(self.client), progress=self.progress)
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def _in_memory(self, X: Unchecked, known: KnownColumns, what: str = "X") -> Table:
+        """Rows in memory, checked by `checked`, in the order of the columns of the fit."""
+        X = checked(self, in_order(X, known, what), reset=False)
+        # The names were checked above, so `warn_of_names` is not called.
+        return with_names(open_table(X), names_of(self))
+
+    def _here(self, X: Unchecked) -> Table:
+        """Rows in memory for a prediction, scaled as those of the fit."""
+        return self.model_.prepare(self._in_memory(X, self.model_.known_columns))  # type: ignore[no-any-return]
+
+    def _values(self, X: Unchecked, work: RowMap, name: str = "prediction") -> ArrayOrDask:
+        """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
+        if is_array_like(X):
+            return values_now(work, self._here(X), name)
+        table = warn_of_names(self, self.model_.known_columns, open_table(X).without_targets())
+        return values_later(work, self.model_.prepare(table), name)
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fitted model as a Zarr group with JSON beside it: no pickle.
+
+        Raises
+        ------
+        ModelFormatError
+            `load` would refuse it; nothing was written.
+        """
+        model: SavedModel = self._fitted()
+        # Check that `load` would accept the model. `model.save` would do the same check again.
+        self._taken(model.as_read(path), path)
+        write_bundle(path, model.bundle(), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Self:
+        """A fitted estimator from a saved model; its parameters are the defaults, not those of the fit.
+
+        Parameters
+        ----------
+        kernels : classes of your own kernels that the model may have: ``kernels=[MyKernel]``. Nothing is imported by a
+            name in a file.
+
+        Raises
+        ------
+        StoreError
+            There is no complete model, or one of another kind or version.
+        """
+        return cls._taken(cls._model.load(path, kernels=kernels), path)
+
+    @classmethod
+    def _taken(cls, model: SavedModel, path: str | PathLike[str]) -> Self:
+        """An estimator with this model; `path` is where it is or will be saved, for messages."""
+        if model.record.estimator != cls._kind:
+            raise ModelFormatError(f"{path} holds a {model.record.estimator!r} model, not {cls._kind!r}")
+        return cls()._adopt(model)
+
+
+def values_now(work: Unchecked, table: Table, name: str) -> AnyArray:
+    """The values of a column of a row map, for rows in memory."""
+    values: AnyArray = Session().sweep(Collect(work, name, table.n_rows), table, name)
+    return values
+
+
+def values_later(work: Unchecked, table: Table, name: str) -> ArrayOrDask:
+    """The values of a column of a row map, as a lazy Dask array."""
+    return lazy_rows(work, table, name, layout_of(work, table).block_rows)
+
+
+class SupervisedEstimator(SavedEstimator):
     """Fitting and predicting, for input of any kind; subclasses name their parameters and their model."""
 
     _classify: ClassVar[bool] = False
     _settings_class: ClassVar[type[BasisSettings]]
     _model: ClassVar[type[PredictingModel]]
-
-    memory_limit: Unchecked
-    client: Untyped
-    progress: Progress | None
 
     model_: PredictingModel
 
@@ -82,11 +237,10 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
             flat, names = np.ndim(y) == 2, names_of(self)
         before = resident_bytes()
         table = with_names(open_table(X, y, classify=self._classify), names)
-        session = Session(executor_of(self.client), progress=self.progress)
         model = self._fit(
             table,
             settings,
-            session,
+            self._session(),
             memory_limit=limit,
             estimator=self._kind,
             targets_are_2d=flat,
@@ -95,63 +249,24 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         return self._adopt(model)
 
     def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
-        """X and y as arrays, checked by scikit-learn; `require_finite` finds NaN and infinity, to name their place."""
+        """X and y of a fit as arrays."""
         frame_names(X)
-        y = plain_labels(y) if self._classify and y is not None else y
-        if y is not None:
-            require_finite(y, "y")
-        X, y = validate_data(
-            self,
-            unmasked(X, "X"),
-            y,
-            dtype="numeric",
-            multi_output=not self._classify,
-            y_numeric=not self._classify,
-            ensure_all_finite=False,
-        )
-        require_finite(X, "X", names_of(self))
-        return X, y
+        return self._checked(X, y)
+
+    def _checked(self, X: Unchecked, y: Unchecked, **options: Unchecked) -> tuple[AnyArray, AnyArray]:
+        numbers = not self._classify
+        y = y if numbers or y is None else plain_labels(y)
+        return checked(self, X, y, multi_output=numbers, y_numeric=numbers, **options)  # type: ignore[no-any-return]
 
     def _adopt(self, model: Any) -> Self:
-        """Set the fitted attributes from a model's arrays."""
-        self.model_ = model
-        record, arrays = model.record, model.arrays
-        self.n_features_in_ = len(record.columns)
-        tell_names(self, model.known_columns)
+        super()._adopt(model)
+        self._adopt_basis(model)
         self.lengthscale_ = model.lengthscale
-        self.kernel_ = model.basis.kernel
-        self.component_indices_ = arrays["component_indices"]
-        self.components_ = model.points
-        flat = arrays["dual_coef"].shape[1] == 1 and model.flat
-        self.dual_coef_ = arrays["dual_coef"][:, 0] if flat else arrays["dual_coef"]
-        self.intercept_ = float(arrays["intercept"][0]) if flat else arrays["intercept"]
-        self.residual_trace_ = record.certificate.residual_trace
-        self.relative_residual_trace_ = record.certificate.relative_residual_trace
-        self.n_sweeps_ = record.sweep_count
+        coefficients, intercept = model.coefficients, model.intercept
+        flat = coefficients.shape[1] == 1 and model.flat
+        self.dual_coef_ = coefficients[:, 0] if flat else coefficients
+        self.intercept_ = float(intercept[0]) if flat else intercept
         return self
-
-    def _values(self, X: Unchecked, work: RowMap, name: str = "prediction") -> ArrayOrDask:
-        """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
-        if is_array_like(X):
-            table = self._here(X)
-            everything = Collect(work, name, table.n_rows)
-            return Session().sweep(everything, table, "predict")
-        table = warn_of_names(self, self.model_.known_columns, open_table(X).without_targets())
-        table = self.model_.prepare(table)
-        return lazy_rows(work, table, name, layout_of(work, table).block_rows)
-
-    def _here(self, X: Unchecked) -> Table:
-        """Rows in memory for a prediction, checked by scikit-learn and by `require_finite`."""
-        known = self.model_.known_columns
-        X = unmasked(in_order(X, known), "X")
-        X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
-        require_finite(X, "X", names_of(self))
-        # The names were checked above, so `warn_of_names` is not called.
-        return self.model_.prepare(with_names(open_table(X), names_of(self)))
-
-    def _fitted(self) -> Any:
-        check_is_fitted(self)
-        return self.model_
 
     def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()

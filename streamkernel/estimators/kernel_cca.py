@@ -5,30 +5,32 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from streamkernel.bounds import MatchingPursuitBound
-from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
-from streamkernel.engine.lazy import lazy_rows
+from streamkernel.engine import Progress, resident_bytes
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
-from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
-from streamkernel.estimators.base import is_array_like
-from streamkernel.estimators.saved import SavedEstimator
+from streamkernel.estimators.base import (
+    SavedEstimator,
+    checked,
+    in_order,
+    is_array_like,
+    names_of,
+    values_later,
+    values_now,
+    warn_of_names,
+)
 from streamkernel.fits.kernel_cca import fit_cca
 from streamkernel.fits.kernel_cca_plan import CCASettings
 from streamkernel.fits.kernel_cca_views import paired_table
 from streamkernel.models.kernel_cca import KernelCCAModel
-from streamkernel.reductions import Collect
 from streamkernel.table import open_table
 from streamkernel.table.columns import frame_names, with_names
-from streamkernel.table.finite import require_finite
-from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import ArrayOrDask, Unchecked, Untyped
 
 
-class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """Sparse kernel canonical correlation analysis: functions of two views whose values correlate the most.
 
     Matching pursuit chooses the rows that become basis functions of both views. Each pick is the row with the largest
@@ -141,46 +143,31 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         paired = paired_table(X, y, self.view_columns, names, second_names)
         if paired.table.n_rows < 2:
             raise EmptyDataError("n_samples = 1: correlations need at least two rows")
-        session = Session(executor_of(self.client), progress=self.progress)
         settings = CCASettings.from_parameters(parameters, paired.table.n_rows)
-        return self._adopt(fit_cca(paired, settings, session, memory_limit=limit, driver_bytes=before))
+        return self._adopt(fit_cca(paired, settings, self._session(), memory_limit=limit, driver_bytes=before))
 
     def _validated(self, X: Unchecked, y: Unchecked) -> tuple[Any, Any]:
-        """Arrays, checked by scikit-learn; `require_finite` finds NaN and infinity, to name their place."""
+        """X as an array, and y too where it lies in memory."""
         frame_names(X)
-        both = self.view_columns is None and (y is None or is_array_like(y))
-        if both:
-            if y is not None:
-                require_finite(y, "y")
-            options = {"multi_output": True, "y_numeric": True, "ensure_min_samples": 2}
-            X, y = validate_data(self, unmasked(X, "X"), y, dtype="numeric", ensure_all_finite=False, **options)
-        else:
-            X = validate_data(self, unmasked(X, "X"), dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
-        require_finite(X, "X", names_of(self))
-        return X, y
+        if self.view_columns is None and (y is None or is_array_like(y)):
+            return checked(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)  # type: ignore[no-any-return]
+        return checked(self, X, ensure_min_samples=2), y
 
     def _adopt(self, model: Any) -> Self:
-        """Set the fitted attributes from a model's parts."""
-        self.model_ = model
-        record, arrays = model.record, model.arrays
+        arrays = super()._adopt(model).model_.arrays
         self.bases_ = model.bases
         self.kernels_ = tuple(basis.kernel for basis in model.bases)
         self.lengthscales_ = tuple(getattr(kernel, "lengthscale", None) for kernel in self.kernels_)
-        self.component_indices_ = arrays["component_indices"]
         self.components_, self.components_y_ = model.points_of(0), model.points_of(1)
         self.correlations_, self.singular_values_ = arrays["correlations"], arrays["singular_values"]
         self.quotients_ = arrays["gains"]
-        self.residual_traces_ = np.array([view.certificate.residual_trace for view in record.views])
-        self.n_features_in_ = len(record.columns)
-        tell_names(self, model.known_columns)
-        self.n_sweeps_ = record.sweep_count
+        self.residual_traces_ = np.array([view.certificate.residual_trace for view in model.record.views])
         return self
 
     @property
     def bound_(self) -> MatchingPursuitBound | None:
         """Theorem 4, for two views' dimensions; `says_nothing` where it is vacuous at every size."""
-        check_is_fitted(self, "model_")
-        bound: MatchingPursuitBound | None = self.model_.bound
+        bound: MatchingPursuitBound | None = self._fitted().bound
         return bound
 
     def transform(self, X: Unchecked, y: Unchecked = None) -> ArrayOrDask:
@@ -189,7 +176,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Computed now for rows in memory, a lazy Dask array otherwise. Where the views are columns of one input, X holds
         both; `canonical_variates` then gives the variates of both.
         """
-        check_is_fitted(self, "model_")
+        self._fitted()
         first = self._variates(X, 0)
         return first if y is None else _aligned(first, self._variates(y, 1))
 
@@ -200,8 +187,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ----------
         X, y : as `fit` was given them.
         """
-        check_is_fitted(self, "model_")
-        if self.model_.from_columns:
+        if self._fitted().from_columns:
             if y is not None:
                 raise ParameterError("both views are columns of X; leave y out")
             return self._variates(X, 0), self._variates(X, 1)
@@ -212,20 +198,15 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         work = self.model_.variates(view, of_targets=of_targets)
         if not is_array_like(X):
             table = warn_of_names(self, self.model_.columns_of(0 if of_targets else view), open_table(X))
-            table = self.model_.rows_of(table, view, of_targets=of_targets)
-            return lazy_rows(work, table, "variates", layout_of(work, table).block_rows)
-        known = self.model_.columns_of(view)
-        names = frame_names(X)
-        X = in_order(X, known, known.what)
+            return values_later(work, self.model_.rows_of(table, view, of_targets=of_targets), "variates")
+        known, names = self.model_.columns_of(view), frame_names(X)
         if view == 0 or self.model_.from_columns:
-            X = validate_data(self, unmasked(X, "X"), dtype="numeric", reset=False, ensure_all_finite=False)
-            names = names_of(self)
-            require_finite(X, "X", names)
-        elif np.ndim(X) == 1:
-            X = np.reshape(X, (-1, 1))
-        table = with_names(open_table(X), known.names if names and known.named else names)
-        table = self.model_.rows_of(table, view, of_targets=of_targets)
-        return Session().sweep(Collect(work, "variates", table.n_rows), table, "variates")
+            table = self._in_memory(X, known, known.what)
+        else:
+            X = in_order(X, known, known.what)
+            X = np.reshape(X, (-1, 1)) if np.ndim(X) == 1 else X
+            table = with_names(open_table(X), known.names if names and known.named else names)
+        return values_now(work, self.model_.rows_of(table, view, of_targets=of_targets), "variates")
 
     @property
     def _n_features_out(self) -> int:

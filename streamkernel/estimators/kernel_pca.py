@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
 from streamkernel.bounds import CompressionBound
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError, warn_user
@@ -15,7 +12,8 @@ from streamkernel.fits.pursuit_pools import pursuit_rule
 from streamkernel.fits.transformer import fit_kernel_pca
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.settings.checks import checked_whole, is_whole
+from streamkernel.type_aliases import Fields, Unchecked, Untyped
 from streamkernel.wording import option
 
 
@@ -118,7 +116,7 @@ class KernelPCA(BasisTransformer):
             settings,
             session,
             components=wanted,
-            size="sparse" if self._is_count(self.sparse) else "basis_size",
+            size="basis_size" if self.sparse in (None, "bound") else "sparse",
             at_bound=self.sparse == "bound",
             **limits,
         )
@@ -145,9 +143,8 @@ class KernelPCA(BasisTransformer):
 
         It holds for independent rows, and a kernel that was not fitted to them: lengthscale and scale are given.
         """
-        check_is_fitted(self, "model_")
-        assert isinstance(self.model_, KernelPCAModel)
-        return self.model_.bound
+        bound: CompressionBound | None = self._fitted().bound
+        return bound
 
     def _settings(self, n: int | None, **others: Unchecked) -> BasisSettings:
         if self.sparse is None or not isinstance(self.rule, str) or self.rule != "few-sweep":
@@ -158,10 +155,10 @@ class KernelPCA(BasisTransformer):
         """The checked number of components and basis size, None where not given."""
         r, n, sparse = self.n_components, self.basis_size, self.sparse
         for name, value in (("n_components", r), ("basis_size", n)):
-            if value is not None and not self._is_count(value):
-                raise ParameterError(f"{option(name)} must be a whole number > 0, not {value!r}", value=value)
+            if value is not None:
+                checked_whole(name, value, 1)
         if sparse is not None and sparse != "bound":
-            if not self._is_count(sparse):
+            if not is_whole(sparse, 1):
                 raise ParameterError(
                     f"{option('sparse')} must be a whole number > 0, 'bound' or None, not {sparse!r}", value=sparse
                 )
@@ -176,15 +173,6 @@ class KernelPCA(BasisTransformer):
                 "sparse='bound' needs a kernel whose k(x, x) is bounded, which this one's is not; give a number"
             )
         return r, n
-
-    @staticmethod
-    def _is_count(value: Unchecked) -> bool:
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-        return whole and bool(value > 0)
-
-    def transform(self, X: Unchecked) -> ArrayOrDask:
-        """Components (m, r) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._transformed(X)
 
     @property
     def _n_features_out(self) -> int:

@@ -8,7 +8,7 @@ from streamkernel.engine import Progress
 from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.fits.transformer import fit_nystroem
 from streamkernel.models.transformers import NystroemModel
-from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.type_aliases import Fields, Unchecked, Untyped
 
 
 class Nystroem(BasisTransformer):
@@ -105,10 +105,6 @@ class Nystroem(BasisTransformer):
         super()._adopt(model)
         self.normalization_ = model.arrays["normalization"]
         return self
-
-    def transform(self, X: Unchecked) -> ArrayOrDask:
-        """Features (m, n) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._transformed(X)
 
     @property
     def _n_features_out(self) -> int:

@@ -19,7 +19,7 @@ from streamkernel.reductions.sums import CrossDisagreements, CrossGram, Features
 from streamkernel.selection.cross_greedy import POOLS, CrossGreedy, CrossProblem, cross_rule
 from streamkernel.selection.problem import gather_step
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.checks import checked_choice, checked_number, checked_seed
+from streamkernel.settings.checks import checked_choice, checked_number, checked_seed, checked_whole
 from streamkernel.solvers import choice_bytes
 from streamkernel.type_aliases import Fields, FieldsView, Int
 from streamkernel.wording import option
@@ -67,9 +67,8 @@ class CCASettings:
         """
         counts = {name: parameters[name] for name in ("n_components", "basis_size", "picks", "candidates")}
         for name, value in counts.items():
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-            if (value is not None or name == "n_components") and not (whole and value > 0):
-                raise ParameterError(f"{option(name)} must be a whole number > 0, not {value!r}", value=value)
+            if value is not None or name == "n_components":
+                checked_whole(name, value, 1)
         r, size, picks, candidates = counts.values()
         if size is not None and r > size:
             raise ParameterError(f"{r} components of a basis of {size}: give basis_size >= n_components")

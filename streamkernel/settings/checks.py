@@ -17,7 +17,7 @@ def checked_seed(value: Unchecked) -> int:
         return 0
     if isinstance(value, np.random.RandomState):
         return int(value.randint(2**31 - 1))
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
+    if not is_whole(value, 0):
         raise ParameterError(f"{option('random_state')} must be an integer >= 0, not {value!r}", value=value)
     return int(value)
 
@@ -34,9 +34,15 @@ def checked_truth(name: str, value: Unchecked) -> None:
         raise ParameterError(f"{option(name)} must be true or false, not {value!r}", value=value)
 
 
+def is_whole(value: Unchecked, least: int) -> bool:
+    """Whether a value is a whole number of at least `least`; a truth value is none."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    return whole and bool(value >= least)
+
+
 def checked_whole(name: str, value: Unchecked, least: int) -> None:
     """Raise `ParameterError` for a value that is not a whole number of at least `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+    if not is_whole(value, least):
         bound = f"> {least - 1}" if least == 1 else f">= {least}"
         raise ParameterError(f"{option(name)} must be a whole number {bound}, not {value!r}", value=value)
 

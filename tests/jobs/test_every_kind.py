@@ -11,8 +11,7 @@ from problems import zarr_of_chunks
 
 import streamkernel
 from streamkernel.errors import ParameterError
-from streamkernel.estimators.base import SupervisedEstimator
-from streamkernel.estimators.saved import SavedEstimator
+from streamkernel.estimators.base import SavedEstimator, SupervisedEstimator
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.specification import described
 from streamkernel.kinds import PREDICTORS, TRANSFORMERS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkernel.estimators.base import SupervisedEstimator
-from streamkernel.estimators.saved import SavedEstimator
+from streamkernel.estimators.base import SavedEstimator, SupervisedEstimator
 from streamkernel.models.predicting import PredictingModel
 
 
