@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
+from streamkernel.tuning import Tuning
 from streamkernel.type_aliases import Float, Int
 
 _SAMPLE_STREAM = (6,)
@@ -48,7 +48,7 @@ class Chosen:
     selection: Selection
     centre: Float
     scale: Float
-    tuning: Tuned | None = None
+    tuning: Tuning | None = None
     sample: Sample | None = None
     repeats: Repeats | None = None
 
@@ -58,14 +58,7 @@ class Chosen:
         return 1.0 if self.repeats is None else self.repeats.share
 
 
-class Tuned(Protocol):
-    """Result of a search for hyper-parameters by evidence."""
-
-    @property
-    def kernel(self) -> Kernel: ...
-
-
-Tuner = Callable[[Sample, Kernel, Float, Float], Tuned]
+Tuner = Callable[[Sample, Kernel, Float, Float], Tuning]
 """Function of sampled rows in random order, a kernel to start from, and the centre and spread (d,) of the targets."""
 
 

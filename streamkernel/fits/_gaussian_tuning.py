@@ -19,9 +19,7 @@ from streamkernel.selection import Problem
 from streamkernel.selection.forms import GramForm
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.gaussian import EVIDENCE, GaussianSettings
-from streamkernel.tuning import TuningPoint
-from streamkernel.tuning.gaussian import Tuning, polish, tune
-from streamkernel.tuning.likelihood import LikelihoodTuning
+from streamkernel.tuning import Tuning, polish, tune
 from streamkernel.type_aliases import AnyArray, Float, Int
 
 SAMPLE_BASIS = 400  # points of the sparse process on the sample
@@ -74,7 +72,7 @@ class GaussianTuner:
         Also returns the sums at the optimum, which equal those of the final sweep of "fitc"; None without such a
         search.
         """
-        if not self.settings.polishes or not isinstance(chosen.tuning, Tuning):
+        if not self.settings.polishes or chosen.tuning is None:
             return chosen, None
         count = iter(range(1, 10**6))
 
@@ -172,13 +170,13 @@ def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: st
 def tuning_record(chosen: Chosen) -> TuningRecord | None:
     """The record of the search for hyper-parameters; None without a search."""
     tuning = chosen.tuning
-    if not isinstance(tuning, (Tuning, LikelihoodTuning)):
+    if tuning is None:
         return None
     lengths = len(tuning.points[0].lengthscales)
     names = [f"lengthscale of {name}" for name in chosen.table.columns] if lengths > 1 else ["lengthscale"] * lengths
-    noise: dict[str, float] = {"noise": tuning.noise} if isinstance(tuning, Tuning) else {}
+    noise: dict[str, float] = {} if tuning.noise is None else {"noise": tuning.noise}
     return TuningRecord(
-        objective=tuning.objective if isinstance(tuning, Tuning) else "laplace",
+        objective=tuning.objective,
         parameters=(*names, "signal variance", *(["noise variance"] if noise else [])),
         best=_best(tuning),
         sample_rows=tuning.rows,
@@ -191,21 +189,20 @@ def tuning_record(chosen: Chosen) -> TuningRecord | None:
 
 def tuning_arrays(chosen: Chosen) -> dict[str, AnyArray]:
     """Every point that was evaluated."""
-    tuning = chosen.tuning
-    if not isinstance(tuning, (Tuning, LikelihoodTuning)):
+    points = () if chosen.tuning is None else chosen.tuning.points
+    if not points:
         return {}
     logs = [
-        np.log([*point.lengthscales, point.signal, *([point.noise] if isinstance(point, TuningPoint) else [])])
-        for point in tuning.points
+        np.log([*point.lengthscales, point.signal, *([] if point.noise is None else [point.noise])]) for point in points
     ]
     return {
         "tuning_parameters": np.array(logs),
-        "tuning_values": np.array([point.value for point in tuning.points]),
-        "tuning_stage": np.array([int(point.stage == FULL) for point in tuning.points], dtype=np.int64),
+        "tuning_values": np.array([point.value for point in points]),
+        "tuning_stage": np.array([int(point.stage == FULL) for point in points], dtype=np.int64),
     }
 
 
-def _best(tuning: Tuning | LikelihoodTuning) -> int:
+def _best(tuning: Tuning) -> int:
     """Index of the point that the model uses: the best of the last stage."""
     full = any(point.stage == FULL for point in tuning.points)
     values = [point.value if (point.stage == FULL) == full else -np.inf for point in tuning.points]

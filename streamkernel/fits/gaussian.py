@@ -48,7 +48,6 @@ from streamkernel.settings.gaussian import (
 )
 from streamkernel.solvers import GaussianSystem
 from streamkernel.table import Table
-from streamkernel.tuning.gaussian import Tuning
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
 _LIFTS = 6  # of the noise of members, each to ten times as much, at most
@@ -183,7 +182,8 @@ def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> 
 
 def _variances(settings: GaussianSettings, chosen: Chosen) -> tuple[float, float] | None:
     """Signal and noise variance before the final sweep, found or given; None for "dtc" where neither is the case."""
-    if isinstance(chosen.tuning, Tuning):
+    if chosen.tuning is not None:
+        assert chosen.tuning.noise is not None
         return chosen.tuning.signal, chosen.tuning.noise
     signal, noise = settings.signal_variance, settings.noise_variance
     return None if EVIDENCE in (signal, noise) else (float(signal), float(noise))

@@ -32,7 +32,7 @@ from streamkernel.settings.gaussian import EVIDENCE
 from streamkernel.settings.generalised import GeneralisedSettings
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised
 from streamkernel.table import Table
-from streamkernel.tuning import LikelihoodTuning, tune_likelihood
+from streamkernel.tuning import Tuning, tune_likelihood
 from streamkernel.type_aliases import Float, Unchecked
 
 SAMPLE_BASIS = 300  # points of the sparse process on the sample
@@ -113,7 +113,7 @@ class _Tuner:
     likelihood: Likelihood
     session: Session
 
-    def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> LikelihoodTuning:
+    def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> Tuning:
         settings = self.settings
         given = settings.signal_variance
         fixed = [] if settings.tunes_lengthscale else ["lengthscale"]
@@ -150,7 +150,7 @@ def _laplace(
         return session.sweep(reduction if share == 1.0 else Reweighted(reduction, share), table, name)
 
     tuning = chosen.tuning
-    signal = tuning.signal if isinstance(tuning, LikelihoodTuning) else float(settings.signal_variance)
+    signal = float(settings.signal_variance) if tuning is None else tuning.signal
     fit = solve_generalised(
         sweep,
         Features.of_basis(basis),

@@ -1,17 +1,15 @@
 """The search for hyper-parameters by evidence: on sampled rows in memory, then over the whole table."""
 
-from streamkernel.tuning._search import TuningPoint
-from streamkernel.tuning.gaussian import Polished, Tuning, polish, tune
+from streamkernel.tuning._search import Tuning, TuningPoint
+from streamkernel.tuning.gaussian import Polished, polish, tune
 from streamkernel.tuning.laplace_evidence import LaplaceEvidence, LaplaceValue
-from streamkernel.tuning.likelihood import LikelihoodPoint, LikelihoodTuning, tune_likelihood
+from streamkernel.tuning.likelihood import tune_likelihood
 from streamkernel.tuning.sample_evidence import Evidence, SparseEvidence, sparse_evidence, sweep_rows
 
 __all__ = [
     "Evidence",
     "LaplaceEvidence",
     "LaplaceValue",
-    "LikelihoodPoint",
-    "LikelihoodTuning",
     "Polished",
     "SparseEvidence",
     "Tuning",

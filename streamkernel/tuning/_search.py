@@ -1,22 +1,24 @@
-"""Search by L-BFGS-B over the logarithms of hyper-parameters; some may be fixed, and every point is recorded."""
+"""The search for hyper-parameters: L-BFGS-B with a limited number of evaluations, every point of which is recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
+from scipy.optimize import minimize
 
-from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
-from streamkernel.tuning._bounds import Bounds
-from streamkernel.tuning._maximise import maximise
-from streamkernel.tuning.sample_evidence import Evidence
-from streamkernel.type_aliases import Float
+from streamkernel.errors import NumericalError
+from streamkernel.kernels import Kernel
+from streamkernel.type_aliases import Bool, Float
 
-MOVABLE = ("lengthscale", "signal", "noise")
+Found = TypeVar("Found")
 
-_FLAT = 2e-6  # a round ends when an iteration gains less, in nats per row
+_DECIMALS = 4  # of a parameter; further decimals are rounded off
+_LEVEL = 1e-5  # slope at which the search ends
+_MEMORY = 20  # steps in the approximate Hessian
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,9 @@ class TuningPoint:
 
     Attributes
     ----------
-    stage : "sample" or "full"; round : number of the round, which has its own basis points; basis : number of points.
-    lengthscales : (t,) in the order of `kernels.log_lengthscales`; signal, noise : variances.
+    stage : "sample" or "full", of a likelihood "grid" or "search"; round : number of the round, which has its own basis
+        points; basis : number of points.
+    lengthscales : (t,) in the order of `kernels.log_lengthscales`; signal, noise : variances; no noise of a likelihood.
     value : evidence, nats per row and target.
     """
 
@@ -35,55 +38,102 @@ class TuningPoint:
     basis: int
     lengthscales: tuple[float, ...]
     signal: float
-    noise: float
+    noise: float | None
     value: float
 
 
-class Objective(Protocol):
-    """A function of the hyper-parameters with value and gradient, as `SparseEvidence`."""
+@dataclass(frozen=True)
+class Tuning:
+    """Result of a search.
 
-    def at(self, kernel: Kernel, signal: float, noise: float) -> Evidence: ...
+    Attributes
+    ----------
+    kernel : Kernel with the lengthscales of the best point.
+    signal, noise : variances of the best point, in units of the scaled targets; no noise of a likelihood.
+    value : its evidence, nats per row and target.
+    objective : "fitc", "vfe" or "laplace".
+    rows : number of rows of the sample.
+    moved : names of the free hyper-parameters.
+    points : all evaluated points, in order.
+    targets : positions of the targets that are not constant in the sample; only these enter the evidence.
+    """
+
+    kernel: Kernel
+    signal: float
+    noise: float | None
+    value: float
+    objective: str
+    rows: int
+    moved: tuple[str, ...]
+    points: tuple[TuningPoint, ...]
+    targets: tuple[int, ...] = (0,)
 
 
-class EvidenceSearch:
-    """A search over (log lengthscales, log signal, log noise), in rounds.
+class _SpentError(Exception):
+    """The evaluations are used up. It is raised within a line search."""
+
+
+def maximise(
+    look: Callable[[Float], tuple[float, Float, Found]],
+    start: Float,
+    free: Bool,
+    low: Float,
+    high: Float,
+    evaluations: int,
+    flat: float,
+) -> tuple[Float, Found]:
+    """The best of at most `evaluations` points, starting from `start`, and its result.
+
+    L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995).
 
     Parameters
     ----------
-    kernel : Kernel whose lengthscales may move.
-    fixed : names out of `MOVABLE` that keep their start values.
-    bounds : Bounds of the other hyper-parameters.
-    points : points of an earlier search; the new points are appended.
+    look : function of a point (k,) that returns its value, the gradient (k,) and a result.
+    start : (k,) start; free parameters are clipped to the bounds.
+    free : (k,) True for parameters that may move; low, high : (k,) their bounds.
+    evaluations : largest number of evaluations.
+    flat : the search ends when an iteration gains less.
+
+    Raises
+    ------
+    NumericalError
+        The evaluation at the start fails.
     """
+    best: tuple[float, Float, Found] | None = None
+    worst, spent = -np.inf, 0
 
-    def __init__(
-        self, kernel: Kernel, fixed: Collection[str], bounds: Bounds, points: Collection[TuningPoint] = ()
-    ) -> None:
-        self.kernel = kernel
-        lengthscales = ["lengthscale" not in fixed] * len(log_lengthscales(kernel))
-        self._free = np.array([*lengthscales, "signal" not in fixed, "noise" not in fixed])
-        self._bounds = bounds
-        self.points = list(points)
+    def negative(moved: Float) -> tuple[float, Float]:
+        nonlocal best, worst, spent
+        if spent == evaluations:
+            raise _SpentError
+        spent += 1
+        values = start.copy()
+        # The parameters decide on a basis, and rounding errors of the targets must not change these decisions.
+        values[free] = np.clip(np.round(moved, _DECIMALS), low[free], high[free])
+        try:
+            value, gradient, found = look(values)
+        except NumericalError:
+            if best is None:
+                raise
+            # The line search has reached points without digits: a value below all others makes it turn back.
+            return worst + 1.0, np.zeros(len(moved))
+        worst = max(worst, -value)
+        if best is None or value > best[0]:
+            best = value, values, found
+        return -value, -gradient[free]
 
-    def round(
-        self, objective: Objective, start: Float, evaluations: int, stage: str, number: int
-    ) -> tuple[Float, Evidence]:
-        """The best of at most `evaluations` points, starting from `start`, and its evidence.
-
-        It is `maximise` on the evidence per row and target.
-
-        Raises
-        ------
-        NumericalError
-            The evaluation at the start fails.
-        """
-
-        def look(values: Float) -> tuple[float, Float, Evidence]:
-            signal, noise = float(np.exp(values[-2])), float(np.exp(values[-1]))
-            found = objective.at(with_log_lengthscales(self.kernel, values[:-2]), signal, noise)
-            value = found.value / found.count
-            lengthscales = tuple(np.exp(values[:-2]).tolist())
-            self.points.append(TuningPoint(stage, number, len(found.basis), lengthscales, signal, noise, value))
-            return value, found.gradient / found.count, found
-
-        return maximise(look, start, self._free, self._bounds.low, self._bounds.high, evaluations, _FLAT)
+    first: Float = np.clip(start[free], low[free], high[free])
+    with suppress(_SpentError):
+        if len(first) == 0:
+            negative(first)
+        else:
+            minimize(
+                negative,
+                first,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=list(zip(low[free].tolist(), high[free].tolist(), strict=True)),
+                options={"maxfun": evaluations, "ftol": flat, "gtol": _LEVEL, "maxcor": _MEMORY},
+            )
+    assert best is not None
+    return best[1], best[2]

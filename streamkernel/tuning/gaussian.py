@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -27,58 +27,17 @@ from streamkernel.reductions.sums import GaussianSums
 from streamkernel.table import Table, open_table
 from streamkernel.tuning._bounds import Bounds, spread_lengthscales
 from streamkernel.tuning._sample_basis import Run, greedy_points
-from streamkernel.tuning._search import MOVABLE, EvidenceSearch, TuningPoint
+from streamkernel.tuning._search import Tuning, TuningPoint, maximise
 from streamkernel.tuning.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, in_this_thread
-from streamkernel.type_aliases import Bool, Fields, Float
+from streamkernel.type_aliases import Bool, Float
 
+MOVABLE = ("lengthscale", "signal", "noise")
+
+_FLAT = 2e-6  # a round ends when an iteration gains less, in nats per row
 _START_NOISE = 0.1  # of the variance of the targets
 _FELT = 3.0  # typical distances: the value to which a very large lengthscale is reduced
 _STREAM = (21,)
 _ENOUGH = 2e-3  # nats per row: a round that gains less ends the search
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """Result of the search.
-
-    Attributes
-    ----------
-    kernel : Kernel with the lengthscales of the best point.
-    signal, noise : variances of the best point, in units of the scaled targets.
-    value : its evidence, nats per row and target.
-    objective : "fitc" or "vfe".
-    rows : number of rows of the sample.
-    targets : positions of the targets that are not constant in the sample; only these enter the evidence.
-    moved : names of the free hyper-parameters.
-    points : all evaluated points, in order.
-    """
-
-    kernel: Kernel
-    signal: float
-    noise: float
-    value: float
-    objective: str
-    rows: int
-    targets: tuple[int, ...]
-    moved: tuple[str, ...]
-    points: tuple[TuningPoint, ...]
-
-    def to_config(self) -> Fields:
-        """The result as plain JSON; the points column by column."""
-        names = ("stage", "round", "basis", "signal", "noise", "value")
-        columns: dict[str, list[Any]] = {name: [getattr(point, name) for point in self.points] for name in names}
-        columns["lengthscales"] = [list(point.lengthscales) for point in self.points]
-        return {
-            "kernel": self.kernel.to_config(),
-            "signal": self.signal,
-            "noise": self.noise,
-            "value": self.value,
-            "objective": self.objective,
-            "rows": self.rows,
-            "targets": list(self.targets),
-            "moved": list(self.moved),
-            "points": columns,
-        }
 
 
 @dataclass(frozen=True)
@@ -91,6 +50,56 @@ class Polished:
     tuning: Tuning
     basis: Basis
     sums: GaussianSums
+
+
+class Objective(Protocol):
+    """A function of the hyper-parameters with value and gradient, as `SparseEvidence`."""
+
+    def at(self, kernel: Kernel, signal: float, noise: float) -> Evidence: ...
+
+
+class EvidenceSearch:
+    """A search over (log lengthscales, log signal, log noise), in rounds.
+
+    Parameters
+    ----------
+    kernel : Kernel whose lengthscales may move.
+    fixed : names out of `MOVABLE` that keep their start values.
+    bounds : Bounds of the other hyper-parameters.
+    points : points of an earlier search; the new points are appended.
+    """
+
+    def __init__(
+        self, kernel: Kernel, fixed: Collection[str], bounds: Bounds, points: Collection[TuningPoint] = ()
+    ) -> None:
+        self.kernel = kernel
+        lengthscales = ["lengthscale" not in fixed] * len(log_lengthscales(kernel))
+        self._free = np.array([*lengthscales, "signal" not in fixed, "noise" not in fixed])
+        self._bounds = bounds
+        self.points = list(points)
+
+    def round(
+        self, objective: Objective, start: Float, evaluations: int, stage: str, number: int
+    ) -> tuple[Float, Evidence]:
+        """The best of at most `evaluations` points, starting from `start`, and its evidence.
+
+        It is `maximise` on the evidence per row and target.
+
+        Raises
+        ------
+        NumericalError
+            The evaluation at the start fails.
+        """
+
+        def look(values: Float) -> tuple[float, Float, Evidence]:
+            signal, noise = float(np.exp(values[-2])), float(np.exp(values[-1]))
+            found = objective.at(with_log_lengthscales(self.kernel, values[:-2]), signal, noise)
+            value = found.value / found.count
+            lengthscales = tuple(np.exp(values[:-2]).tolist())
+            self.points.append(TuningPoint(stage, number, len(found.basis), lengthscales, signal, noise, value))
+            return value, found.gradient / found.count, found
+
+        return maximise(look, start, self._free, self._bounds.low, self._bounds.high, evaluations, _FLAT)
 
 
 def tune(
@@ -195,6 +204,7 @@ def polish(
     ParameterError, NumericalError
         As in `tune`.
     """
+    assert tuning.noise is not None
     fixed = tuple(name for name in MOVABLE if name not in tuning.moved)
     evaluations = checked_integer("evaluations", evaluations)
     start = np.concatenate([log_lengthscales(tuning.kernel), np.log([tuning.signal, tuning.noise])])
@@ -221,7 +231,7 @@ def _tuning(
     moved = tuple(name for name in MOVABLE if name not in fixed)
     kernel = with_log_lengthscales(search.kernel, values[:-2])
     value = found.value / found.count
-    return Tuning(kernel, signal, noise, value, objective, rows, targets, moved, tuple(search.points))
+    return Tuning(kernel, signal, noise, value, objective, rows, moved, tuple(search.points), targets)
 
 
 def _check(objective: str, fixed: Collection[str]) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,79 +20,23 @@ from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import Likelihood, Softmax
 from streamkernel.table import open_table
 from streamkernel.tuning._bounds import Bounds, spread_lengthscales
-from streamkernel.tuning._maximise import maximise
 from streamkernel.tuning._sample_basis import Run, greedy_points
+from streamkernel.tuning._search import Tuning, TuningPoint, maximise
 from streamkernel.tuning.laplace_evidence import LaplaceEvidence
 from streamkernel.tuning.sample_evidence import in_this_thread
-from streamkernel.type_aliases import Fields, Float
+from streamkernel.type_aliases import Float
 
 MOVABLE = ("lengthscale", "signal")
 
 _STREAM = (22,)
 _STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)  # factors of the given lengthscales
-_SIGNALS = (
-    2.0,
-    20.0,
-)  # of f, whose scale the likelihood fixes: f = 1.4 is a probability of 0.8, f = 4.5 one of 0.99
+# Of f, whose scale the likelihood fixes: f = 1.4 is a probability of 0.8, f = 4.5 one of 0.99.
+_SIGNALS = (2.0, 20.0)
 _SIGNAL_RANGE = (1e-3, 1e3)
 _MOST_CLASSES = 12
 _MOST_UNKNOWNS = 1000  # n r, the size of the Hessian that every step factors
 _ENOUGH = 1e-3  # nats per row: a round that gains less ends the search
 _FLAT = 5e-6  # a round ends when an iteration gains less, in nats per row
-
-
-@dataclass(frozen=True)
-class LikelihoodPoint:
-    """One evaluation of the evidence.
-
-    Attributes
-    ----------
-    stage : "grid" or "search"; round : number of the round, which has its own basis points; basis : number of points.
-    lengthscales : (t,) in the order of `kernels.log_lengthscales`; signal : variance s.
-    value : Laplace evidence, nats per row.
-    """
-
-    stage: str
-    round: int
-    basis: int
-    lengthscales: tuple[float, ...]
-    signal: float
-    value: float
-
-
-@dataclass(frozen=True)
-class LikelihoodTuning:
-    """Result of the search.
-
-    Attributes
-    ----------
-    kernel : Kernel with the lengthscales of the best point; signal : its signal variance.
-    value : its Laplace evidence, nats per row.
-    rows : number of rows of the sample that were used.
-    moved : names of the free hyper-parameters.
-    points : all evaluated points, in order.
-    """
-
-    kernel: Kernel
-    signal: float
-    value: float
-    rows: int
-    moved: tuple[str, ...]
-    points: tuple[LikelihoodPoint, ...]
-
-    def to_config(self) -> Fields:
-        """The result as plain JSON; the points column by column."""
-        names = ("stage", "round", "basis", "signal", "value")
-        columns: dict[str, list[Any]] = {name: [getattr(point, name) for point in self.points] for name in names}
-        columns["lengthscales"] = [list(point.lengthscales) for point in self.points]
-        return {
-            "kernel": self.kernel.to_config(),
-            "signal": self.signal,
-            "value": self.value,
-            "rows": self.rows,
-            "moved": list(self.moved),
-            "points": columns,
-        }
 
 
 def tune_likelihood(
@@ -110,7 +52,7 @@ def tune_likelihood(
     rounds: int = 3,
     evaluations: int = 20,
     run: Run | None = None,
-) -> LikelihoodTuning:
+) -> Tuning:
     """Maximise the Laplace evidence of a sample.
 
     Parameters
@@ -157,10 +99,12 @@ def tune_likelihood(
             f"the evidence of the {len(sample)} sampled rows is not finite at any point that was looked at; "
             "look at the scale of the features"
         )
-    return LikelihoodTuning(
+    return Tuning(
         with_log_lengthscales(kernel, values[:-1]),
         float(np.exp(values[-1])),
+        None,
         value,
+        "laplace",
         len(sample),
         tuple(name for name in MOVABLE if name not in fixed),
         tuple(search.points),
@@ -190,7 +134,7 @@ class _Search:
         self._unit = bounds.unit
         low, high = (bounds.unit + np.log(end) for end in _SIGNAL_RANGE)
         self._low, self._high = np.append(bounds.low[:-2], low), np.append(bounds.high[:-2], high)
-        self.points: list[LikelihoodPoint] = []
+        self.points: list[TuningPoint] = []
         self.best: tuple[Float, float] = np.append(self._start, self._unit), -np.inf
 
     def look_around(self, signal: float | None) -> Float:
@@ -235,9 +179,8 @@ class _Search:
         at = evidence.at(with_log_lengthscales(self._kernel, values[:-1]), float(np.exp(values[-1])))
         value, m = at.value / len(self._sample), len(self._sample)
         lengthscales = tuple(np.exp(values[:-1]).tolist())
-        self.points.append(
-            LikelihoodPoint(stage, number, len(at.basis), lengthscales, float(np.exp(values[-1])), value)
-        )
+        signal = float(np.exp(values[-1]))
+        self.points.append(TuningPoint(stage, number, len(at.basis), lengthscales, signal, None, value))
         if value > self.best[1]:
             self.best = values, value
         return value, evidence.gradient(at) / m if stage == "search" else np.zeros(len(values))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import naive
@@ -20,7 +19,7 @@ from streamkernel.reductions.likelihoods import Bernoulli, Likelihood, Poisson, 
 from streamkernel.reductions.predictions import ClassProbabilities, PoissonPredictions, covariance_of
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers import LaplaceApproximation, solve_newton, solve_quasi_newton
-from streamkernel.tuning import LaplaceEvidence, LikelihoodTuning, tune_likelihood
+from streamkernel.tuning import LaplaceEvidence, Tuning, tune_likelihood
 
 EVERY: dict[str, Likelihood] = {"bernoulli": Bernoulli(), "poisson": Poisson(), "softmax": Softmax(3)}
 every = pytest.mark.parametrize("name", EVERY)
@@ -173,7 +172,7 @@ def sample_of(X: Any, Y: Any, weights: Any = None) -> Sample:
     return Sample(np.arange(len(X)), X, Y, np.ones(len(X)) if weights is None else weights)
 
 
-def tuned(name: str, kernel: Kernel | None = None, m: int = 400, **options: Any) -> LikelihoodTuning:
+def tuned(name: str, kernel: Kernel | None = None, m: int = 400, **options: Any) -> Tuning:
     likelihood, X, Y = problem(name, m)
     return tune_likelihood(sample_of(X, Y), kernel or Gaussian(2.0), likelihood, **{"n_basis": 60, **options})
 
@@ -193,7 +192,6 @@ def test_tuning_finds_the_largest_evidence(name: str) -> None:
         for factor in (0.3, 1.0, 3.0)
     }
     assert max(values.values()) < values[1.0, 1.0] + 3e-3
-    assert json.loads(json.dumps(found.to_config()))["points"]["value"][0] == found.points[0].value
 
 
 def test_tuning_sees_which_features_matter() -> None:

@@ -16,9 +16,9 @@ from streamkernel.errors import NumericalError
 from streamkernel.kernels import Gaussian, Kernel, Linear, Matern, log_lengthscales
 from streamkernel.table import open_table
 from streamkernel.tuning._bounds import Bounds, spread_lengthscales
-from streamkernel.tuning._maximise import maximise
 from streamkernel.tuning._sample_basis import greedy_points
-from streamkernel.tuning._search import EvidenceSearch
+from streamkernel.tuning._search import maximise
+from streamkernel.tuning.gaussian import EvidenceSearch
 
 
 class Parabola:

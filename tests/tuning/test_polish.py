@@ -45,7 +45,7 @@ def test_polish_goes_on_over_the_table(objective: str) -> None:
     assert 1 < len(new) <= 6
     assert new[0].lengthscales == pytest.approx(np.exp(log_lengthscales(tuning.kernel)))
     assert found.tuning.value == max(point.value for point in new) > new[0].value
-    assert found.tuning.to_config()["points"]["stage"][-1] == "full"
+    assert found.tuning.points[-1].stage == "full"
     # The sums are those of the final sweep, to the bit.
     assert found.basis.kernel == found.tuning.kernel
     noise = DiagonalNoise(found.tuning.signal, found.tuning.noise) if objective == "fitc" else ConstantNoise()
