@@ -17,7 +17,7 @@ import pytest
 import streamkernel as package
 from streamkernel import factors, report
 from streamkernel.cli.main import main, streamkernel
-from streamkernel.fits import _gaussian_tuning as tuning
+from streamkernel.fits import gaussian as tuning
 from streamkernel.linalg import ridge
 from streamkernel.reductions.sums import normal_equations
 from streamkernel.selection import RULES, as_rule, options_of

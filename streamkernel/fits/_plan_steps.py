@@ -10,11 +10,15 @@ from streamkernel.engine import Step, TableShape, step_of
 from streamkernel.fits.check_rows import check_bytes
 from streamkernel.kernels import packed_bytes
 from streamkernel.reductions import Moments
+from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
-from streamkernel.selection.problem import counting, gather_step
+from streamkernel.selection.forms import GramForm
+from streamkernel.selection.problem import counting, gather_step, unfilled_basis
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import choice_bytes
 from streamkernel.table import Table
+
+TUNING_BYTES = 100 << 20  # resident after a search: the optimiser, compiled loops, buffers of BLAS
 
 
 def needs_moments(table: Table, settings: BasisSettings) -> bool:
@@ -78,3 +82,25 @@ def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:
             )
             return [*steps[:index], both, *steps[index + 1 :]]
     return [sample, *steps]
+
+
+def points_step(problem: Problem, n: int, rows: int, *, times: int) -> Step:
+    """What it costs to choose n of so many sampled rows as points (`tuning._sample_basis`)."""
+    p, item = problem.table.n_features, problem.table.dtype.itemsize
+    half = n // 2
+    size = min(4 * (n - half), rows - half)  # no more candidates than there are rows that are no points yet
+    pool = PoolColumns(unfilled_basis(problem, half), unfilled_basis(problem, size), np.zeros(0), np.dtype(np.float32))
+    return step_of(
+        "points of the sample",
+        GramForm().reduction(pool),
+        problem.table,
+        sampled=rows,
+        kernel_columns=half + size,
+        where="sample",
+        times=times,
+        packings=2,
+        # The points before and after, the candidates, and these in float64 while their features are computed.
+        rows_bytes=p * (item * (half + n + size) + 8 * size),
+        # Residuals of all rows at once: in float64, and their features.
+        held_bytes=8 * rows * (p + n) + packed_bytes(n, p, problem.kernel.formulas),
+    )

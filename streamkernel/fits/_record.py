@@ -7,13 +7,16 @@ import platform
 from functools import cache
 from importlib.metadata import version
 
+import numpy as np
 from threadpoolctl import threadpool_info
 
 from streamkernel.engine import Plan, Session
 from streamkernel.fits._choose_basis import Chosen
+from streamkernel.models.gaussian import TuningRecord
 from streamkernel.records import Executor, Rows, Run, ScalerRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Scaler
+from streamkernel.tuning import Tuning
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
 
@@ -126,3 +129,45 @@ def _cpu() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor()
+
+
+def tuning_record(chosen: Chosen) -> TuningRecord | None:
+    """The record of the search for hyper-parameters; None without a search."""
+    tuning = chosen.tuning
+    if tuning is None:
+        return None
+    lengths = len(tuning.points[0].lengthscales)
+    names = [f"lengthscale of {name}" for name in chosen.table.columns] if lengths > 1 else ["lengthscale"] * lengths
+    noise: dict[str, float] = {} if tuning.noise is None else {"noise": tuning.noise}
+    return TuningRecord(
+        objective=tuning.objective,
+        parameters=(*names, "signal variance", *(["noise variance"] if noise else [])),
+        best=_best(tuning),
+        sample_rows=tuning.rows,
+        moved=tuple(tuning.moved),
+        signal=tuning.signal,
+        **noise,
+        value=tuning.value,
+    )
+
+
+def tuning_arrays(chosen: Chosen) -> dict[str, AnyArray]:
+    """Every point that was evaluated."""
+    points = () if chosen.tuning is None else chosen.tuning.points
+    if not points:
+        return {}
+    logs = [
+        np.log([*point.lengthscales, point.signal, *([] if point.noise is None else [point.noise])]) for point in points
+    ]
+    return {
+        "tuning_parameters": np.array(logs),
+        "tuning_values": np.array([point.value for point in points]),
+        "tuning_stage": np.array([int(point.of_all_rows) for point in points], dtype=np.int64),
+    }
+
+
+def _best(tuning: Tuning) -> int:
+    """Index of the point that the model uses: the best of the last stage."""
+    full = any(point.of_all_rows for point in tuning.points)
+    values = [point.value if (point.of_all_rows) == full else -np.inf for point in tuning.points]
+    return int(np.argmax(values))

@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, least_ratio, query_set
+from streamkernel.basis import Basis
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
-from streamkernel.errors import NumericalError, warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._gaussian_tuning import (
-    FULL_EVALUATIONS,
-    TUNING_BYTES,
-    GaussianTuner,
-    evidence_steps,
-    tuning_arrays,
-    tuning_record,
-    tuning_steps,
-)
-from streamkernel.fits._plan_steps import check_step, steps_of_choice
+from streamkernel.fits._members import at_queries, noise_of_members, query_points, query_set_rule, sums_of_members
+from streamkernel.fits._plan_steps import TUNING_BYTES, check_step, points_step, steps_of_choice
+from streamkernel.fits._record import tuning_arrays, tuning_record
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
+from streamkernel.kernels import Kernel, log_lengthscales, per_feature
 from streamkernel.models.certificate import path_of
-from streamkernel.models.gaussian import (
-    GaussianModel,
-    QuerySet,
-    gaussian_arrays,
-    gaussian_record,
-    solved,
-)
+from streamkernel.models.gaussian import GaussianModel, QuerySet, gaussian_arrays, gaussian_record, solved
 from streamkernel.models.seen_rows import seen_by_fit
-from streamkernel.reductions.members.weights import MemberWeights
+from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import (
     BlockNoise,
     ConstantNoise,
     DiagonalNoise,
+    EvidenceGradient,
     GaussianEquations,
     GaussianSums,
     RowNoise,
 )
+from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
-from streamkernel.settings.gaussian import (
-    DEGREES_ROWS,
-    EVIDENCE,
-    CommitteeSettings,
-    GaussianSettings,
-)
+from streamkernel.settings.gaussian import DEGREES_ROWS, EVIDENCE, GaussianSettings
 from streamkernel.solvers import GaussianSystem
 from streamkernel.table import Table
-from streamkernel.type_aliases import AnyArray, Float, Unchecked
+from streamkernel.tuning import Tuning, polish, tune
+from streamkernel.type_aliases import Float, Int, Unchecked
 
-_LIFTS = 6  # of the noise of members, each to ten times as much, at most
+SAMPLE_BASIS = 400  # points of the sparse process on the sample
+FULL_EVALUATIONS = 10  # evaluations of the evidence over all rows, two sweeps each
+
+_ROUNDS, _LOOKS = 4, 60  # of a search on the sample, about
+_MOST_LOOKS = 80  # that are kept
+_CLIMB = 40  # numbers of a lengthscale that L-BFGS-B holds: ten pairs of steps and slopes, and as much again
 
 
 def fit_gaussian(
@@ -64,11 +55,11 @@ def fit_gaussian(
     with run.measured():
         chosen = choose_basis(table, settings, session, run.n, tuner if settings.tunes else None)
         chosen, sums = tuner.polished(chosen)
-        chosen = _at_queries(chosen, settings)
+        chosen = at_queries(chosen, settings)
         noise = _row_noise(settings, chosen, session)
         weights = None
         if isinstance(noise, BlockNoise):
-            noise, sums, weights = _sums_of_members(chosen, noise, session, settings)
+            noise, sums, weights = sums_of_members(chosen, noise, session, settings)
         elif sums is None or not settings.sums_of_polish:
             equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
             sums = session.sweep(equations, chosen.table, "final sweep")
@@ -77,7 +68,7 @@ def fit_gaussian(
             settings.signal_variance,
             settings.noise_variance,
         )
-        rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
+        rule = query_set_rule(chosen, noise) if isinstance(noise, BlockNoise) else None
         check = run.check(chosen, solution.predictions(chosen.selection.basis))
     blocks = {"member_weights": weights, "cells": noise.cells if isinstance(noise, BlockNoise) else None}
     return run.model(
@@ -101,92 +92,18 @@ def fit_gaussian(
     )
 
 
-def _at_queries(chosen: Chosen, settings: GaussianSettings) -> Chosen:
-    """The same choice, with the points that predictions are asked for added to its basis."""
-    queries = _queries(settings)
-    if queries is None:
-        return chosen
-    joined = query_set(chosen.selection.basis, chosen.table.scaled(queries))[0]
-    return replace(chosen, selection=chosen.selection.joined(joined))
-
-
-def _sums_of_members(
-    chosen: Chosen, noise: BlockNoise, session: Session, settings: GaussianSettings
-) -> tuple[BlockNoise, GaussianSums, Float]:
-    """The noise of the final sweep, its sums, and the shares of blocks in them."""
-    table = chosen.table
-    equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
-    for last in [False] * (_LIFTS if settings.searches_variances else 0) + [True]:
-        try:
-            work = MemberWeights(replace(equations, row_noise=noise), table.n_rows)
-            members = session.sweep(work, table, "final sweep")
-            break
-        except NumericalError:
-            # The sampled rows did not tell how few digits this member has.
-            if last or noise.noise >= noise.signal:
-                raise
-            noise = _lifted(noise, 10.0 * noise.noise / noise.signal, settings, session)
-    return noise, members.sums, members.weights
-
-
-def _lifted(noise: BlockNoise, ratio: float, settings: GaussianSettings, session: Session) -> BlockNoise:
-    """Noise and signal of a larger ratio: of the two what was searched moves."""
-    if settings.noise_variance == EVIDENCE:
-        found = replace(noise, noise=ratio * noise.signal)
-    else:
-        found = replace(noise, signal=noise.noise / ratio)
-    session.progress.note(
-        f"noise variance / signal variance = {noise.noise / noise.signal:.3g} is lost in rounding: {ratio:.3g} "
-        "instead, the least that the members' digits carry"
-    )
-    return found
-
-
-def _queries(settings: GaussianSettings) -> AnyArray | None:
-    """(q, p) points that predictions are asked for, or None."""
-    asked = settings.queries if isinstance(settings, CommitteeSettings) else None
-    return None if asked is None else asked.points
-
-
-def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
-    """Check on sampled rows that the basis is large enough for members to be independent given f at its points."""
-    sample = chosen.sample
-    if sample is None or len(sample) == 0:
-        return None
-    X = sample.X[:DEGREES_ROWS]
-    rows = max(round(chosen.independent * chosen.table.n_rows), len(X))
-    degrees = degrees_of_sample(X, rows, chosen.kernel, noise.signal, noise.noise)
-    rule = QuerySetRule(len(chosen.selection.basis), from_sample=degrees, sample=len(X))
-    if rule.warning is not None:
-        warn_user(rule.warning)
-    return rule
-
-
 def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> RowNoise:
     """The model of cov(y | f at the basis); variances are in squared units of the targets' spread."""
     if not settings.whitens_rows:
         return ConstantNoise()
-    variances = _variances(settings, chosen)
-    assert variances is not None
-    signal, noise = variances
+    if chosen.tuning is not None:
+        signal, noise = chosen.tuning.signal, chosen.tuning.noise
+        assert noise is not None
+    else:
+        signal, noise = float(settings.signal_variance), float(settings.noise_variance)
     if settings.approximation == "fitc":
         return DiagonalNoise(signal, noise)
-    cells = cells_of(settings.partition, chosen.table, chosen.kernel, session=session, seed=settings.seed)
-    found = BlockNoise(signal, noise, settings.block_size, cells)
-    if not settings.searches_variances or chosen.sample is None:
-        return found
-    size = min(settings.block_size, chosen.table.n_rows)
-    least = least_ratio(chosen.selection.basis, chosen.sample.X[:DEGREES_ROWS], size, noise / signal)
-    return _lifted(found, least, settings, session) if least > noise / signal else found
-
-
-def _variances(settings: GaussianSettings, chosen: Chosen) -> tuple[float, float] | None:
-    """Signal and noise variance before the final sweep, found or given; None for "dtc" where neither is the case."""
-    if chosen.tuning is not None:
-        assert chosen.tuning.noise is not None
-        return chosen.tuning.signal, chosen.tuning.noise
-    signal, noise = settings.signal_variance, settings.noise_variance
-    return None if EVIDENCE in (signal, noise) else (float(signal), float(noise))
+    return noise_of_members(signal, noise, chosen, session, settings)
 
 
 def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n: int | None = None) -> Plan:
@@ -196,7 +113,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     if settings.tunes:
         steps += tuning_steps(problem, settings.sampled_rows(table), ard=settings.ard)
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
-    queries = _queries(settings)
+    queries = query_points(settings)
     basis = unfilled_basis(problem, n + (0 if queries is None else len(queries)))
     n = len(basis)
     held = 16 * n * n
@@ -223,3 +140,114 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     disk = final.state_bytes() * 3 + n * table.n_features * 8
     steps.append(check_step(problem, n))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
+
+
+@dataclass(frozen=True)
+class GaussianTuner:
+    """The search on the sample for the hyper-parameters of the largest evidence; `choose_basis` calls it."""
+
+    settings: GaussianSettings
+    session: Session
+
+    def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> Tuning:
+        settings, unit = self.settings, float((scale**2).mean())
+        given = {
+            name: None if value == EVIDENCE else float(value) / unit
+            for name, value in (("signal", settings.signal_variance), ("noise", settings.noise_variance))
+        }
+        fixed = [name for name, value in given.items() if value is not None]
+        if not settings.tunes_lengthscale:
+            fixed.append("lengthscale")
+        found = tune(
+            sample,
+            kernel,
+            scale=scale,
+            centre=centre,
+            ard=settings.ard,
+            n_basis=SAMPLE_BASIS,
+            signal=given["signal"],
+            noise=given["noise"],
+            fixed=fixed,
+            seed=settings.seed,
+            run=self.session.local,
+        )
+        self.session.progress.note(f"hyper-parameters of {len(found.points)} looks at {found.rows} sampled rows")
+        return found
+
+    def polished(self, chosen: Chosen) -> tuple[Chosen, GaussianSums | None]:
+        """The same basis points with hyper-parameters optimised over all rows, where the settings ask for it.
+
+        Also returns the sums at the optimum, which equal those of the final sweep of "fitc"; None without such a
+        search.
+        """
+        if not self.settings.polishes or chosen.tuning is None:
+            return chosen, None
+        count = iter(range(1, 10**6))
+
+        def sweep(reduction: Any) -> Any:
+            sums = self.session.sweep(reduction, chosen.table, f"evidence {next(count)}")
+            return sums if chosen.independent == 1.0 else sums.times(chosen.independent)
+
+        found = polish(
+            chosen.tuning,
+            sweep,
+            chosen.selection.basis,
+            centre=chosen.centre,
+            scale=chosen.scale,
+            evaluations=FULL_EVALUATIONS,
+        )
+        selection = replace(chosen.selection, basis=found.basis)
+        if len(found.basis) < len(chosen.selection.basis):
+            selection = chosen.selection.left(found.basis, _places(found.basis, chosen.selection.basis))
+        chosen = replace(chosen, kernel=found.basis.kernel, selection=selection, tuning=found.tuning)
+        return chosen, found.sums if chosen.independent == 1.0 else found.sums.times(1.0 / chosen.independent)
+
+
+def _places(part: Basis, whole: Basis) -> Int:
+    """Positions in `whole` of the points of `part`, a subsequence; by value, because centres have no row numbers."""
+    points = enumerate(whole.points)
+    return np.asarray([next(i for i, z in points if np.array_equal(z, point)) for point in part.points], np.int64)
+
+
+def tuning_steps(problem: Problem, rows: int, *, ard: bool = False) -> list[Step]:
+    """What a search on so many sampled rows costs: points chosen for each round, and some 60 looks of two passes.
+
+    Parameters
+    ----------
+    ard : whether each feature gets a lengthscale of its own.
+    """
+    n = min(SAMPLE_BASIS, rows)
+    if ard:
+        problem = replace(problem, kernel=per_feature(problem.kernel, problem.table.n_features))
+    points = points_step(problem, n, rows, times=3 * _ROUNDS)
+    # The record of every look: each lengthscale costs a Python float and an entry of a tuple.
+    lengths = len(log_lengthscales(problem.kernel))
+    looks = _MOST_LOOKS * (32 * lengths) + _CLIMB * 8 * lengths if lengths > 1 else 0
+    return [replace(points, kept_bytes=looks), *evidence_steps(problem, n, rows, times=_LOOKS, where="sample")]
+
+
+def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: str = "sweep") -> list[Step]:
+    """The steps of this many evaluations of the evidence and its gradient, two passes each."""
+    basis, d = unfilled_basis(problem, n), max(len(problem.centre), 1)
+    ones = np.ones(d)
+    sums = GaussianEquations(basis, np.zeros(d), DiagonalNoise(1.0, 1.0))
+    slopes = EvidenceGradient(basis, np.zeros(d), ones, 1.0, 1.0, np.zeros((n, n)), np.zeros((n, d)), True)
+    held = 8 * 10 * n * n  # the precision, its factors and inverse, and what is made of them
+    # Slopes have panels of their own; beside a sweep those of the basis that was chosen stay.
+    sampled, chosen = (rows, 0) if where == "sample" else (None, 1)
+    return [
+        step_of(
+            name,
+            work,
+            problem.table,
+            sampled=sampled,
+            kernel_columns=n,
+            where=where,
+            times=times,
+            held_bytes=held,
+            packings=packings + chosen,
+            # The points that were chosen, and as they are joined to a basis for each kernel that is looked at.
+            rows_bytes=2 * basis.points.dtype.itemsize * basis.points.size,
+        )
+        for name, work, packings in (("evidence", sums, 1), ("its gradient", slopes, 2))
+    ]

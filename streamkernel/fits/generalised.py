@@ -10,8 +10,8 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._gaussian_tuning import TUNING_BYTES, points_step, tuning_arrays, tuning_record
-from streamkernel.fits._plan_steps import check_step, steps_of_choice
+from streamkernel.fits._plan_steps import TUNING_BYTES, check_step, points_step, steps_of_choice
+from streamkernel.fits._record import tuning_arrays, tuning_record
 from streamkernel.fits.supervised import SupervisedRun
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of

@@ -41,6 +41,11 @@ class TuningPoint:
     noise: float | None
     value: float
 
+    @property
+    def of_all_rows(self) -> bool:
+        """Whether it was evaluated on all rows, not on the sample."""
+        return self.stage == "full"
+
 
 @dataclass(frozen=True)
 class Tuning:
