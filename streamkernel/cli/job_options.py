@@ -73,8 +73,8 @@ def moment(seconds: float) -> str:
     """A time for display, in this machine's zone."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-    except OSError as error:
-        raise ValueError(f"{seconds} is no time") from error
+    except (OSError, OverflowError, ValueError):  # a damaged record: it is in no year
+        return f"{seconds:g} s"
 
 
 def shown(told: FieldsView) -> Fields:

@@ -32,8 +32,8 @@ class UnreadableJob(Job):
         return UNREADABLE
 
     @property
-    def error(self) -> dict[str, str] | None:
-        return {"type": type(self._damage).__name__, "message": str(self._damage)}
+    def failure(self) -> StoreError:
+        return self._damage
 
     def to_config(self) -> Fields:
         unknown = dict.fromkeys(("estimator", "table", "rows", "model", "submitted", "changed", "result"))

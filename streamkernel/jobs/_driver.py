@@ -20,9 +20,9 @@ from streamkernel.engine.cluster_state import CommClosedError, NoValidWorkerErro
 from streamkernel.errors import ClusterError, DataError, NumericalError, ParameterError, RunLockedError
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._cluster import driver_executor
-from streamkernel.jobs._failures import as_record
 from streamkernel.jobs._fit_and_publish import Fitting, steps_of
 from streamkernel.jobs._progress_watch import ProgressWatch
+from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs._warning_log import warnings_to
 from streamkernel.jobs.records import (
     CANCELLED,
@@ -33,6 +33,7 @@ from streamkernel.jobs.records import (
     INTERRUPTED,
     LOST,
     JobRecords,
+    State,
     Stopped,
 )
 from streamkernel.jobs.specification import JobSpecification
@@ -97,12 +98,12 @@ class _Driver:
     def run(self) -> str:
         record = self._begin()
         if record is None:
-            return str(self.records.latest().value["status"])
+            return self.records.latest().status
         fitting = Fitting(self.records, self.work, self.lease, record)
         watch = ProgressWatch(
             self.records,
             self.lease,
-            attempt=record.value["attempt"],
+            attempt=record.fields.attempt,
             worker=self.worker.address,
             closing=lambda: is_closing(self.worker),
             memory=lambda: fitting.memory_now(),
@@ -124,25 +125,26 @@ class _Driver:
 
     # --- states ------------------------------------------------------------------------------------------------------
 
-    def _begin(self) -> Record | None:
+    def _begin(self) -> State | None:
         """Record that this driver runs; None if there is nothing to run."""
         before = self._before
         if before is not None and not before.value.get("released"):
             self.records.note(
                 "lease", f"taken over from {before.value.get('host')}:{before.value.get('process')}, which is gone"
             )
-        record = self.records.latest()
-        attempt = record.value.get("attempt", 0) + 1
+        latest = self.records.latest()
+        former = latest.fields
+        attempt = former.attempt + 1
         steps = steps_saved(self.steps_at)
-        fruitless = 0 if steps > record.value.get("steps", -1) else record.value.get("fruitless", 0) + 1
+        fruitless = 0 if steps > former.steps else former.fruitless + 1
         try:
-            if fruitless >= _FRUITLESS and record.value["status"] not in ENDED:
+            if fruitless >= _FRUITLESS and latest.status not in ENDED:
                 error = ClusterError(
                     f"{fruitless} drivers in a row ended before they had finished a sweep, the last on "
-                    f"{record.value.get('worker')}; look whether it runs out of memory, or whether workers live long "
+                    f"{former.worker}; look whether it runs out of memory, or whether workers live long "
                     "enough for a sweep, then resume the job"
                 )
-                self._end(FAILED, str(error), error=as_record(error))
+                self._end(FAILED, str(error), error=Failure.of(error).to_config())
                 return None
             running = self.records.claim(
                 self.lease, attempt=attempt, steps=steps, fruitless=fruitless, worker=self.worker.address
@@ -161,13 +163,13 @@ class _Driver:
             self._remove_steps()
         while True:
             record = self.records.latest()
-            if record.value["status"] in ENDED:
-                return str(record.value["status"])
+            if record.status in ENDED:
+                return record.status
             if not self.lease.held:
                 return LOST
-            if status == INTERRUPTED and record.value["status"] == CANCELLING:
+            if status == INTERRUPTED and record.status == CANCELLING:
                 status, text = CANCELLED, "cancelled"
-            if status == CANCELLED and not record.value.get("keep_checkpoints"):
+            if status == CANCELLED and not record.fields.keep_checkpoints:
                 # Before the record: a user who reads "cancelled" and resumes must find no checkpoints still in removal.
                 self._remove_steps()
             if self.records.advance(record, status, **more) is not None:
@@ -193,11 +195,12 @@ class _Driver:
             why = f"its worker {self.worker.address} ends" if reason is not None else f"the cluster was lost ({error})"
             return self._end(INTERRUPTED, f"interrupted: {why}")
         logger.error("job %s failed", self.records.id, exc_info=error)
-        if as_record(error)["type"] != type(error).__name__:
+        failure = Failure.of(error)
+        if failure.type != type(error).__name__:
             self.records.note("traceback", "".join(traceback.format_exception(error)), level="error")
         if isinstance(error, _LASTING):
             self._remove_steps()
-        return self._end(FAILED, str(error), error=as_record(error))
+        return self._end(FAILED, str(error), error=failure.to_config())
 
 
 def _cluster_lost(error: Exception) -> bool:

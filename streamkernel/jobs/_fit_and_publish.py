@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from streamkernel.atomic import canonical_json, text_digest
-from streamkernel.blobs import Lease, Record, joined, parent_of
+from streamkernel.blobs import Lease, joined, parent_of
 from streamkernel.engine import Session, check_memory, machine_of, resident_bytes
 from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
 from streamkernel.jobs._checkpoints import JobCheckpoints
 from streamkernel.jobs._cluster import DriverExecutor, DriverLimits
 from streamkernel.jobs._progress_watch import ProgressWatch
-from streamkernel.jobs.records import JobRecords
+from streamkernel.jobs.records import JobRecords, State
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.store import check_target
@@ -46,7 +46,7 @@ class Fitting:
     record : state of the job in which this driver runs.
     """
 
-    def __init__(self, records: JobRecords, work: JobSpecification, lease: Lease, record: Record) -> None:
+    def __init__(self, records: JobRecords, work: JobSpecification, lease: Lease, record: State) -> None:
         self.records, self.work, self.lease, self.record = records, work, lease, record
         self._executor: DriverExecutor | None = None
         self.settings: Any = None
@@ -60,7 +60,7 @@ class Fitting:
 
     def published_before(self) -> Fields | None:
         """The result, if an earlier driver was lost after it had published the model; else None."""
-        digest = self.record.value.get("digest")
+        digest = self.record.fields.digest
         if digest is None:
             return None
         model = _existing(self.work)
@@ -76,7 +76,7 @@ class Fitting:
         InputChangedError
             The table is not the one with which an earlier driver began.
         """
-        if self.record.value.get("digest") is None:
+        if self.record.fields.digest is None:
             check_target(self.work.model, overwrite=self.work.overwrite)
         self.settings = self.work.made_settings()
         self.whole, self.table = self.work.tables()
@@ -87,7 +87,7 @@ class Fitting:
             "rows": [self.table.start, self.table.stop],
         }
         digest = text_digest(canonical_json(pinned))
-        before = self.record.value.get("pinned")
+        before = self.record.fields.pinned
         if before is None:
             self.record = self.records.claim(self.lease, pinned=digest)
         elif before != digest:
@@ -95,7 +95,7 @@ class Fitting:
                 f"{self.work.table} is not the table that the job began with; submit a new job for the new rows"
             )
         steps_at = steps_of(self.records.id, self.work.model)
-        self.steps = JobCheckpoints(steps_at, self.record.value["attempt"], digest, self.lease.check)
+        self.steps = JobCheckpoints(steps_at, self.record.fields.attempt, digest, self.lease.check)
         if self.steps.steps():
             watch.log_event("resuming", f"resuming from {len(self.steps.steps())} checkpoints")
 
@@ -124,7 +124,7 @@ class Fitting:
         run = model.record.run
         assert run is not None
         watch.measured(run.peak_memory_bytes)
-        if self.record.value.get("digest") != model.digest:
+        if self.record.fields.digest != model.digest:
             self.record = self.records.claim(self.lease, digest=model.digest)
         self.lease.check()
         try:

@@ -166,8 +166,8 @@ class ProgressWatch:
         with contextlib.suppress(Stopped):
             self.check()
         if self.reason is None:
-            latest = self.records.latest().value
-            if latest["status"] != RUNNING or latest.get("holder") != self.lease.holder:
+            latest = self.records.latest()
+            if latest.status != RUNNING or latest.fields.holder != self.lease.holder:
                 try:
                     self.records.claim(self.lease)
                 except Stopped as stopped:

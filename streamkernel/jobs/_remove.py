@@ -43,19 +43,17 @@ def remove_job(records: JobRecords) -> None:
 
 def _was_begun(records: JobRecords) -> bool:
     """Whether an earlier removal was interrupted after it had removed the spec."""
-    record = records.state.latest()
-    return record is not None and record.value.get("status") == REMOVING
+    return records.state.latest() is not None and records.latest().status == REMOVING
 
 
 def _mark(records: JobRecords, lease_seconds: float) -> None:
     while True:
         record = records.latest()
-        status = record.value["status"]
-        if status == REMOVING:
+        if record.status == REMOVING:
             return
-        if status not in ENDED:
+        if record.status not in ENDED:
             raise ParameterError(
-                f"job {records.id} is {status}, and only ended jobs are removed; wait for its end, or cancel it"
+                f"job {records.id} is {record.status}, and only ended jobs are removed; wait for its end, or cancel it"
             )
         # A driver records the end of the job before it has finished its cleaning up.
         wait = min(1.5 * lease_seconds, _LONGEST_WAIT)

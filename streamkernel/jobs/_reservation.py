@@ -45,7 +45,7 @@ def latest_maker(place: str, model: str) -> str | None:
 
 def _is_at_work(place: str, id: str) -> bool:
     try:
-        return JobRecords(place, id).latest().value["status"] not in ENDED
+        return JobRecords(place, id).latest().status not in ENDED
     except StoreNotFoundError:
         # The other job was removed.
         return False

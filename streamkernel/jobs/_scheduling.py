@@ -6,13 +6,13 @@ import time
 
 from distributed import Client, Future, KilledWorker, fire_and_forget
 
-from streamkernel.blobs import Record
 from streamkernel.engine.cluster_state import NoValidWorkerError, task_state
 from streamkernel.engine.lost_cluster import scheduler_of
 from streamkernel.errors import ClusterError, StoreExistsError, StreamKernelError
+from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs._reservation import reserve
 from streamkernel.jobs._task import drive
-from streamkernel.jobs.records import FAILED, QUEUED, JobRecords
+from streamkernel.jobs.records import FAILED, QUEUED, JobRecords, State
 
 _PATIENCE, _BRIEFLY = 5.0, 0.5
 WAITING = frozenset({"waiting", "queued", "no-worker"})  # the task waits for a worker
@@ -20,14 +20,14 @@ DRIVEN = WAITING | {"processing"}
 _LOST = (KilledWorker, NoValidWorkerError)
 
 
-def submit_driver(client: Client, records: JobRecords, queued: Record) -> None:
+def submit_driver(client: Client, records: JobRecords, queued: State) -> None:
     """Submit the driver of a job. If several processes submit it for the same state, the scheduler runs one task.
 
     The task is fire-and-forget: it goes on without this client. Its own exceptions are not retried. The scheduler
     forgives ``allowed-failures`` deaths of its workers; after that, the next process that looks submits it again. If
     the task cannot begin (its error comes soon after the submission), the job fails.
     """
-    key = _key(records, queued.value["asked"])
+    key = _key(records, queued.fields.asked)
     try:
         driver = client.submit(drive, records.location, records.id, key=key, pure=False, retries=0, priority=10)
         fire_and_forget(driver)
@@ -41,21 +41,21 @@ def submit_driver(client: Client, records: JobRecords, queued: Record) -> None:
     if met is not None and not isinstance(met, _LOST):
         # A second submission would raise the same error, and the scheduler forgets it: so record it for the users.
         failure = _cannot_begin(met)
-        if records.advance(queued, FAILED, error=failure) is not None:
-            records.note(FAILED, failure["message"], level="error")
+        if records.advance(queued, FAILED, error=failure.to_config()) is not None:
+            records.note(FAILED, failure.message, level="error")
 
 
-def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: Record, driver: Future[str]) -> None:
+def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: State, driver: Future[str]) -> None:
     """Wait until the scheduler has the task: messages go out later, and a user may exit after the submission."""
     began = time.monotonic()
     while not driver.done() and records.latest().number == queued.number:
-        state, waited = state_of(client, records, queued.value["asked"]), time.monotonic() - began
+        state, waited = state_of(client, records, queued.fields.asked), time.monotonic() - began
         if state in WAITING or waited > (_PATIENCE if state is None else _BRIEFLY):
             return
         time.sleep(0.05)
 
 
-def ask_again(client: Client, records: JobRecords, record: Record, note: str) -> None:
+def ask_again(client: Client, records: JobRecords, record: State, note: str) -> None:
     """Submit another driver after those of `record`, unless another process has submitted one already."""
     queued = records.advance(record, QUEUED)
     if queued is not None:
@@ -63,7 +63,7 @@ def ask_again(client: Client, records: JobRecords, record: Record, note: str) ->
         submit_driver(client, records, queued)
 
 
-def begin_again(client: Client, records: JobRecords, ended: Record, model: str, note: str) -> None:
+def begin_again(client: Client, records: JobRecords, ended: State, model: str, note: str) -> None:
     """Submit a driver for a job that had ended, and reserve its model's location again.
 
     Raises
@@ -78,7 +78,7 @@ def begin_again(client: Client, records: JobRecords, ended: Record, model: str, 
         reserve(records, model)
     except StoreExistsError:
         former = {name: ended.value.get(name) for name in ("fruitless", "digest", "error")}
-        records.advance(records.latest(), ended.value["status"], **former)
+        records.advance(records.latest(), ended.status, **former)
         raise
     records.note("resubmitted", note)
     submit_driver(client, records, queued)
@@ -95,10 +95,11 @@ def state_of(client: Client, records: JobRecords, submission: int) -> str | None
         ) from error
 
 
-def _cannot_begin(error: BaseException) -> dict[str, str]:
-    message = str(error) if isinstance(error, StreamKernelError) else f"{type(error).__name__}: {error}"
-    kind = type(error) if isinstance(error, StreamKernelError) else ClusterError
-    return {"type": kind.__name__, "message": f"on the cluster its driver could not begin: {message}"}
+def _cannot_begin(error: BaseException) -> Failure:
+    what = "on the cluster its driver could not begin"
+    if isinstance(error, StreamKernelError):
+        return Failure.of(type(error)(f"{what}: {error.message}"))
+    return Failure.of(ClusterError(f"{what}: {type(error).__name__}: {error}"))
 
 
 def _key(records: JobRecords, submission: int) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from functools import cached_property
 
 from distributed import Client
 
 from streamkernel.blobs import Lease, Record, blobs_at, place_time
-from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError
+from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError, StreamKernelError
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
-from streamkernel.jobs._failures import as_error
 from streamkernel.jobs._fit_and_publish import published_digest, steps_of
 from streamkernel.jobs._scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
 from streamkernel.jobs.records import (
@@ -27,6 +25,7 @@ from streamkernel.jobs.records import (
     REMOVING,
     RUNNING,
     JobRecords,
+    State,
 )
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.type_aliases import Fields
@@ -63,10 +62,10 @@ class Job:
         self._spec = records.spec()
         self._first_seen: dict[str, float] = {}
 
-    @cached_property
+    @property
     def work(self) -> JobSpecification:
         """The work to do: estimator, settings, table, model."""
-        return JobSpecification.from_config(self._spec["work"], f"job {self.id} in {self.jobs}")
+        return self._spec.work
 
     @property
     def model(self) -> str:
@@ -100,8 +99,14 @@ class Job:
     @property
     def error(self) -> dict[str, str] | None:
         """Class and message of the error that ended a failed job: ``{"type": ..., "message": ...}``; else None."""
-        value = self._records.latest().value
-        return dict(value["error"]) if value["status"] == FAILED else None
+        failure = self.failure
+        return None if failure is None else {"type": type(failure).__name__, "message": str(failure)}
+
+    @property
+    def failure(self) -> StreamKernelError | None:
+        """The error that ended a failed job, of the class that its driver raised; else None."""
+        fields = self._records.latest().fields
+        return fields.error.as_error() if fields.status == FAILED and fields.error is not None else None
 
     def to_config(self) -> Fields:
         """The whole job as plain JSON."""
@@ -111,8 +116,8 @@ class Job:
             "status": status,
             "jobs": self.jobs,
             **{name: getattr(self.work, name) for name in ("estimator", "table", "rows", "model")},
-            "submitted": self._spec["submitted"],
-            "changed": record.value["time"],
+            "submitted": self._spec.submitted,
+            "changed": record.fields.time,
             "progress": self.progress,
             "error": self.error if status == FAILED else None,
             "result": record.value.get("result") if status == DONE else None,
@@ -135,10 +140,10 @@ class Job:
                 return
             time.sleep(_POLL)
 
-    def _seen(self) -> tuple[str, Record]:
+    def _seen(self) -> tuple[str, State]:
         while True:
             record = self._records.latest()
-            status = str(record.value["status"])
+            status = record.status
             if status == RUNNING:
                 # A damaged record raises here, and not later in code that prints the job.
                 self._records.latest_progress()
@@ -184,7 +189,7 @@ class Job:
             return self.status
         if self._client is None or status not in (QUEUED, INTERRUPTED):
             return status
-        state = state_of(self._client, self._records, record.value["asked"])
+        state = state_of(self._client, self._records, record.fields.asked)
         if status == QUEUED and state is None:
             submit_driver(self._client, self._records, record)
         elif status == QUEUED and state not in DRIVEN:
@@ -193,7 +198,7 @@ class Job:
             ask_again(self._client, self._records, record, "resubmitted: its driver was lost")
         return self.status
 
-    def _awaited(self, record: Record, state: str | None) -> bool:
+    def _awaited(self, record: State, state: str | None) -> bool:
         """Whether a driver that the scheduler has started may still begin: it waits for the lease before its record."""
         return state == "processing" and min(self._silence(), self._age(record)) <= 2 * self._lease_seconds
 
@@ -211,8 +216,8 @@ class Job:
             if left <= 0:
                 return False
             time.sleep(min(_POLL, left))
-        if status == FAILED:
-            raise as_error(self._records.latest().value["error"])
+        if status == FAILED and (failure := self.failure) is not None:
+            raise failure
         return True
 
     def result(self, timeout: float | None = None) -> SupervisedEstimator:
@@ -245,13 +250,13 @@ class Job:
         """
         while True:
             record = self._records.latest()
-            status = record.value["status"]
+            status = record.status
             if status in ENDED:
                 raise ParameterError(f"job {self.id} is {status} already; there is nothing to cancel")
             if status == CANCELLING:
                 return
             running = status == RUNNING and self._silence() <= self._lease_seconds
-            if digest := record.value.get("digest"):
+            if digest := record.fields.digest:
                 if running:
                     raise ParameterError(f"job {self.id} is publishing its model; it is too late to cancel it")
                 if published_digest(self.work) == digest:
@@ -292,17 +297,17 @@ class Job:
             )
         self.refresh()
         record = self._records.latest()
-        status, steps = record.value["status"], steps_saved(steps_of(self.id, self.model))
+        status, steps = record.status, steps_saved(steps_of(self.id, self.model))
         if status in (DONE, CANCELLING, REMOVING):
             raise ParameterError(f"job {self.id} is {status}; what was lost, failed or was cancelled can be resumed")
         if status in (FAILED, CANCELLED):
             note = f"resumed after {steps} sweeps" if steps else "resumed: no checkpoint is left, it begins anew"
             begin_again(self._client, self._records, record, self.model, note)
-        elif status == RUNNING and state_of(self._client, self._records, record.value["asked"]) not in DRIVEN:
+        elif status == RUNNING and state_of(self._client, self._records, record.fields.asked) not in DRIVEN:
             ask_again(self._client, self._records, record, "resumed: this cluster knew of no driver")
         return steps
 
-    def _finish_cancelling(self, record: Record) -> None:
+    def _finish_cancelling(self, record: State) -> None:
         """Record that the job has stopped, in place of a dead driver; holding its lease keeps other drivers out."""
         silence = self._silence()
         lease = Lease.acquire(
@@ -318,7 +323,7 @@ class Job:
             # The driver lives: it sees the request, and removes its checkpoints itself.
             return
         with lease:
-            if not record.value.get("keep_checkpoints"):
+            if not record.fields.keep_checkpoints:
                 remove_steps(steps_of(self.id, self.model))
             if self._records.advance(record, CANCELLED) is not None:
                 self._records.note(CANCELLED, "cancelled")

@@ -19,8 +19,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Lease, Record, RecordLog, blobs_at, joined
@@ -32,15 +31,21 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelError,
 )
+from streamkernel.jobs._record_fields import (
+    EventFields,
+    ProgressFields,
+    StateFields,
+    SubmittedJob,
+    read_fields,
+)
 from streamkernel.jobs.specification import JobSpecification
-from streamkernel.type_aliases import Fields, Unchecked
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import call, option
 
 QUEUED, RUNNING, INTERRUPTED = "queued", "running", "interrupted"
 DONE, FAILED, CANCELLING, CANCELLED = "done", "failed", "cancelling", "cancelled"
 REMOVING = "removing"
 ENDED = frozenset({DONE, FAILED, CANCELLED, REMOVING})
-_STATUSES = frozenset({QUEUED, RUNNING, INTERRUPTED, CANCELLING}) | ENDED
 
 UNREADABLE = "unreadable"  # never written: the status shown for a job with damaged records
 LOST = "lost"  # no status: the reason why a driver stops after it has lost its lease
@@ -56,6 +61,17 @@ class Stopped(StreamKernelError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"the job was stopped: {reason}")
         self.reason = reason
+
+
+@dataclass(frozen=True)
+class State(Record):
+    """One state of a job: a record of its log, whose fields were checked."""
+
+    fields: StateFields = field(kw_only=True)
+
+    @property
+    def status(self) -> str:
+        return self.fields.status
 
 
 def new_id() -> str:
@@ -103,7 +119,7 @@ class JobRecords:
 
     # --- the work to do ----------------------------------------------------------------------------------------------
 
-    def create(self, work: JobSpecification) -> Record:
+    def create(self, work: JobSpecification) -> State:
         """Write a new job, with the status "queued"."""
         spec = {**_FORMAT, "id": self.id, "submitted": time.time(), "by": this_process(), "work": work.to_config()}
         text = json.dumps(spec, indent=1, sort_keys=True, allow_nan=False)
@@ -116,7 +132,7 @@ class JobRecords:
         self.note("submitted", f"submitted: {work.estimator} on {work.table}, to {work.model}")
         return record
 
-    def spec(self) -> Fields:
+    def spec(self) -> SubmittedJob:
         """The spec that was written on submission.
 
         Raises
@@ -133,16 +149,15 @@ class JobRecords:
                 f"no job {self.id} in {self.location}; name the place of the jobs ({option('jobs')}) as on submission"
             )
         try:
-            spec = parsed_json(content)
-            if any(spec[name] != value for name, value in _FORMAT.items()) or not isinstance(spec["work"], dict):
-                raise ValueError("another format")
-            if not _is_time(spec["submitted"]):
-                raise TypeError("no time")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            config = parsed_json(content)
+        except (ValueError, RecursionError) as error:
+            raise CorruptMetadataError(f"{self.location}/{key} is not JSON; restore it from a copy") from error
+        spec = read_fields(SubmittedJob, config, f"{self.location}/{key}")
+        if spec.version != _FORMAT["version"]:
             raise CorruptMetadataError(
-                f"{self.location}/{key} is no job that this release reads; restore it from a copy or submit it again"
-            ) from error
-        return dict(spec)
+                f"{self.location}/{key} has version {spec.version}, which this release does not read; submit it again"
+            )
+        return spec
 
     def is_written(self) -> bool:
         """Whether the job exists, readable or not."""
@@ -154,11 +169,11 @@ class JobRecords:
 
     def work(self) -> JobSpecification:
         """The work in its spec."""
-        return JobSpecification.from_config(self.spec()["work"], f"{self.location}/{_SPECS}{self.id}.json")
+        return self.spec().work
 
     # --- its states --------------------------------------------------------------------------------------------------
 
-    def latest(self) -> Record:
+    def latest(self) -> State:
         """Its latest state."""
         record = self.state.latest()
         if record is None:
@@ -166,35 +181,33 @@ class JobRecords:
             self.spec()
             record = self.advance(None, QUEUED) or self.state.latest()
         assert record is not None
-        value = record.value
-        submission, error = value.get("asked"), value.get("error")
-        valid = str(value.get("status")) in _STATUSES and isinstance(submission, int) and _is_time(value.get("time"))
-        if not valid or (value["status"] == FAILED and not isinstance(error, dict)):
-            raise self._damaged(self.state, record)
-        return record
+        return self._state(record)
+
+    def _state(self, record: Record) -> State:
+        fields = read_fields(StateFields, record.value, self._path(self.state, record))
+        return State(record.number, record.value, record.nonce, record.written, fields=fields)
 
     def latest_progress(self) -> Record | None:
-        """The latest progress of its driver; None before the first."""
+        """The latest progress of its driver, checked; None before the first."""
         record = self.progress.latest()
-        if record is not None and not _is_time(record.value.get("time")):
-            raise self._damaged(self.progress, record)
+        if record is not None:
+            read_fields(ProgressFields, record.value, self._path(self.progress, record))
         return record
 
-    def _damaged(self, log: RecordLog, record: Record) -> CorruptMetadataError:
-        return CorruptMetadataError(
-            f"{self.blobs.location}/{log.name}/{record.number:08d}.json is no record of a job; restore it from a copy "
-            "or remove it"
-        )
+    def _path(self, log: RecordLog, record: Record) -> str:
+        return f"{self.blobs.location}/{log.name}/{record.number:08d}.json"
 
-    def advance(self, after: Record | None, status: str, **changes: Unchecked) -> Record | None:
+    def advance(self, after: Record | None, status: str, **changes: Unchecked) -> State | None:
         """Append the state that follows `after`, with its other values unchanged; None if another state follows it."""
         fields = {} if after is None else after.value
         if status == QUEUED:
             # This number is in the key of the driver's task: all who submit a driver for this state name the same task.
             changes["asked"] = 1 if after is None else after.number + 1
-        return self.state.append({**fields, **changes, "status": status, "time": time.time()}, after=after)
+        value = {**fields, **changes, "status": status, "time": time.time()}
+        record = self.state.append(value, after=after)
+        return None if record is None else self._state(record)
 
-    def claim(self, lease: Lease, **changes: Unchecked) -> Record:
+    def claim(self, lease: Lease, **changes: Unchecked) -> State:
         """Record that the holder of the lease runs the job, even if another process has just queued the job again.
 
         Raises
@@ -204,11 +217,10 @@ class JobRecords:
         """
         while True:
             record = self.latest()
-            status = record.value["status"]
             # Check after reading the record: if we are stopped from here on, the record will no longer be the latest.
-            if status in ENDED or not lease.held:
+            if record.status in ENDED or not lease.held:
                 raise Stopped(LOST)
-            if status == CANCELLING:
+            if record.status == CANCELLING:
                 raise Stopped(CANCELLED)
             claimed = self.advance(record, RUNNING, holder=lease.holder, **changes)
             if claimed is not None:
@@ -223,35 +235,10 @@ class JobRecords:
             pass
 
     def events(self, after: int = 0) -> list[Record]:
-        """Events with a number higher than `after`."""
+        """Events with a number higher than `after`, checked."""
         found = []
         while (record := self.log.read(after + 1)) is not None:
+            read_fields(EventFields, record.value, self._path(self.log, record))
             found.append(record)
             after += 1
         return found
-
-
-@contextmanager
-def translated_damage(id: str, place: str | None = None) -> Iterator[None]:
-    """Turn errors of code that shows a job's records into one of ours: even whole records can have wrong fields.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A field is missing or has a wrong value; the message names it only if `place` is given.
-    """
-    try:
-        yield
-    except StreamKernelError:
-        raise
-    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
-        where, what = ("", "") if place is None else (f" in {place}", f" ({error!r:.200})")
-        raise CorruptMetadataError(
-            f"a record of job {id}{where} lacks a field or has a strange one{what}; restore it from a copy, or remove "
-            "the job's records"
-        ) from error
-
-
-def _is_time(value: Unchecked) -> bool:
-    # Differences of times must be finite numbers.
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18

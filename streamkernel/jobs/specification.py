@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from streamkernel.blobs import normalised
 from streamkernel.engine.limits import parse_bytes
-from streamkernel.errors import CorruptMetadataError, ParameterError
+from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.kinds import PREDICTORS, Predictor, check_options, settings_of
 from streamkernel.named_stores import with_stores_opened
 from streamkernel.pursuit import AUTO
+from streamkernel.records import JsonObject, Record
+from streamkernel.records.json_types import AtLeast, Count
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
 
-@dataclass(frozen=True)
-class JobSpecification:
+class JobSpecification(Record, kw_only=False):
     """One fit.
 
     Attributes
@@ -39,34 +40,21 @@ class JobSpecification:
     """
 
     estimator: str
-    settings: Fields
+    settings: JsonObject
     table: str
     model: str
     rows: tuple[int | None, int | None] | None = None
     queries: str | None = None
     overwrite: bool = False
-    memory_limit: int | None = None
-    lease_seconds: float = 15.0
-
-    def to_config(self) -> Fields:
-        return asdict(self)
+    memory_limit: Count | None = None
+    lease_seconds: Annotated[float, AtLeast(1.0)] = 15.0
 
     @classmethod
-    def from_config(cls, config: FieldsView, where: str) -> JobSpecification:
-        """The work in JSON that was read at `where`."""
-        try:
-            values = {each.name: config[each.name] for each in fields(cls)}
-            if not all(isinstance(values[name], str) for name in ("estimator", "table", "model")):
-                raise TypeError("a location is no text")
-            rows = values["rows"]
-            work = cls(**{**values, "rows": None if rows is None else (rows[0], rows[1])})
-            if not (work.estimator in PREDICTORS and isinstance(work.settings, dict) and work.lease_seconds > 0):
-                raise ValueError("unknown estimator")
-            return work
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CorruptMetadataError(
-                f"{where} is no job that this release reads ({error}); submit it again"
-            ) from error
+    def from_config(cls, config: object, where: str = "") -> Self:
+        work = super().from_config(config, where)
+        if work.estimator not in PREDICTORS:
+            raise ModelFormatError(f"its estimator {work.estimator!r:.60} is unknown to this release")
+        return work
 
     @property
     def kind(self) -> Predictor:

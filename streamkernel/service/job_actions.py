@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import BaseModel
+
 from streamkernel.engine.security import connect_client, tls_security
 from streamkernel.errors import (
     ClusterError,
@@ -19,13 +21,13 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 from streamkernel.jobs.job import Job
-from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids, translated_damage
+from streamkernel.jobs.records import ENDED, UNREADABLE, JobRecords, is_id, job_ids
 from streamkernel.jobs.session import JobsSession
 from streamkernel.jobs.specification import requested
 from streamkernel.pursuit import AUTO
 from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused, in_json, refusal_of
-from streamkernel.service.job_schemas import JobLogs, JobStatus
+from streamkernel.service.job_schemas import JobEvent, JobProgress, JobResult
 from streamkernel.service.settings import JobsPlace
 from streamkernel.type_aliases import Fields, FieldsView, Untyped
 
@@ -33,12 +35,6 @@ _LIST_SECONDS = 0.9  # seconds for which a list is reused, so that many open pag
 _ENDED_SECONDS = 15.0  # seconds for which an ended job's status is reused; only `resume` changes it
 _MOST_EVENTS = 1000
 _CONNECT_SECONDS, _ANSWER_SECONDS, _LOST_SECONDS = 4.0, 5.0, 5.0
-
-_PROGRESS = (
-    "sweep", "sweeps_done", "sweeps_planned", "sweeps_resumed", "rows_done", "rows_total", "seconds", "planned_bytes",
-    "peak_bytes", "attempt", "time",
-)  # fmt: skip
-_RESULT = ("basis_size", "relative_residual_trace", "resumed_sweeps", "seconds", "digest")
 
 
 class JobActions:
@@ -76,7 +72,7 @@ class JobActions:
             status = self._status(self._job(id))
         except StreamKernelError as error:
             # A damaged job does not hide the others.
-            return {"id": id, "status": "unreadable", "error": self._error(type(error).__name__, str(error))}
+            return {"id": id, "status": UNREADABLE, "error": self._error(error)}
         if status["status"] in ENDED:
             self._ended[id] = (time.monotonic(), status)
         return status
@@ -90,14 +86,10 @@ class JobActions:
         with self._refusing_errors():
             self._job(id)
             records = JobRecords(self._place.location, id).events(after)[:_MOST_EVENTS]
-            with translated_damage(id):
-                names = ("time", "event", "level", "text")
-                events = [{name: record.value[name] for name in names} for record in records]
-                for event in events:
-                    event["text"] = self._roots.without_locations(event["text"])
-                logs = {"events": events, "last": records[-1].number if records else after}
-                JobLogs.model_validate(logs, strict=True)
-        return logs
+        events = [_shown(JobEvent, record.value) for record in records]
+        for event in events:
+            event["text"] = self._roots.without_locations(event["text"])
+        return {"events": events, "last": records[-1].number if records else after}
 
     # --- acting ------------------------------------------------------------------------------------------------------
 
@@ -204,21 +196,17 @@ class JobActions:
         return Job(JobRecords(self._place.location, id))
 
     def _status(self, job: Job) -> Fields:
-        with translated_damage(job.id):
-            config = job.to_config()
-            error, progress, result = config["error"], config["progress"], config["result"]
-            status = {
-                **{name: config[name] for name in ("id", "status", "estimator", "submitted", "changed")},
-                **{name: self._roots.public_name(config[name]) for name in ("table", "model")},
-                "progress": {name: progress[name] for name in _PROGRESS} if progress else None,
-                "error": None if error is None else self._error(error["type"], error["message"]),
-                "result": None if result is None else {name: result[name] for name in _RESULT},
-            }
-            JobStatus.model_validate(status, strict=True)
-        return status
+        config, failure = job.to_config(), job.failure
+        return {
+            **{name: config[name] for name in ("id", "status", "estimator", "submitted", "changed")},
+            **{name: self._roots.public_name(config[name]) for name in ("table", "model")},
+            "progress": _shown(JobProgress, config["progress"]) if config["progress"] else None,
+            "error": None if config["error"] is None or failure is None else self._error(failure),
+            "result": _shown(JobResult, config["result"]) if config["result"] else None,
+        }
 
-    def _error(self, kind: str, message: str) -> dict[str, str]:
-        return {"type": kind, "message": self._roots.without_locations(message)}
+    def _error(self, error: StreamKernelError) -> dict[str, str]:
+        return {"type": type(error).__name__, "message": self._roots.without_locations(error.worded(in_json))}
 
     @contextlib.contextmanager
     def _refusing_errors(self) -> Iterator[None]:
@@ -239,6 +227,11 @@ class JobActions:
             return Refused(422 if submitting else 503, message, kind)
         found = refusal_of(error)
         return Refused(found.status, message, kind)
+
+
+def _shown(schema: type[BaseModel], config: FieldsView) -> Fields:
+    """Those fields of a job's record that are in an answer."""
+    return {name: config[name] for name in schema.model_fields}
 
 
 def _answers(client: Untyped) -> bool:

@@ -82,4 +82,5 @@ def named(folder: Path, url: str) -> Iterator[None]:
         yield
     except StoreError as error:
         error.args = tuple(arg.replace(str(folder), url) if isinstance(arg, str) else arg for arg in error.args)
+        error.message = error.message.replace(str(folder), url)
         raise

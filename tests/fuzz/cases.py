@@ -110,7 +110,8 @@ def _latest(path: Path) -> None:
 
 def _job(path: Path) -> None:
     records = JobRecords(str(path), JOB)
-    spec = {"format": "streamkernel.job", "version": 1, "id": JOB, "submitted": 1.0, "by": {}, "work": {"model": "m"}}
+    work = {"estimator": "ridge", "settings": {}, "table": "t", "model": "m"}
+    spec = {"format": "streamkernel.job", "version": 1, "id": JOB, "submitted": 1.0, "by": {}, "work": work}
     (path / "specs").mkdir(parents=True)
     (path / "specs" / f"{JOB}.json").write_text(json.dumps(spec))
     before = records.advance(None, "queued")

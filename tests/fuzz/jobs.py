@@ -25,8 +25,12 @@ _PROGRESS = {
 }  # fmt: skip
 _CHANGES: dict[str, dict[str, Any]] = {
     "failed": {"error": {"type": "ResourceLimitError", "message": "too much"}},
-    "done": {"result": {"basis_size": 8, "relative_residual_trace": 0.1, "resumed_sweeps": 0, "digest": "ab"}},
-}
+    "done": {
+        "result": {
+            "basis_size": 8, "relative_residual_trace": 0.1, "resumed_sweeps": 0, "seconds": 1.5, "digest": "ab",
+        }
+    },
+}  # fmt: skip
 
 
 def place_of_job(yard: Yard, state: str) -> Files:

@@ -81,6 +81,30 @@ def test_the_file_is_named(
     assert json.loads(capsys.readouterr().out)["jobs"] == [first.to_config(), second.to_config()]
 
 
+@pytest.mark.parametrize(
+    ("which", "name", "value", "words"),
+    [
+        ("spec", "work", {"model": "m"}, "lacks the field work.estimator"),
+        ("spec", "submitted", -1, "field submitted is -1, not a number >= 0"),
+        ("state", "status", "ready", "field status is 'ready', not one of 'queued'"),
+        ("state", "status", "failed", "lacks the field error"),
+        ("state", "asked", True, "field asked is True, not a whole number"),
+        ("progress", "time", "never", "lacks the field attempt"),
+    ],
+)
+def test_the_field_is_named(
+    looking: JobsSession, records: JobRecords, place: Path, which: str, name: str, value: Any, words: str
+) -> None:
+    def changed(text: bytes) -> bytes:
+        document = json.loads(text)
+        (document if which == "spec" else document["value"])[name] = value
+        return json.dumps(document).encode()
+
+    path = damaged(place, records, which, changed)
+    with pytest.raises(CorruptMetadataError, match=rf"{path.name}.* {words}"):
+        looking.job(records.id)
+
+
 @pytest.mark.parametrize(("log", "number"), [("state", 3), ("log", 2)])
 def test_a_folder_in_the_place_of_the_next_record(
     looking: JobsSession, records: JobRecords, place: Path, log: str, number: int

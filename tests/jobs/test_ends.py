@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 from fits import estimator, events, failure, rows_at, small, sweeps_begun, until
 
 from streamkernel import connect, open_table
+from streamkernel.cli.wording import in_flags
 from streamkernel.engine import Machine, MemoryLimits
 from streamkernel.errors import (
     ClusterError,
     NonFiniteDataError,
+    NumericalError,
     ParameterError,
     ResourceLimitError,
     StoreNotFoundError,
@@ -21,10 +24,12 @@ from streamkernel.errors import (
 from streamkernel.fits import plan_ridge
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs._cluster import DriverLimits
-from streamkernel.jobs._failures import as_error, as_record
+from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs.records import JobRecords
 from streamkernel.jobs.specification import JobSpecification, described
+from streamkernel.service.http_errors import in_json
 from streamkernel.settings import RidgeSettings
+from streamkernel.wording import in_python, option
 
 # --- cancelling ------------------------------------------------------------------------------------------------------
 
@@ -118,9 +123,14 @@ def test_five_drivers_without_a_sweep_are_enough(session: JobsSession, tmp_path:
 
 
 def test_errors_are_kept_as_what_they_are() -> None:
-    kept = as_error(as_record(NonFiniteDataError("3 values in X")))
+    kept = Failure.of(NonFiniteDataError("3 values in X")).as_error()
     assert type(kept) is NonFiniteDataError
     assert str(kept) == "3 values in X"
-    assert isinstance(as_error(as_record(MemoryError("x"))), ResourceLimitError)
-    assert "unexpected ZeroDivisionError" in str(as_error(as_record(ZeroDivisionError("x"))))
-    assert type(as_error({"type": "os", "message": "x"})) is ClusterError
+    assert isinstance(Failure.of(MemoryError("x")).as_error(), ResourceLimitError)
+    assert "unexpected ZeroDivisionError" in str(Failure.of(ZeroDivisionError("x")).as_error())
+    for front_end, words in ((in_python, "alpha=0.5"), (in_flags, "--alpha 0.5"), (in_json, '"alpha": 0.5')):
+        failure = Failure.of(NumericalError(f"give {option('alpha', 0.5)} or more"))
+        read = Failure.from_config(json.loads(json.dumps(failure.to_config())))
+        assert read.message == "give alpha=0.5 or more"
+        assert read.as_error().worded(front_end) == f"give {words} or more"
+    assert type(Failure(type="os", message="x").as_error()) is ClusterError

@@ -14,7 +14,7 @@ from streamkernel.cli.job_options import looking_options, looking_session, momen
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import Output, emit
 from streamkernel.errors import ParameterError, StoreNotFoundError
-from streamkernel.jobs.records import DONE, UNREADABLE, translated_damage
+from streamkernel.jobs.records import DONE, UNREADABLE
 from streamkernel.type_aliases import FieldsView
 
 
@@ -64,11 +64,9 @@ def command(
         if told["status"] == UNREADABLE:
             table.add_row(told["id"], told["status"], *"----")
             continue
-        with translated_damage(told["id"], told["jobs"]):
-            progress = told["progress"]
-            sweeps = _sweeps(told["status"], progress)
-            name = PurePosixPath(told["model"]).name
-            table.add_row(told["id"], told["status"], told["estimator"], name, sweeps, moment(told["submitted"]))
+        sweeps = _sweeps(told["status"], told["progress"])
+        name = PurePosixPath(told["model"]).name
+        table.add_row(told["id"], told["status"], told["estimator"], name, sweeps, moment(told["submitted"]))
     if found:
         Output().table(table)
     else:

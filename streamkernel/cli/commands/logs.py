@@ -11,7 +11,6 @@ from streamkernel.cli.job_options import looking_options, moment
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.jobs import connect
-from streamkernel.jobs.records import translated_damage
 
 
 @click.command("logs")
@@ -35,12 +34,11 @@ def command(
         if as_json and not follow:
             emit({"id": found.id, "events": list(found.logs())}, as_json=True, title="job")
             return
-        with translated_damage(found.id, found.jobs):
-            for event in found.logs(follow=follow):
-                if as_json:
-                    json.dump(event, sys.stdout)
-                    sys.stdout.write("\n")
-                else:
-                    level = "" if event["level"] == "info" else f"{event['level']}: "
-                    print(f"{moment(event['time'])} {event['host']}:{event['process']} {level}{event['text']}")
-                sys.stdout.flush()
+        for event in found.logs(follow=follow):
+            if as_json:
+                json.dump(event, sys.stdout)
+                sys.stdout.write("\n")
+            else:
+                level = "" if event["level"] == "info" else f"{event['level']}: "
+                print(f"{moment(event['time'])} {event['host']}:{event['process']} {level}{event['text']}")
+            sys.stdout.flush()

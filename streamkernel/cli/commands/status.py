@@ -10,8 +10,9 @@ from streamkernel.cli.job_options import looking_options, looking_session, shown
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import JobBar
+from streamkernel.cli.wording import text_of
 from streamkernel.jobs import Job
-from streamkernel.jobs.records import ENDED, translated_damage
+from streamkernel.jobs.records import ENDED
 
 _POLL = 0.5
 
@@ -38,9 +39,10 @@ def command(
         found = session.job(job)
         if follow:
             _follow(found, quiet)
-        with translated_damage(found.id, found.jobs):
-            told = found.to_config()
-            emit(told, as_json=as_json, title="job", shown=shown(told))
+        told = found.to_config()
+        if told["error"]:
+            told["error"]["message"] = text_of(found.failure)
+        emit(told, as_json=as_json, title="job", shown=shown(told))
         if follow:
             found.wait(0)
 
