@@ -11,12 +11,11 @@ import errno
 import hmac
 import logging
 import time
-import traceback
 from collections.abc import Awaitable, Callable
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.formats.json_rows import json_of
-from streamkernel.service.http_errors import Refused, error_body, refusal_of
+from streamkernel.service.http_errors import Refused, error_body, internal_error, refusal_of
 from streamkernel.service.memory_budget import MemoryBudget
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.request import Receive, Request, Scope, Send
@@ -189,9 +188,7 @@ def _refused(error: Exception, *, working: bool) -> Refused:
     if isinstance(error, OSError) and error.errno in _EXHAUSTED:
         log.error("a request is refused: %s", error.strerror)
         return Refused(503, "the service is short of disk, files or memory; try again later")
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
-    return Refused(500, "an internal error of the service; see its log")
+    return internal_error(error)
 
 
 async def _send_error(refused: Refused, request: Request, send: Send) -> None:

@@ -41,26 +41,25 @@ class AllowedLocations:
     """
 
     def __init__(self, locations: Iterable[str | os.PathLike[str]], reserved: str) -> None:
-        self._folders: list[Path] = []
-        self._prefixes: list[str] = []
-        self._spelled: list[str] = []
-        roots: list[str] = []
+        self._roots: list[str] = []
+        spelled: set[str] = set()
         for location in (os.fspath(each) for each in locations):
             if is_url(location):
                 url = location.rstrip("/")
                 if url.partition("://")[0] not in SCHEMES or "::" in url:
                     raise ParameterError(f"{location} cannot be a root of data; give a folder, or a URL such as s3://b")
-                self._prefixes.append(url)
-                roots.append(url)
+                self._roots.append(url)
             else:
                 folder = Path(os.path.realpath(location))
                 if not folder.is_dir():
                     raise ParameterError(f"there is no folder {location} to be a root of data; give the path of one")
-                self._folders.append(folder)
-                self._spelled.append(os.path.abspath(location))
-                roots.append(str(folder))
+                spelled.add(os.path.abspath(location))
+                self._roots.append(str(folder))
         # Where the models are in a folder, a URL must be written out: no name is looked up in an object store.
-        self._named_roots = roots if roots and is_url(roots[0]) else list(map(str, self._folders))
+        folders = [root for root in self._roots if not is_url(root)]
+        self._named_roots = self._roots if self._roots and is_url(self._roots[0]) else folders
+        # As they are spelled in messages. The longest first, because a root may be below another.
+        self._spelled_roots = sorted({*self._roots, *spelled}, key=len, reverse=True)
         self._reserved = reserved if is_url(reserved) else os.path.realpath(reserved)
 
     def location(self, noun: str, given: str, *, output: bool = False) -> str:
@@ -68,7 +67,7 @@ class AllowedLocations:
 
         Parameters
         ----------
-        what : noun for the message, such as "table".
+        noun : noun for the message, such as "table".
         given : a URL, a path, or a name below a root. A name means the first root for an output, else the first root
             that has it.
         output : whether the location is to be written.
@@ -112,35 +111,29 @@ class AllowedLocations:
         return next(filter(_exists, real), real[0]) if len(real) > 1 else real[0]
 
     def _is_below(self, location: str) -> bool:
-        roots = self._prefixes if is_url(location) else map(str, self._folders)
         return any(
             location.startswith(f"{root}/") and all(map(_NAME.fullmatch, location[len(root) + 1 :].split("/")))
-            for root in roots
+            for root in self._roots
         )
 
     def _enclosing(self, location: str) -> Iterator[str]:
         """The folders that enclose a location, the innermost first, its root last."""
-        roots = {*map(str, self._folders), *self._prefixes}
-        while location not in roots:
+        while location not in self._roots:
             location = location.rpartition("/")[0]
             yield location
 
     def public_name(self, location: str) -> str:
         """The public name of a location: its path below a root, or its last part if it is below none."""
-        for root in self._spelled_roots():
+        for root in self._spelled_roots:
             if location.startswith(root + "/"):
                 return location[len(root) + 1 :]
         return location.rstrip("/").rpartition("/")[2]
 
     def without_locations(self, text: str) -> str:
         """A message with locations and addresses replaced by their public names."""
-        for root in self._spelled_roots():
+        for root in self._spelled_roots:
             text = text.replace(root + "/", "")
         return without_paths(_ADDRESS.sub("a worker", text))
-
-    def _spelled_roots(self) -> list[str]:
-        # The longest first, because a root may be below another.
-        return sorted({*map(str, self._folders), *self._spelled, *self._prefixes}, key=len, reverse=True)
 
 
 def _exists(location: str) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import traceback
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -17,7 +15,7 @@ from starlette.exceptions import HTTPException
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.service.access_control import AccessControl
 from streamkernel.service.health_routes import health_router
-from streamkernel.service.http_errors import STATUSES, Refused, error_body
+from streamkernel.service.http_errors import STATUSES, Refused, error_body, internal_error
 from streamkernel.service.job_routes import Jobs
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.model_registry import Registry
@@ -28,8 +26,6 @@ from streamkernel.service.predict_route import Predict
 from streamkernel.service.request import Receive, Scope, Send
 from streamkernel.service.settings import Settings
 from streamkernel.type_aliases import Fields, Unchecked
-
-log = logging.getLogger("streamkernel.service")
 
 _END_SECONDS = 0.1  # between two checks, during the first scan, whether the service must end
 
@@ -72,8 +68,7 @@ class Service(FastAPI):
         try:
             self.registry.scan()
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
+            internal_error(error)
             self.registry.scan_failed(error)
         self.metrics.scanned(self.registry.scanned, stale=self.registry.stale is not None)
 

@@ -74,11 +74,8 @@ class Batcher:
             return
         loop = asyncio.get_running_loop()
 
-        def done(future: asyncio.Future[list[Fields | Exception]]) -> None:
-            error = future.exception()
-            _deliver(waiting, future.result() if error is None else [_as_error(error)] * len(waiting))
-
-        loop.run_in_executor(self._pool, _answers, self._direct, rows).add_done_callback(done)
+        answers = loop.run_in_executor(self._pool, _answers, self._direct, rows)
+        answers.add_done_callback(lambda future: _deliver(waiting, future.result()))
 
 
 def _deliver(waiting: list[asyncio.Future[Any]], answers: list[Fields | Exception]) -> None:
@@ -89,10 +86,6 @@ def _deliver(waiting: list[asyncio.Future[Any]], answers: list[Fields | Exceptio
             future.set_exception(answer)
         else:
             future.set_result(answer)
-
-
-def _as_error(error: BaseException) -> Exception:
-    return error if isinstance(error, Exception) else RuntimeError(str(error))
 
 
 def _answers(direct: DirectPredictions, rows: list[Float]) -> list[Fields | Exception]:

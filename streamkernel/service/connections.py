@@ -18,17 +18,21 @@ _CHECK_SECONDS = 0.25
 _RETRY_SECONDS, _MOST_CLOSED = 0.05, 64
 
 
-class Client(Protocol):
-    """A connection, before or after its TLS handshake, as `Connections` sees it."""
+class Waiting(Protocol):
+    """A connection or a request, which waits for its client at times."""
 
     def client_wait(self, now: float) -> float | None:
-        """Seconds since the service began to wait for the client; None while the service is at work."""
+        """Seconds for which the client is behind; None while the service is at work."""
+
+    def cut(self) -> None:
+        """Close the connection at once, in any state."""
+
+
+class Client(Waiting, Protocol):
+    """A connection, before or after its TLS handshake, as `Connections` sees it."""
 
     def is_expired(self, now: float) -> bool:
         """Whether the wait has exceeded its limit."""
-
-    def cut(self) -> None:
-        """Close the connection at once."""
 
 
 class Connections:

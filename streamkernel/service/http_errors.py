@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+import traceback
 from dataclasses import replace
 
 from streamkernel.errors import DataError, ParameterError, ResourceLimitError, StreamKernelError
@@ -36,6 +38,8 @@ STATUSES: dict[int, tuple[str, str]] = {
     503: ("Overloaded", "overloaded, too slow, or something cannot be read; try again later"),
 }
 
+log = logging.getLogger("streamkernel.service")
+
 # Parameters whose fields have other names.
 _FIELDS = {"return_std": "std"}
 
@@ -59,6 +63,13 @@ def refusal_of(error: StreamKernelError) -> Refused:
     elif isinstance(error, ResourceLimitError):
         status = 413
     return Refused(status, without_paths(error.worded(in_json)), type(error).__name__)
+
+
+def internal_error(error: Exception) -> Refused:
+    """The HTTP answer to an error of our own code, which is logged with its place."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
+    return Refused(500, "an internal error of the service; see its log")
 
 
 def in_json(mention: Mention) -> str:

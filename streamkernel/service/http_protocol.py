@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from streamkernel.service.connections import Client, Connections, address_of
+from streamkernel.service.connections import Client, Connections, Waiting, address_of
 from streamkernel.service.http_errors import STATUSES, error_body
 
 CONNECTION = "connection"
@@ -22,13 +22,6 @@ _PIECE_BEFORE, _PIECE_OF_BODY = 2 << 10, 16 << 10
 # Bytes that may arrive before the application takes the next part of a body. Chunks of one byte each have five to ten
 # bytes of framing.
 _MOST_FRAMING = 1 << 20
-
-
-class Pending(Protocol):
-    """The current request, as its connection sees it."""
-
-    def client_wait(self, now: float) -> float | None:
-        """Seconds for which the client is behind; None while the service is at work."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -51,7 +44,7 @@ class Connection(asyncio.BufferedProtocol):
         self._make_server = make_server
         self._server: asyncio.Protocol | None = None
         self._transport: asyncio.Transport | None = None
-        self._request: Pending | None = None
+        self._request: Waiting | None = None
         self._headers: Sequence[object] = ()
         self._answering = False
         # Bytes not yet passed to the web server: it has paused, or it is not known yet what came before them.
@@ -110,7 +103,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # Calls of the application.
 
-    def began(self, request: Pending, headers: Sequence[object]) -> None:
+    def began(self, request: Waiting, headers: Sequence[object]) -> None:
         """A request has begun; `headers` is the web server's own list, to which it appends trailers."""
         self._request, self._headers, self._answering = request, headers, False
         self._bytes = self._lines = 0
@@ -124,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answering = True
         return self._connections.ending
 
-    def answered(self, request: Pending) -> None:
+    def answered(self, request: Waiting) -> None:
         """The answer has been sent."""
         if self._request is not request:
             return

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
-import traceback
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.allowed_locations import AllowedLocations
-from streamkernel.service.http_errors import Refused
+from streamkernel.service.http_errors import Refused, internal_error
 from streamkernel.service.job_actions import JobActions
 from streamkernel.service.job_schemas import JobList, JobLogs, JobRequest, JobStatus
 from streamkernel.service.schemas import ERRORS
@@ -79,15 +79,16 @@ class Jobs:
                     logged = str(error)
                     log.warning("jobs cannot be looked after: %s", logged)
 
-    async def _answer(self, action: Callable[[], Any], status: int = 200) -> JSONResponse:
+    async def _answer(self, action: Callable[..., Fields], *arguments: Any, status: int = 200) -> Response:
         try:
-            return JSONResponse(await asyncio.get_running_loop().run_in_executor(self._pool, action), status)
+            answer = await asyncio.get_running_loop().run_in_executor(self._pool, action, *arguments)
         except Refused:
             raise
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
-            raise Refused(500, "an internal error of the service; see its log") from None
+            raise internal_error(error) from None
+        # Not `JSONResponse`: a name may have characters that UTF-8 cannot hold, which are escaped here.
+        body = json.dumps(answer, allow_nan=False, separators=(",", ":"))
+        return Response(body, status, media_type="application/json")
 
     def router(self) -> APIRouter:
         """The routes."""
@@ -95,27 +96,26 @@ class Jobs:
         actions = self._actions
 
         @router.get("", response_model=JobList, summary="Jobs, the newest first", responses=ERRORS(401, 421, 422, 503))
-        async def listed(limit: _Most = 50) -> JSONResponse:
-            def job_list() -> Fields:
-                return {"jobs": actions.list_jobs(limit), "time": time.time(), "submits": self.submits}
-
-            return await self._answer(job_list)
+        async def listed(limit: _Most = 50) -> Response:
+            return await self._answer(
+                lambda: {"jobs": actions.list_jobs(limit), "time": time.time(), "submits": self.submits}
+            )
 
         @router.get("/{id}", response_model=JobStatus, summary="One job", responses=ERRORS(401, 404, 421, 422, 503))
-        async def one(id: str) -> JSONResponse:
-            return await self._answer(lambda: actions.status(id))
+        async def one(id: str) -> Response:
+            return await self._answer(actions.status, id)
 
         @router.get(
             "/{id}/logs", response_model=JobLogs, summary="Events of a job", responses=ERRORS(401, 404, 421, 422, 503)
         )
-        async def logs(id: str, after: _After = 0) -> JSONResponse:
-            return await self._answer(lambda: actions.logs(id, after))
+        async def logs(id: str, after: _After = 0) -> Response:
+            return await self._answer(actions.logs, id, after)
 
         @router.delete(
             "/{id}", response_model=JobStatus, summary="Cancel a job", responses=ERRORS(401, 404, 409, 421, 422, 503)
         )
-        async def cancel(id: str) -> JSONResponse:
-            return await self._answer(lambda: actions.cancel(id))
+        async def cancel(id: str) -> Response:
+            return await self._answer(actions.cancel, id)
 
         if self.submits:
 
@@ -126,7 +126,7 @@ class Jobs:
                 summary="Submit a fit",
                 responses=ERRORS(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
             )
-            async def submit(request: JobRequest) -> JSONResponse:
-                return await self._answer(lambda: actions.submit(request.model_dump()), 201)
+            async def submit(request: JobRequest) -> Response:
+                return await self._answer(actions.submit, request.model_dump(), status=201)
 
         return router

@@ -9,21 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.errors import ParameterError, StoreNotFoundError
+from streamkernel.errors import ParameterError
 from streamkernel.kinds import predicting_class, predictor_of
 from streamkernel.models.few_rows import DirectPredictions
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.store import bundle_kind
 from streamkernel.table import KnownColumns
 from streamkernel.type_aliases import Float
-
-
-@dataclass(frozen=True)
-class PredictionRequest:
-    """The optional outputs that a request wants."""
-
-    std: bool = False
-    probabilities: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +40,27 @@ class Field:
         return 1 if self.width is None else self.width
 
 
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """What requests with the same optional outputs get from one model. Threads share it.
+
+    Attributes
+    ----------
+    model, digest : name and digest of the model.
+    direct : predicts the rows.
+    fields : the parts of an answer, in their order.
+    classes : labels of a classifier.
+    target_names : names of the targets.
+    """
+
+    model: str
+    digest: str
+    direct: DirectPredictions
+    fields: tuple[Field, ...]
+    classes: tuple[Any, ...] | None
+    target_names: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class LoadedModel:
     """A verified model in memory. Threads share it.
@@ -64,7 +77,7 @@ class LoadedModel:
     model: PredictingModel
     generation: int
     digest: str
-    _direct: dict[PredictionRequest, DirectPredictions] = field(default_factory=dict)
+    _outputs: dict[tuple[bool, bool], Outputs] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -90,37 +103,36 @@ class LoadedModel:
     def has_probabilities(self) -> bool:
         return self.model.has_probabilities
 
-    def direct(self, asked: PredictionRequest) -> DirectPredictions:
-        """The predictions with these outputs.
+    def outputs(self, *, std: bool = False, probabilities: bool = False) -> Outputs:
+        """The predictions, with these optional outputs.
 
         Raises
         ------
         ParameterError
             The model does not have one of the outputs.
         """
-        found = self._direct.get(asked)
+        found = self._outputs.get((std, probabilities))
         if found is None:
-            if asked.std and not self.has_std:
-                raise ParameterError(
-                    f"{self.name} is a {self.model.record.estimator} model, which has no standard deviations"
-                )
-            if asked.probabilities and not self.has_probabilities:
-                raise ParameterError(
-                    f"{self.name} is a {self.model.record.estimator} model, which has no probabilities"
-                )
-            # A classifier always computes its probabilities with its labels.
-            found = self._direct[asked] = DirectPredictions(self.model, self.model.outputs(std=asked.std))
+            found = self._outputs[std, probabilities] = self._new_outputs(std, probabilities)
         return found
 
-    def fields(self, asked: PredictionRequest) -> list[Field]:
-        """The parts of an answer, in their order."""
-        columns = self.direct(asked).work.columns
+    def _new_outputs(self, std: bool, probabilities: bool) -> Outputs:
+        record = self.model.record
+        for wanted, has, what in (
+            (std, self.has_std, "standard deviations"),
+            (probabilities, self.has_probabilities, "probabilities"),
+        ):
+            if wanted and not has:
+                raise ParameterError(f"{self.name} is a {record.estimator} model, which has no {what}")
+        # A classifier always computes its probabilities with its labels.
+        direct = DirectPredictions(self.model, self.model.outputs(std=std))
+        columns = direct.work.columns
         fields = [Field("prediction", "prediction", columns["prediction"][0], self.classes)]
-        if asked.std:
+        if std:
             fields.append(Field("std", "std", columns["std"][0]))
-        if asked.probabilities:
+        if probabilities:
             fields.append(Field("probabilities", "probability", columns["probability"][0]))
-        return fields
+        return Outputs(self.name, self.digest, direct, tuple(fields), self.classes, tuple(record.target_names))
 
     @property
     def example(self) -> Float:
@@ -130,24 +142,21 @@ class LoadedModel:
 
     def warm(self) -> None:
         """Predict once, so that no request waits for compilation and first allocations."""
-        for asked in (PredictionRequest(), PredictionRequest(std=self.has_std, probabilities=self.has_probabilities)):
-            direct = self.direct(asked)
+        for outputs in (self.outputs(), self.outputs(std=self.has_std, probabilities=self.has_probabilities)):
+            direct = outputs.direct
             for row in (self.example[None, :], self.example[None, :].astype(np.float32)):
                 direct.each_alone(direct.prepared(row))
 
 
-def load(path: Path, name: str, generation: int) -> LoadedModel:
-    """Load the model at a path, verified to the last byte and ready to predict.
+def load(path: Path | str, name: str, generation: int) -> LoadedModel:
+    """Load the model at a path or URL, verified to the last byte and ready to predict.
 
     Raises
     ------
     StoreError
         There is no model, it is damaged, or the path holds something else.
     """
-    stored = bundle_kind(path)
-    if stored is None and not path.is_dir():
-        raise StoreNotFoundError(f"nothing at {name}")
-    model = predicting_class(stored, name).load(path)
+    model = predicting_class(bundle_kind(path), name).load(path)
     served = LoadedModel(name, model, generation, model.digest)
     served.warm()
     return served

@@ -9,20 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Protocol
 
+from streamkernel.service.connections import Waiting
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.settings import Limits
-
-
-class Holder(Protocol):
-    """A request."""
-
-    def client_wait(self, now: float) -> float | None:
-        """Seconds for which its client is behind; None while the service is at work."""
-
-    def cut(self) -> None:
-        """End the request."""
 
 
 class Reservation:
@@ -37,10 +27,10 @@ class Reservation:
     def __init__(self, limit: int, patience: float) -> None:
         self._limit = limit
         self._patience = patience
-        self._held: dict[Holder, int] = {}
+        self._held: dict[Waiting, int] = {}
         self.total = 0
 
-    def hold(self, holder: Holder, count: int) -> None:
+    def hold(self, holder: Waiting, count: int) -> None:
         """Reserve `count` bytes more for a request.
 
         Raises
@@ -53,7 +43,7 @@ class Reservation:
         self._held[holder] = self._held.get(holder, 0) + count
         self.total += count
 
-    def release(self, holder: Holder, count: int) -> None:
+    def release(self, holder: Waiting, count: int) -> None:
         """Release `count` bytes of a request, or all that it holds if that is less."""
         held = self._held.get(holder, 0)
         count = min(count, held)
@@ -61,11 +51,11 @@ class Reservation:
             self._held[holder] = held - count
             self.total -= count
 
-    def release_all(self, holder: Holder) -> None:
+    def release_all(self, holder: Waiting) -> None:
         """Release all bytes of a request."""
         self.total -= self._held.pop(holder, 0)
 
-    def _make_room(self, holder: Holder, count: int) -> None:
+    def _make_room(self, holder: Waiting, count: int) -> None:
         now = asyncio.get_running_loop().time()
         waits = ((each, each.client_wait(now)) for each in self._held if each is not holder)
         late = [each for each, wait in waits if wait is not None and wait >= self._patience]

@@ -7,6 +7,7 @@ before they start. The process that answers /metrics adds them up.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -22,56 +23,36 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        registry = self._registry
-        self._requests = Counter("streamkernel_requests", "requests answered", ["route", "status"], registry=registry)
-        self._seconds = Histogram(
+        counter = partial(Counter, registry=self._registry)
+        histogram = partial(Histogram, registry=self._registry)
+        # Of several processes: the sum, or the highest or lowest value, of those that live.
+        total = partial(Gauge, registry=self._registry, multiprocess_mode="livesum")
+        highest = partial(Gauge, registry=self._registry, multiprocess_mode="livemax")
+        lowest = partial(Gauge, registry=self._registry, multiprocess_mode="livemin")
+        self._requests = counter("streamkernel_requests", "requests answered", ["route", "status"])
+        self._seconds = histogram(
             "streamkernel_request_seconds", "from the headers of a request to the last byte of its answer", ["route"],
-            buckets=_SECONDS, registry=registry,
+            buckets=_SECONDS,
         )  # fmt: skip
-        self._rows = Counter("streamkernel_rows_predicted", "rows predicted", ["model"], registry=registry)
-        self.batches = Histogram(
-            "streamkernel_batch_rows",
-            "rows of a batch: single rows that were predicted together",
-            buckets=_BATCH,
-            registry=registry,
+        self._rows = counter("streamkernel_rows_predicted", "rows predicted", ["model"])
+        self.batches = histogram(
+            "streamkernel_batch_rows", "rows of a batch: single rows that were predicted together", buckets=_BATCH
         )
-        self.waiting = Gauge(
-            "streamkernel_queue_depth",
-            "single rows that wait for their batch",
-            multiprocess_mode="livesum",
-            registry=registry,
-        )
-        self.streams = Gauge(
-            "streamkernel_streams",
-            "large bodies (NPY, Arrow) that are read, or wait to be read",
-            multiprocess_mode="livesum",
-            registry=registry,
-        )
-        self._generation = Gauge(
-            "streamkernel_model_generation", "generations of the model served so far; 0 when it is removed", ["model"],
-            multiprocess_mode="livemax", registry=registry,
+        self.waiting = total("streamkernel_queue_depth", "single rows that wait for their batch")
+        self.streams = total("streamkernel_streams", "large bodies (NPY, Arrow) that are read, or wait to be read")
+        self._generation = highest(
+            "streamkernel_model_generation", "generations of the model served so far; 0 when it is removed", ["model"]
         )  # fmt: skip
-        self._broken = Gauge(
-            "streamkernel_model_error", "1 while the newest generation cannot be used", ["model"],
-            multiprocess_mode="livemax", registry=registry,
-        )  # fmt: skip
-        self._stale = Gauge(
+        self._broken = highest("streamkernel_model_error", "1 while the newest generation cannot be used", ["model"])
+        self._stale = highest(
             "streamkernel_models_stale",
             "1 while the folder or URL of the models cannot be read; they are served as they last were",
-            multiprocess_mode="livemax",
-            registry=registry,
         )
-        self._last_scan = Gauge(
-            "streamkernel_models_seen_timestamp_seconds",
-            "time of the last successful scan of the models",
-            multiprocess_mode="livemin",
-            registry=registry,
+        self._last_scan = lowest(
+            "streamkernel_models_seen_timestamp_seconds", "time of the last successful scan of the models"
         )
-        self._changes = Counter(
-            "streamkernel_model_changes",
-            "events of models: loaded, reloaded, removed, failed, recovered",
-            ["event"],
-            registry=registry,
+        self._changes = counter(
+            "streamkernel_model_changes", "events of models: loaded, reloaded, removed, failed, recovered", ["event"]
         )
         # Looking up the labels costs more than counting, so their counters are kept.
         self._by_answer: dict[tuple[str, int], tuple[Counter, Histogram]] = {}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.loaded_model import LoadedModel
-from streamkernel.service.model_sources import Seen, is_name, printable, source_of
+from streamkernel.service.model_sources import Candidate, is_name, printable, source_of
 
 # Scans in a row that must miss a folder before its model is removed: a rename in two steps leaves none for a moment.
 _GONE_FOR = 2
@@ -146,7 +146,7 @@ class Registry:
         """Find the models, and read the new generations. One thread at a time."""
         now = time.monotonic()
         try:
-            found = self.place.look()
+            found = self.place.candidates()
         except (StreamKernelError, OSError) as error:
             self.scan_failed(error)
             return
@@ -158,10 +158,10 @@ class Registry:
                 self._set(replace(entry, missed=entry.missed + 1))
             else:
                 self._forget(name)
-        for name, seen in found.items():
+        for name, candidate in found.items():
             if self._closed:
                 return
-            self._scan_one(name, seen, now)
+            self._scan_one(name, candidate, now)
         self._leave_out({printable(name): why for name, why in self.place.left_out.items()})
         self.scanned, self.stale = time.time(), None
 
@@ -169,7 +169,7 @@ class Registry:
         """Record that a scan has failed. The models are served on."""
         if self.stale is None:
             log.warning("the models cannot be seen, and are served as they are: %s", error)
-        why = type(error).__name__, self.place.told(error)
+        why = type(error).__name__, self.place.message_of(error)
         self.stale = Stale(self.scanned if self.stale is None else self.stale.since, why)
 
     def _leave_out(self, found: dict[str, str]) -> None:
@@ -177,33 +177,33 @@ class Registry:
             log.warning("not served: '%s': %s", *name)
         self.left_out = found
 
-    def _scan_one(self, name: str, seen: Seen, now: float) -> None:
+    def _scan_one(self, name: str, candidate: Candidate, now: float) -> None:
         entry = self._entries.get(name) or Entry(name)
-        if seen.outside:
+        if candidate.outside:
             if not entry.outside:
                 self._set(Entry(name, outside=True))
             return
-        if seen.problem is not None:
-            self._set(replace(entry, unseen=self._why(seen.problem), outside=False, missed=0))
+        if candidate.problem is not None:
+            self._set(replace(entry, unseen=self._why(candidate.problem), outside=False, missed=0))
             if entry.unseen is None:
-                self._failed(name, seen.problem)
+                self._failed(name, candidate.problem)
             return
         entry = self._found_again(entry)
-        known = seen.identity == entry.identity and not entry.outside
+        known = candidate.identity == entry.identity and not entry.outside
         if known and (entry.error is None or now < entry.retry_at):
             return
         before = entry.served
         try:
-            if before is None and not self.place.is_model(seen):
+            if before is None and not self.place.is_model(candidate):
                 if name in self._entries:
                     self._forget(name)
                 return
-            served = self.place.load(seen, name, 1 if before is None else before.generation + 1)
+            served = self.place.load(candidate, name, 1 if before is None else before.generation + 1)
         except Exception as error:  # nothing in one folder may stop the others from being served
             wait = min(2 * entry.retry_after, self.place.retry_seconds) if known else _FIRST_RETRY
             self._set(
                 replace(
-                    entry, identity=seen.identity, error=self._why(error), outside=False, retry_after=wait,
+                    entry, identity=candidate.identity, error=self._why(error), outside=False, retry_after=wait,
                     retry_at=now + wait,
                 )
             )  # fmt: skip
@@ -211,7 +211,7 @@ class Registry:
                 self._failed(name, error)
             return
         if served is not None:
-            self._set(Entry(name, served, seen.identity, loaded=time.time()))
+            self._set(Entry(name, served, candidate.identity, loaded=time.time()))
             self._changed("loaded" if before is None else "reloaded", name)
 
     def _found_again(self, entry: Entry) -> Entry:
@@ -222,14 +222,14 @@ class Registry:
             # The entry recorded only that the name could not be read.
             self._forget(entry.name)
             return Entry(entry.name)
-        seen = replace(entry, missed=0, unseen=None)
-        self._set(seen)
+        found = replace(entry, missed=0, unseen=None)
+        self._set(found)
         if entry.unseen is not None:
             self._changed("recovered", entry.name)
-        return seen
+        return found
 
     def _why(self, error: Exception) -> Why:
-        return type(error).__name__, self.place.told(error)
+        return type(error).__name__, self.place.message_of(error)
 
     def _failed(self, name: str, error: Exception) -> None:
         log.warning("%s cannot be brought up to date: %s", name, error)

@@ -13,8 +13,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from streamkernel.atomic import folder_generation
 from streamkernel.blobs import Generations, at_once, blobs_at, is_url, joined, local_path
 from streamkernel.errors import (
@@ -28,7 +26,6 @@ from streamkernel.errors import (
 from streamkernel.service.http_errors import without_paths
 from streamkernel.service.loaded_model import LoadedModel, load
 from streamkernel.store import bundle_kind, is_foreign
-from streamkernel.store.fetched import fetched
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
@@ -44,12 +41,12 @@ def is_name(name: str) -> bool:
 
 def printable(name: str) -> str:
     """A name for logs and answers: characters that cannot be printed are escaped, and it has 100 characters at most."""
-    told = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-    return told if len(told) <= 100 else told[:97] + "..."
+    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    return escaped if len(escaped) <= 100 else escaped[:97] + "..."
 
 
 @dataclass(frozen=True)
-class Seen:
+class Candidate:
     """What a scan has found under a name.
 
     Attributes
@@ -63,6 +60,11 @@ class Seen:
     identity: Hashable = None
     problem: StreamKernelError | None = None
     outside: bool = False
+
+    @property
+    def present(self) -> bool:
+        """Whether there is, or may be, something under the name."""
+        return self.identity is not None or self.problem is not None or self.outside
 
 
 class ModelSource(ABC):
@@ -82,7 +84,7 @@ class ModelSource(ABC):
         self.left_out: dict[str, str] = {}
 
     @abstractmethod
-    def look(self) -> dict[str, Seen]:
+    def candidates(self) -> dict[str, Candidate]:
         """What the place has now, by name.
 
         Raises
@@ -92,11 +94,11 @@ class ModelSource(ABC):
         """
 
     @abstractmethod
-    def is_model(self, seen: Seen) -> bool:
+    def is_model(self, candidate: Candidate) -> bool:
         """Whether this is a model, complete or not; other things, such as tables, may lie beside the models."""
 
     @abstractmethod
-    def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
+    def load(self, candidate: Candidate, name: str, number: int) -> LoadedModel | None:
         """Load and verify a model. None if it was replaced meanwhile: the next scan finds its successor.
 
         Parameters
@@ -104,7 +106,7 @@ class ModelSource(ABC):
         number : number of the generation, counted by this service.
         """
 
-    def told(self, error: Exception) -> str:
+    def message_of(self, error: Exception) -> str:
         """The message of an error, without the location of the place."""
         return without_paths(str(error)) if isinstance(error, StreamKernelError) else "it cannot be read"
 
@@ -118,69 +120,64 @@ class FolderSource(ModelSource):
         super().__init__()
         self._root = Path(os.path.realpath(folder))
 
-    def look(self) -> dict[str, Seen]:
+    def candidates(self) -> dict[str, Candidate]:
         if bundle_kind(self._root) is not None:
             self.left_out = {}
-            whole = self._seen(self._root)
-            return {_name_for(self._root.name): whole} if whole.identity is not None else {}
+            whole = self._candidate(self._root)
+            return {_name_for(self._root.name): whole} if whole.present else {}
         try:
             with os.scandir(self._root) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
             raise StoreError(f"the folder of models cannot be seen ({error.strerror}); check the disk") from error
-        found: dict[str, Seen] = {}
+        found: dict[str, Candidate] = {}
         left_out: dict[str, str] = {}
         for entry in entries:
             # An entry that cannot be read does not hide the others.
             try:
-                seen = self._entry(entry)
-            except (OSError, _LeftOut) as error:
-                left_out[entry.name] = _why_not(error)
-                continue
-            if seen is not None:
-                found[entry.name] = seen
-                if seen.outside:
+                candidate = self._entry(entry)
+            except OSError as error:
+                candidate = _ERRNO.get(error.errno or 0) or f"it cannot be looked at: {error.strerror}"
+            if isinstance(candidate, str):
+                left_out[entry.name] = candidate
+            elif candidate is not None:
+                found[entry.name] = candidate
+                if candidate.outside:
                     left_out[entry.name] = "a link that leads out of the folder of models"
         self.left_out = left_out
         return found
 
-    def _entry(self, entry: os.DirEntry[str]) -> Seen | None:
-        """The folder's entry as a model; None if it cannot be one, or is gone."""
+    def _entry(self, entry: os.DirEntry[str]) -> Candidate | str | None:
+        """The folder's entry as a model; None if it cannot be one, or is gone; or why it is not served."""
         if entry.name.startswith("."):
             return None
         if not entry.is_dir():
             if entry.is_symlink() and not os.path.exists(entry.path):
-                raise _LeftOut("a link to nothing")
+                return "a link to nothing"
             return None
         path = self._root / entry.name
         if not is_name(entry.name):
-            if _has_config(path):
-                raise _LeftOut(_BAD_NAME)
-            return None
-        seen = self._seen(path)
-        return seen if seen.identity is not None or seen.outside else None
+            return _BAD_NAME if _has_config(path) else None
+        candidate = self._candidate(path)
+        return candidate if candidate.present else None
 
-    def _seen(self, path: Path) -> Seen:
+    def _candidate(self, path: Path) -> Candidate:
         real = Path(os.path.realpath(path))
         if real != self._root and self._root not in real.parents:
-            return Seen(path, outside=True)
-        return Seen(path, folder_generation(path))
+            return Candidate(path, outside=True)
+        return Candidate(path, folder_generation(path))
 
-    def is_model(self, seen: Seen) -> bool:
-        return bundle_kind(seen.location) is not None or _has_config(Path(seen.location))
+    def is_model(self, candidate: Candidate) -> bool:
+        return bundle_kind(candidate.location) is not None or _has_config(Path(candidate.location))
 
-    def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
+    def load(self, candidate: Candidate, name: str, number: int) -> LoadedModel | None:
         # Resolve the link once: if it changed and changed back, another model would be read under this identity.
-        path = Path(os.path.realpath(seen.location))
-        if folder_generation(path) != seen.identity:
+        path = Path(os.path.realpath(candidate.location))
+        if folder_generation(path) != candidate.identity:
             return None
         served = load(path, name, number)
-        replaced = folder_generation(path) != seen.identity and bundle_kind(path) is not None
+        replaced = folder_generation(path) != candidate.identity and bundle_kind(path) is not None
         return None if replaced else served
-
-
-class _LeftOut(Exception):
-    """Why an entry is not served."""
 
 
 _BAD_NAME = "the name of a model has letters, digits and . _ - only, 200 at most, and no leading dot; rename it"
@@ -189,12 +186,6 @@ _ERRNO = {
     errno.EACCES: "it may not be read",
     errno.EPERM: "it may not be read",
 }
-
-
-def _why_not(error: OSError | _LeftOut) -> str:
-    if isinstance(error, _LeftOut):
-        return str(error)
-    return _ERRNO.get(error.errno or 0) or f"it cannot be looked at: {error.strerror}"
 
 
 def _has_config(folder: Path) -> bool:
@@ -223,7 +214,7 @@ class ObjectSource(ModelSource):
         # Prefixes that are no models, with their identities, so that they are not read again.
         self._others: dict[str, Hashable] = {}
 
-    def look(self) -> dict[str, Seen]:
+    def candidates(self) -> dict[str, Candidate]:
         prefixes, stamps = self._blobs.level()
         self.left_out = {}
         if _CURRENT in prefixes or CONFIG in stamps:
@@ -237,40 +228,39 @@ class ObjectSource(ModelSource):
         self._models = {url: self._models.get(url) or Generations(url) for url in urls.values()}
         self._others = {url: identity for url, identity in self._others.items() if url in self._models}
         silent: list[StoreError] = []
-        found = dict(zip(urls, at_once(lambda url: self._seen(url, silent), urls.values()), strict=True))
-        return {name: seen for name, seen in found.items() if seen.identity is not None or seen.problem is not None}
+        found = dict(zip(urls, at_once(lambda url: self._candidate(url, silent), urls.values()), strict=True))
+        return {name: candidate for name, candidate in found.items() if candidate.present}
 
-    def _seen(self, url: str, silent: list[StoreError]) -> Seen:
+    def _candidate(self, url: str, silent: list[StoreError]) -> Candidate:
         if silent:
             # The store stopped answering during this scan: every further request would take as long to fail.
-            return Seen(url, problem=silent[0])
+            return Candidate(url, problem=silent[0])
         try:
-            return Seen(url, self._models[url].identity())
+            return Candidate(url, self._models[url].identity())
         except StreamKernelError as error:
             if type(error) is StoreError:
                 silent.append(error)
-            return Seen(url, problem=error)
+            return Candidate(url, problem=error)
 
-    def is_model(self, seen: Seen) -> bool:
-        url = str(seen.location)
-        if self._others.get(url) == seen.identity:
+    def is_model(self, candidate: Candidate) -> bool:
+        url = str(candidate.location)
+        if self._others.get(url) == candidate.identity:
             return False
         found = (self._models.get(url) or Generations(url)).read(CONFIG, 1) is not None
         if not found:
-            self._others[url] = seen.identity
+            self._others[url] = candidate.identity
         return found
 
-    def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
-        if is_foreign(str(seen.location)):
+    def load(self, candidate: Candidate, name: str, number: int) -> LoadedModel | None:
+        if is_foreign(str(candidate.location)):
             # Another program's output is not fetched: the beginning of its config is enough to refuse it.
             raise ModelFormatError(f"{name} is not a saved model: its {CONFIG} is not one of ours")
-        # If the model is replaced meanwhile, what is fetched is complete, and the next scan finds its successor.
-        with fetched(str(seen.location), psutil.virtual_memory().total) as folder:
-            return load(folder, name, number)
+        # If the model is replaced meanwhile, what is read is complete, and the next scan finds its successor.
+        return load(candidate.location, name, number)
 
-    def told(self, error: Exception) -> str:
+    def message_of(self, error: Exception) -> str:
         # The driver's messages contain the endpoint.
-        return _WORDS.get(type(error)) or super().told(error)
+        return _WORDS.get(type(error)) or super().message_of(error)
 
 
 _WORDS: dict[type[Exception], str] = {

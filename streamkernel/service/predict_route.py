@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from streamkernel.service.access_control import PREFIX, SUFFIX
 from streamkernel.service.batching import Batcher
-from streamkernel.service.formats import JSON, MEDIA_TYPES, NPY, accepted
+from streamkernel.service.formats import FORMATS, JSON, MEDIA_TYPES, NPY, accepted
 from streamkernel.service.formats.answers import Answer
 from streamkernel.service.formats.arrow import ArrowRows, arrow_rows, receive_arrow
 from streamkernel.service.formats.json_rows import one_answer, parse
 from streamkernel.service.formats.npy import NpyRows
 from streamkernel.service.formats.spool import Spool
 from streamkernel.service.http_errors import Refused
-from streamkernel.service.loaded_model import LoadedModel, PredictionRequest
+from streamkernel.service.loaded_model import LoadedModel, Outputs
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.model_registry import Registry
 from streamkernel.service.request import Request, Send
@@ -25,7 +26,6 @@ from streamkernel.service.settings import Settings
 from streamkernel.type_aliases import Unchecked
 
 T = TypeVar("T")
-_PLAIN = PredictionRequest()
 _JSON_TYPE = MEDIA_TYPES[JSON].encode()
 
 
@@ -41,42 +41,40 @@ class Predict:
         self._metrics = metrics
         self._pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="predict")
         self._streams = asyncio.Semaphore(settings.limits.streams)
-        # Batchers of the served generations only: those of a replaced generation end without new rows.
-        self._batchers: dict[str, tuple[LoadedModel, dict[PredictionRequest, Batcher]]] = {}
+        # Those of a replaced generation go with it.
+        self._batchers: WeakKeyDictionary[Outputs, Batcher] = WeakKeyDictionary()
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def __call__(self, request: Request, send: Send) -> None:
         served = self._registry.served(request.path[len(PREFIX) : -len(SUFFIX)])
-        flags = request.flags("std", "probabilities")
-        asked = PredictionRequest(**flags) if flags else _PLAIN
-        served.direct(asked)
+        outputs = served.outputs(**request.flags("std", "probabilities"))
         if b"content-encoding" in request.headers and request.headers[b"content-encoding"].lower() != b"identity":
             raise Refused(415, "compressed bodies are not taken; send it as it is")
         given = request.media_type()
-        if given not in MEDIA_TYPES.inverse:
+        if given not in FORMATS:
             raise Refused(415, f"a body of type {given[:60]!r} is not taken; {', '.join(MEDIA_TYPES.values())} are")
-        sent = MEDIA_TYPES.inverse[given]
+        sent = FORMATS[given]
         wanted = accepted(request.headers.get(b"accept"), sent)
         if sent == JSON:
             rows = await self._json(request, served)
             if rows.single and wanted == JSON:
                 self._metrics.waiting.inc()
                 try:
-                    values = await self._batcher(served, asked).submit(rows.X[0])
+                    values = await self._batcher(outputs).submit(rows.X[0])
                 finally:
                     self._metrics.waiting.dec()
                 self._metrics.predicted(served.name, 1)
-                await _whole(send, served, _JSON_TYPE, one_answer(served.fields(asked), served.classes, values))
+                await _whole(send, outputs, _JSON_TYPE, one_answer(outputs.fields, outputs.classes, values))
                 return
-            with self._spool(request, served, asked, len(rows.X)) as spool:
-                await self._at_work(self._predicted, served, asked, spool, rows.X)
-                await self._send(request, send, Answer(served, asked, spool, wanted, single=rows.single))
+            with self._spool(request, outputs, len(rows.X)) as spool:
+                await self._at_work(self._predicted, outputs, spool, rows.X)
+                await self._send(request, send, Answer(outputs, spool, wanted, single=rows.single))
             return
         self._metrics.streams.inc()
         try:
-            await self._streamed(request, send, served, asked, sent, wanted)
+            await self._streamed(request, send, served, outputs, sent, wanted)
         finally:
             self._metrics.streams.dec()
 
@@ -87,64 +85,52 @@ class Predict:
         return await self._at_work(parse, body, served.columns, self._settings.limits)
 
     async def _streamed(
-        self, request: Request, send: Send, served: LoadedModel, asked: PredictionRequest, sent: str, wanted: str
+        self, request: Request, send: Send, served: LoadedModel, outputs: Outputs, sent: str, wanted: str
     ) -> None:
-        direct, limits = served.direct(asked), self._settings.limits
+        direct, limits = outputs.direct, self._settings.limits
         if sent == NPY:
             rows = NpyRows(request.chunks(limits.body_bytes), served.columns, limits)
             m, dtype = await rows.begin(request.declared_bytes())
-            with self._spool(request, served, asked, m) as spool:
+            with self._spool(request, outputs, m) as spool:
                 for first, last in direct.blocks(m, dtype):
                     block = await rows.read(last - first)
-                    await request.computing(self._at_work(self._block, served, asked, spool, block, first))
+                    await request.computing(self._at_work(self._block, outputs, spool, block, first))
                     request.release(block.nbytes)
                 await rows.end()
-                await self._send(request, send, Answer(served, asked, spool, wanted, single=rows.single))
+                await self._send(request, send, Answer(outputs, spool, wanted, single=rows.single))
             return
         with await receive_arrow(request, limits.body_bytes) as body:
             source = await self._at_work(arrow_rows, body, served.known_columns, limits)
-            with self._spool(request, served, asked, source.rows) as spool:
+            with self._spool(request, outputs, source.rows) as spool:
                 for first, last in direct.blocks(source.rows, source.dtype):
-                    await self._at_work(self._arrow_block, served, asked, spool, source, first, last)
+                    await self._at_work(self._arrow_block, outputs, spool, source, first, last)
                     request.now_computing()
-                await self._send(request, send, Answer(served, asked, spool, wanted))
+                await self._send(request, send, Answer(outputs, spool, wanted))
 
     @contextmanager
-    def _spool(self, request: Request, served: LoadedModel, asked: PredictionRequest, rows: int) -> Iterator[Spool]:
-        with Spool(rows, [(field.output, field.columns) for field in served.fields(asked)]) as spool:
+    def _spool(self, request: Request, outputs: Outputs, rows: int) -> Iterator[Spool]:
+        with Spool(rows, [(field.output, field.columns) for field in outputs.fields]) as spool:
             (request.hold if spool.in_memory else request.hold_file)(spool.nbytes)
             yield spool
 
-    def _predicted(self, served: LoadedModel, asked: PredictionRequest, spool: Spool, X: Unchecked) -> None:
-        direct = served.direct(asked)
-        for first, last in direct.blocks(len(X), X.dtype):
-            self._block(served, asked, spool, X[first:last], first)
+    def _predicted(self, outputs: Outputs, spool: Spool, X: Unchecked) -> None:
+        for first, last in outputs.direct.blocks(len(X), X.dtype):
+            self._block(outputs, spool, X[first:last], first)
 
-    def _block(self, served: LoadedModel, asked: PredictionRequest, spool: Spool, X: Unchecked, first: int) -> None:
-        direct = served.direct(asked)
-        spool.append(direct.of_block(direct.prepared(X, first)))
-        self._metrics.predicted(served.name, len(X))
+    def _block(self, outputs: Outputs, spool: Spool, X: Unchecked, first: int) -> None:
+        spool.append(outputs.direct.of_block(outputs.direct.prepared(X, first)))
+        self._metrics.predicted(outputs.model, len(X))
 
-    def _arrow_block(
-        self, served: LoadedModel, asked: PredictionRequest, spool: Spool, source: ArrowRows, first: int, last: int
-    ) -> None:
-        self._block(served, asked, spool, source.read(first, last), first)
+    def _arrow_block(self, outputs: Outputs, spool: Spool, source: ArrowRows, first: int, last: int) -> None:
+        self._block(outputs, spool, source.read(first, last), first)
 
-    def _batcher(self, served: LoadedModel, asked: PredictionRequest) -> Batcher:
-        now, batchers = self._batchers.get(served.name, (None, {}))
-        if now is not served:
-            batchers = {}
-            # Drop the models that were removed.
-            entries = self._registry.entries
-            self._batchers = {name: known for name, known in self._batchers.items() if name in entries}
-            self._batchers[served.name] = served, batchers
-        if asked not in batchers:
-            settings = self._settings
-            batchers[asked] = Batcher(
-                served.direct(asked), settings.batch_seconds, settings.batch_rows, self._pool,
-                self._metrics.batches.observe,
-            )  # fmt: skip
-        return batchers[asked]
+    def _batcher(self, outputs: Outputs) -> Batcher:
+        batcher = self._batchers.get(outputs)
+        if batcher is None:
+            settings, observe = self._settings, self._metrics.batches.observe
+            batcher = Batcher(outputs.direct, settings.batch_seconds, settings.batch_rows, self._pool, observe)
+            self._batchers[outputs] = batcher
+        return batcher
 
     async def _run(self, work: Callable[..., T], *arguments: Unchecked) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
@@ -158,10 +144,10 @@ class Predict:
         """Send the answer, in pieces, as fast as the client reads them."""
         request.now_computing()
         if answer.small:
-            await _whole(send, answer.served, answer.content_type, b"".join(answer.pieces()))
+            await _whole(send, answer.outputs, answer.content_type, b"".join(answer.pieces()))
             return
         await send({
-            "type": "http.response.start", "status": 200, "headers": _headers(answer.served, answer.content_type),
+            "type": "http.response.start", "status": 200, "headers": _headers(answer.outputs, answer.content_type),
         })  # fmt: skip
         pieces: Iterator[bytes] = answer.pieces()
         while (piece := await self._run(next, pieces, b"")) != b"":
@@ -170,15 +156,15 @@ class Predict:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _headers(served: LoadedModel, content_type: bytes) -> list[tuple[bytes, bytes]]:
+def _headers(outputs: Outputs, content_type: bytes) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", content_type),
-        (b"x-model-digest", served.digest.encode()),
+        (b"x-model-digest", outputs.digest.encode()),
         (b"x-content-type-options", b"nosniff"),
     ]
 
 
-async def _whole(send: Send, served: LoadedModel, content_type: bytes, body: bytes) -> None:
-    headers = [*_headers(served, content_type), (b"content-length", str(len(body)).encode())]
+async def _whole(send: Send, outputs: Outputs, content_type: bytes, body: bytes) -> None:
+    headers = [*_headers(outputs, content_type), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})

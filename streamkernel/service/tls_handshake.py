@@ -10,10 +10,9 @@ import asyncio
 import os
 import socket
 import ssl
-from typing import Any
+from collections.abc import Callable
 
 from streamkernel.service.connections import Connections, address_of
-from streamkernel.type_aliases import Fields, Unchecked
 
 # Time for the client to confirm the end of the TLS session.
 _CLOSE_SECONDS = 2.0
@@ -24,14 +23,18 @@ class Handshake(asyncio.Protocol):
     ----------
     connections : all connections of the process.
     context : certificate and key.
-    make_protocol : makes the protocol of the encrypted connection, with `options`.
+    make_protocol : makes the protocol of the encrypted connection.
     """
 
-    def __init__(self, connections: Connections, context: ssl.SSLContext, make_protocol: Any, options: Fields) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        context: ssl.SSLContext,
+        make_protocol: Callable[[Handshake], asyncio.BaseProtocol],
+    ) -> None:
         self._connections = connections
         self._context = context
         self._make_protocol = make_protocol
-        self._options = options
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self._task: asyncio.Task[None] | None = None
@@ -48,7 +51,7 @@ class Handshake(asyncio.Protocol):
         accepted.setblocking(False)
         try:
             await self._loop.connect_accepted_socket(
-                self._protocol,
+                lambda: self._make_protocol(self),
                 accepted,
                 ssl=self._context,
                 ssl_handshake_timeout=self._connections.limits.header_seconds,
@@ -58,10 +61,6 @@ class Handshake(asyncio.Protocol):
             accepted.close()  # no handshake, or not in time
         finally:
             self._connections.remove(self)
-
-    def _protocol(self) -> asyncio.BaseProtocol:
-        protocol: asyncio.BaseProtocol = self._make_protocol(handshake=self, **self._options)
-        return protocol
 
     def client_wait(self, now: float) -> float:
         """Seconds since the handshake began."""
@@ -76,13 +75,3 @@ class Handshake(asyncio.Protocol):
         self._connections.remove(self)
         if self._task is not None:
             self._task.cancel()
-
-
-def handshake_class(connections: Connections, context: ssl.SSLContext, make_protocol: Any) -> Any:
-    """The class that the web server makes for each connection that is to be encrypted."""
-
-    class TlsConnection(Handshake):
-        def __init__(self, **options: Unchecked) -> None:
-            super().__init__(connections, context, make_protocol, options)
-
-    return TlsConnection

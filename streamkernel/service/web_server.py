@@ -20,10 +20,10 @@ import uvicorn
 
 from streamkernel.dependencies import missing_part
 from streamkernel.service.app import Service, create_app
-from streamkernel.service.connections import Client, Connections
+from streamkernel.service.connections import Connections
 from streamkernel.service.http_protocol import CONNECTION, Connection
 from streamkernel.service.settings import Settings
-from streamkernel.service.tls_handshake import handshake_class
+from streamkernel.service.tls_handshake import Handshake
 from streamkernel.type_aliases import Untyped
 
 try:
@@ -76,18 +76,19 @@ class _Server(uvicorn.Server):
         last.start()
 
 
-def _protocol_class(connections: Connections) -> Untyped:
-    """The class that the web server makes for each connection, in place of its own protocol."""
+def _protocol_maker(connections: Connections, context: ssl.SSLContext | None) -> Untyped:
+    """What the web server calls for each connection, in place of its own protocol's class."""
 
-    class ServedConnection(Connection):
-        def __init__(self, handshake: Client | None = None, **options: Untyped) -> None:
-            def make_server(connection: Connection) -> asyncio.Protocol:
-                state = {**options["app_state"], CONNECTION: connection}
-                return HttpToolsProtocol(**{**options, "app_state": state})
+    def protocol(**options: Untyped) -> asyncio.BaseProtocol:
+        def make_server(connection: Connection) -> asyncio.Protocol:
+            state = {**options["app_state"], CONNECTION: connection}
+            return HttpToolsProtocol(**{**options, "app_state": state})
 
-            super().__init__(connections, make_server, handshake)
+        if context is None:
+            return Connection(connections, make_server)
+        return Handshake(connections, context, lambda handshake: Connection(connections, make_server, handshake))
 
-    return ServedConnection
+    return protocol
 
 
 def configured(settings: Settings, context: ssl.SSLContext | None, started: Callable[[], None]) -> uvicorn.Server:
@@ -100,10 +101,9 @@ def configured(settings: Settings, context: ssl.SSLContext | None, started: Call
     """
     service = create_app(settings)
     connections = Connections(settings.limits)
-    protocol = _protocol_class(connections)
     config = uvicorn.Config(
         service,
-        http=protocol if context is None else handshake_class(connections, context, protocol),
+        http=_protocol_maker(connections, context),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -23,10 +23,9 @@ from service.live import Live, served
 from streamkernel.blobs import blobs_at
 from streamkernel.errors import ModelFormatError
 from streamkernel.service import Settings
-from streamkernel.service import model_sources as places
 from streamkernel.service.model_registry import Registry
 from streamkernel.service.model_sources import FolderSource
-from streamkernel.store import bundle_kind, read_bundle
+from streamkernel.store import bundle, bundle_kind, read_bundle
 
 READY = {"ridge", "two", "labels", "gp", "gp-classifier"}
 
@@ -145,7 +144,7 @@ def test_a_name_that_cannot_be_served_is_told(
         registry = Registry(models)
         for _ in range(3):
             registry.scan()
-    assert name in place.left_out or name not in place.look()
+    assert name in place.left_out or name not in place.candidates()
     (told, why), *more = registry.left_out.items()
     assert more == []
     assert "rename it" in why
@@ -232,8 +231,8 @@ def test_at_a_url(s3: str, estimators: dict[str, Any], monkeypatch: pytest.Monke
     blobs.write("empty/config.json", b"")
     registry = Registry(f"{s3}/models")
     fetched: list[str] = []
-    plain = places.fetched
-    monkeypatch.setattr(places, "fetched", lambda url, most: (fetched.append(url), plain(url, most))[1])
+    plain = bundle.fetched
+    monkeypatch.setattr(bundle, "fetched", lambda url, most: (fetched.append(url), plain(url, most))[1])
     registry.scan()
     assert ready(registry) == {"ridge"}
     # Weights that are somebody else's may be of any size.

@@ -251,7 +251,7 @@ def test_where_models_cannot_be(s3: str, saved: Path) -> None:
     with pytest.raises(ParameterError, match="driver"):
         source_of("nosuchscheme://bucket/models")
     with pytest.raises(StoreNotFoundError, match="no bucket"):
-        source_of("s3://no-such-bucket-of-ours/models").look()
-    assert source_of(f"{s3}/nothing/yet").look() == {}
+        source_of("s3://no-such-bucket-of-ours/models").candidates()
+    assert source_of(f"{s3}/nothing/yet").candidates() == {}
     # A file:// URL is a path, here as everywhere.
-    assert "ridge" in source_of(f"file://{saved}").look()
+    assert "ridge" in source_of(f"file://{saved}").candidates()

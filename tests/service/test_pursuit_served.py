@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from streamkernel import KernelMatchingPursuit, KernelMatchingPursuitClassifier
-from streamkernel.service.loaded_model import PredictionRequest, load
+from streamkernel.service.loaded_model import load
 
 
 def test_numbers_and_probabilities(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_numbers_and_probabilities(tmp_path: Path) -> None:
         model.save(tmp_path / name)
         served = load(tmp_path / name, name, 0)
         assert served.has_probabilities == (name == "labels")
-        direct = served.direct(PredictionRequest(probabilities=served.has_probabilities))
+        direct = served.outputs(probabilities=served.has_probabilities).direct
         answer = direct.each_alone(direct.prepared(X[:5]))
         if name == "labels":
             np.testing.assert_allclose(answer["probability"], labels.predict_proba(X[:5]), rtol=1e-9)

@@ -67,7 +67,7 @@ def test_a_link_that_changes_while_the_model_is_read(
     """What was read is what was seen, also where the link leads there again when it has been read."""
     linked(models / "current", "ridge")
     place = FolderSource(models)
-    seen = place.look()["current"]
+    seen = place.candidates()["current"]
     plain = places.load
 
     def load(path: Path, name: str, number: int) -> Any:
@@ -89,7 +89,7 @@ def test_a_model_that_is_replaced_while_it_is_read_is_looked_at_again(
     models: Path, estimators: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = FolderSource(models)
-    seen = place.look()["ridge"]
+    seen = place.candidates()["ridge"]
     plain = places.load
 
     def load(path: Path, name: str, number: int) -> Any:

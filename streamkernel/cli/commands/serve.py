@@ -169,7 +169,7 @@ def _place_of_models(models: str, *, quiet: bool) -> Path | str:
             raise StoreNotFoundError(f"there is no folder {models}; give a folder of saved models, or one saved model")
         return folder
     try:
-        if not source_of(models).look() and not quiet:
+        if not source_of(models).candidates() and not quiet:
             print(f"nothing is at {models} yet; models that are saved there are served then", file=sys.stderr)
     except StoreError as error:
         if type(error) is not StoreError:

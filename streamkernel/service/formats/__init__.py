@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from streamkernel.service.http_errors import Refused
 
-__all__ = ["ARROW", "JSON", "MEDIA_TYPES", "NPY", "accepted"]
+__all__ = ["ARROW", "FORMATS", "JSON", "MEDIA_TYPES", "NPY", "accepted"]
 
 JSON, NPY, ARROW = "json", "npy", "arrow"
 
 
-class _MediaTypes(dict[str, str]):
-    """Media types by format; `inverse` has formats by media type."""
-
-    @property
-    def inverse(self) -> dict[str, str]:
-        return _BY_TYPE
-
-
-MEDIA_TYPES = _MediaTypes({
-    JSON: "application/json",
-    NPY: "application/x-npy",
-    ARROW: "application/vnd.apache.arrow.stream",
-})  # fmt: skip
-_BY_TYPE = {media_type: name for name, media_type in MEDIA_TYPES.items()}
+MEDIA_TYPES = {JSON: "application/json", NPY: "application/x-npy", ARROW: "application/vnd.apache.arrow.stream"}
+FORMATS = {media_type: name for name, media_type in MEDIA_TYPES.items()}
 
 
 def accepted(header: bytes | None, sent: str) -> str:
@@ -50,8 +38,8 @@ def accepted(header: bytes | None, sent: str) -> str:
             continue
         if media_type in ("*/*", "application/*"):
             ranked.append((-quality, position, sent))
-        elif media_type in _BY_TYPE:
-            ranked.append((-quality, position, _BY_TYPE[media_type]))
+        elif media_type in FORMATS:
+            ranked.append((-quality, position, FORMATS[media_type]))
     if not ranked:
         raise Refused(406, f"answers are {', '.join(MEDIA_TYPES.values())}")
     return min(ranked)[2]

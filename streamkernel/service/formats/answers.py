@@ -12,7 +12,7 @@ import pyarrow as pa
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 from streamkernel.service.formats.npy import header
 from streamkernel.service.formats.spool import Spool
-from streamkernel.service.loaded_model import Field, LoadedModel, PredictionRequest
+from streamkernel.service.loaded_model import Field, Outputs
 from streamkernel.type_aliases import AnyArray, Float, Untyped
 
 _SMALL = 1 << 20
@@ -24,15 +24,13 @@ class Answer:
     Parameters
     ----------
     spool : values of all rows.
-    form : one of `MEDIA_TYPES`.
+    format : one of `MEDIA_TYPES`.
     single : whether the request had one row, not a list of rows.
     """
 
-    def __init__(
-        self, served: LoadedModel, asked: PredictionRequest, spool: Spool, format: str, *, single: bool = False
-    ) -> None:
-        self.served = served
-        self._fields = served.fields(asked)
+    def __init__(self, outputs: Outputs, spool: Spool, format: str, *, single: bool = False) -> None:
+        self.outputs = outputs
+        self._fields = outputs.fields
         self._spool = spool
         self._format = format
         self._single = single
@@ -73,7 +71,7 @@ class Answer:
             yield b"" if self._single else b"]"
             opening = ", "
             if field.name == "probabilities" and number:
-                yield f", {json.dumps('classes')}: {json.dumps(list(self.served.classes or ()))}".encode()
+                yield f", {json.dumps('classes')}: {json.dumps(list(self.outputs.classes or ()))}".encode()
         yield b"}"
 
     def _npy(self) -> Iterator[bytes]:
@@ -117,9 +115,9 @@ class Answer:
 
     def _names(self, field: Field) -> list[str]:
         if field.name == "probabilities":
-            return [f"probability_{label}" for label in self.served.classes or ()]
+            return [f"probability_{label}" for label in self.outputs.classes or ()]
         if field.width is None:
             return [field.name]
-        targets = self.served.model.record.target_names
+        targets = self.outputs.target_names
         known = targets if len(targets) == field.columns else range(field.columns)
         return [f"{field.name}_{name}" for name in known]
