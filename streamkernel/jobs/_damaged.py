@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NoReturn
 
 from streamkernel.errors import StoreError
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import UNREADABLE, JobRecords
-from streamkernel.jobs.specification import JobSpecification
 from streamkernel.type_aliases import Fields
 
 
@@ -39,22 +38,8 @@ class UnreadableJob(Job):
         unknown = dict.fromkeys(("estimator", "table", "rows", "model", "submitted", "changed", "result"))
         return {"id": self.id, "status": UNREADABLE, "jobs": self.jobs, **unknown, "progress": {}, "error": self.error}
 
-    @property
-    def work(self) -> JobSpecification:
+    def _raise(self, *arguments: object, **options: object) -> NoReturn:
         raise self._damage
 
-    @property
-    def progress(self) -> Fields:
-        raise self._damage
-
-    def logs(self, *, follow: bool = False) -> Iterator[Fields]:
-        raise self._damage
-
-    def wait(self, timeout: float | None = None) -> bool:
-        raise self._damage
-
-    def cancel(self, *, keep_checkpoints: bool = False) -> None:
-        raise self._damage
-
-    def resume(self) -> int:
-        raise self._damage
+    work = progress = property(_raise)
+    logs = wait = cancel = resume = _raise

@@ -16,19 +16,7 @@ _LONGEST_WAIT = 25.0  # seconds to wait for a driver that is ending
 
 
 def remove_job(records: JobRecords) -> None:
-    """Remove a job that has ended.
-
-    Raises
-    ------
-    ParameterError
-        The job has not ended.
-    StoreNotFoundError
-        There is no such job.
-    CorruptMetadataError
-        Its records are damaged, so that nobody knows whether it still runs.
-    StoreError
-        A part cannot be removed; another call removes the rest.
-    """
+    """Remove a job that has ended; errors are those of `JobsSession.remove`."""
     if records.is_written() or not _was_begun(records):
         work = records.work()
         _mark(records, work.lease_seconds)

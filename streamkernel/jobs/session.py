@@ -210,6 +210,8 @@ class JobsSession:
             There is no such job.
         CorruptMetadataError
             Its records are damaged, so that nobody knows whether it still runs.
+        StoreError
+            A part cannot be removed; another call removes the rest.
         """
         remove_job(self._of_id(id))
 

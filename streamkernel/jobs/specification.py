@@ -93,13 +93,7 @@ class RequestedFit:
     memory_limit: int | None = None
 
 
-def described(estimator: SupervisedEstimator | str, settings: FieldsView | None) -> tuple[str, Fields, int | None]:
-    """Name, plain settings and memory limit of an estimator; errors are those of `requested`."""
-    fit = requested(estimator, settings)
-    return fit.estimator, fit.plain, fit.memory_limit
-
-
-def requested(estimator: SupervisedEstimator | str, settings: FieldsView | None) -> RequestedFit:
+def requested(estimator: SupervisedEstimator | str, settings: FieldsView | None = None) -> RequestedFit:
     """Check what a job is asked to fit.
 
     Raises

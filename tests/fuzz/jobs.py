@@ -13,7 +13,7 @@ from streamkernel.atomic import text_digest
 from streamkernel.blobs import RecordLog, blobs_at, joined
 from streamkernel.blobs.lease import this_process
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import JobSpecification, described
+from streamkernel.jobs.specification import JobSpecification, requested
 
 __all__ = ["STATES", "place_of_job"]
 
@@ -36,8 +36,8 @@ _CHANGES: dict[str, dict[str, Any]] = {
 def place_of_job(yard: Yard, state: str) -> Files:
     """Make it at "store", for a model at "model" of the table at "rows"; its files."""
     place, model = yard.place("store"), str(yard.place_of("model"))
-    name, settings, limit = described(KernelRidge(8), None)
-    work = JobSpecification(name, settings, str(yard.place_of("rows")), model, rows=(0, 40), memory_limit=limit)
+    fit, rows = requested(KernelRidge(8)), str(yard.place_of("rows"))
+    work = JobSpecification(fit.estimator, fit.plain, rows, model, rows=(0, 40), memory_limit=fit.memory_limit)
     records = JobRecords(str(place), JOB)
     record: Any = records.create(work)
     if state != "queued":

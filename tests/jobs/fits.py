@@ -15,7 +15,7 @@ from streamkernel import KernelRidge
 from streamkernel.errors import StreamKernelError
 from streamkernel.jobs import Job
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import JobSpecification, described
+from streamkernel.jobs.specification import JobSpecification, requested
 
 __all__ = ["estimator", "events", "failure", "rows_at", "small", "sweeps_begun", "until", "written"]
 
@@ -62,7 +62,7 @@ def sweeps_begun(job: Job) -> list[int]:
 def written(place: Path, table: str, model: Path, *, lease: float = 1.5, number: int = 1, **state: Any) -> JobRecords:
     """Records of a job that nobody has submitted, in the state that is given."""
     records = JobRecords(str(place), f"20260101-000000-{number:08x}")
-    work = JobSpecification("ridge", described(small(), None)[1], table, str(model), lease_seconds=lease)
+    work = JobSpecification("ridge", requested(small()).plain, table, str(model), lease_seconds=lease)
     queued = records.create(work)
     if state:
         assert records.state.append({**queued.value, **state}, after=queued) is not None

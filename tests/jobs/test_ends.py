@@ -26,7 +26,7 @@ from streamkernel.jobs import JobsSession
 from streamkernel.jobs._cluster import DriverLimits
 from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import JobSpecification, described
+from streamkernel.jobs.specification import JobSpecification, requested
 from streamkernel.service.http_errors import in_json
 from streamkernel.settings import RidgeSettings
 from streamkernel.wording import in_python, option
@@ -113,7 +113,7 @@ def test_the_driver_counts_on_its_worker() -> None:
 def test_five_drivers_without_a_sweep_are_enough(session: JobsSession, tmp_path: Path) -> None:
     rows = rows_at(tmp_path / "rows.zarr")
     records = JobRecords(str(tmp_path / "jobs"), "20260101-000000-01234567")
-    queued = records.create(JobSpecification("ridge", described(small(), None)[1], rows, str(tmp_path / "model")))
+    queued = records.create(JobSpecification("ridge", requested(small()).plain, rows, str(tmp_path / "model")))
     lost = {"attempt": 9, "steps": 0, "fruitless": 4, "status": "interrupted", "worker": "tcp://gone"}
     assert records.state.append({**queued.value, **lost}, after=queued) is not None
     job = session.job(records.id)

@@ -13,7 +13,7 @@ import streamkernel
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import SavedEstimator, SupervisedEstimator
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs.specification import described
+from streamkernel.jobs.specification import requested
 from streamkernel.kinds import PREDICTORS, TRANSFORMERS
 
 GIVEN: dict[str, dict[str, Any]] = {
@@ -76,4 +76,4 @@ def test_what_a_job_made_is_the_local_fit(
 @pytest.mark.parametrize("kind", [each.estimator for each in TRANSFORMERS.values()])
 def test_a_transformer_is_refused_before_work(session: JobsSession, tables: dict[str, str], kind: type) -> None:
     with pytest.raises(ParameterError, match=rf"cannot fit a {kind.__name__}; give one of .*KernelMatchingPursuit"):
-        described(kind(5), None)
+        requested(kind(5))

@@ -23,7 +23,7 @@ from streamkernel.errors import (
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs._task import drive
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import JobSpecification, described
+from streamkernel.jobs.specification import JobSpecification, requested
 from streamkernel.kernels import Gaussian
 from streamkernel.selection.rules import as_rule
 
@@ -71,9 +71,9 @@ def test_a_description_is_the_estimator(asked: Any, tmp_path: Path) -> None:
         expected = type(asked)(**{**asked.get_params(), "random_state": np.random.RandomState(1)})._settings()
     else:
         expected = asked._settings()
-    name, settings, _ = described(asked, None)
+    fit = requested(asked)
     records = JobRecords(str(tmp_path), "20260101-000000-01234567")
-    records.create(JobSpecification(name, settings, "table", "model"))
+    records.create(JobSpecification(fit.estimator, fit.plain, "table", "model"))
     assert records.work().made_settings().to_config() == expected.to_config()
 
 
@@ -144,7 +144,7 @@ def test_a_second_driver_is_refused(dask_cluster: Cluster, session: JobsSession,
 )
 def test_what_json_cannot_tell(asked: Any, match: str) -> None:
     with pytest.raises(ParameterError, match=match):
-        described(asked, None)
+        requested(asked)
 
 
 @pytest.mark.parametrize("rows", [np.zeros((3, 2)), 5, None])

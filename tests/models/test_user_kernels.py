@@ -25,7 +25,7 @@ from streamkernel import (
 )
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.factors import Factor
-from streamkernel.jobs.specification import described
+from streamkernel.jobs.specification import requested
 from streamkernel.kernels import Gaussian, Kernel, Linear
 from streamkernel.store import write_bundle
 
@@ -160,7 +160,7 @@ def test_factors_updates_and_jobs(tmp_path: Path) -> None:
     again = KernelRidge.load(tmp_path / "updated", kernels=[Wide])
     np.testing.assert_array_equal(values(again), values(loaded))
     with pytest.raises(ParameterError, match="a job cannot fit with the kernel Wide"):
-        described(KernelRidge(15, kernel=Wide(2.0)), None)
+        requested(KernelRidge(15, kernel=Wide(2.0)))
 
 
 def test_commands_and_the_service_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
