@@ -11,6 +11,7 @@ import logging
 import traceback
 from asyncio import CancelledError
 from concurrent.futures import CancelledError as FutureCancelled
+from dataclasses import dataclass
 
 from distributed import KilledWorker, Reschedule, get_worker, secede
 from distributed.worker import Worker
@@ -78,7 +79,7 @@ def drive(jobs: str, id: str) -> str:
     atexit.register(lease.release)
     try:
         with lease:
-            ended = _Driver(records, work, lease, worker, taken_over=before).run()
+            ended = _Driver(records, work, lease, worker, before).run()
     finally:
         atexit.unregister(lease.release)
     if ended in (INTERRUPTED, LOST):
@@ -87,13 +88,17 @@ def drive(jobs: str, id: str) -> str:
     return ended
 
 
+@dataclass
 class _Driver:
-    def __init__(
-        self, records: JobRecords, work: JobSpecification, lease: Lease, worker: Worker, *, taken_over: Record | None
-    ) -> None:
-        self.records, self.work, self.lease, self.worker = records, work, lease, worker
-        self.steps_at = steps_of(records.id, self.work.model)
-        self._before = taken_over
+    records: JobRecords
+    work: JobSpecification
+    lease: Lease
+    worker: Worker
+    before: Record | None  # the lease of the driver before this one
+
+    @property
+    def steps_at(self) -> str:
+        return steps_of(self.records.id, self.work.model)
 
     def run(self) -> str:
         record = self._begin()
@@ -127,7 +132,7 @@ class _Driver:
 
     def _begin(self) -> State | None:
         """Record that this driver runs; None if there is nothing to run."""
-        before = self._before
+        before = self.before
         if before is not None and not before.value.get("released"):
             self.records.note(
                 "lease", f"taken over from {before.value.get('host')}:{before.value.get('process')}, which is gone"

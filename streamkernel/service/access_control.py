@@ -11,7 +11,8 @@ import errno
 import hmac
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.formats.json_rows import json_of
@@ -98,7 +99,7 @@ class AccessControl:
                 if predicting:
                     await self._predict(request, answer)  # type: ignore[arg-type]
                 else:
-                    await self._pass_on(request, receive, answer)  # type: ignore[arg-type]
+                    await self._pass_on(request, answer)  # type: ignore[arg-type]
         except ConnectionResetError:
             pass  # the client has disconnected
         except Exception as error:
@@ -134,21 +135,11 @@ class AccessControl:
         scheme, _, token = request.headers.get(b"authorization", b"").partition(b" ")
         return hmac.compare_digest(token.strip(b" \t"), expected) and scheme.lower() == b"bearer"
 
-    async def _pass_on(self, request: Request, receive: Receive, send: Send) -> None:
-        async def send_secured(message: dict[str, object]) -> None:
-            if message["type"] == "http.response.start":
-                headers = [*message.get("headers", []), *SECURITY_HEADERS]  # type: ignore[misc]
-                message["headers"] = [*headers, CLOSE] if _is_unread(request) else headers
-            elif _is_unread(request) and not message.get("more_body"):
-                await _send_then_drain(message, request, send)
-                return
-            await send(message)
+    async def _pass_on(self, request: Request, send: Send) -> None:
+        # Only a job has a body that is read. `_secured` discards one that was sent nevertheless.
+        body = b""
 
-        async def empty_body() -> dict[str, object]:
-            # No other request has a body that is read. `_send_then_drain` discards one that was sent nevertheless.
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def whole_body() -> dict[str, object]:
+        async def receive() -> dict[str, object]:
             return {"type": "http.request", "body": body, "more_body": False}
 
         request.complete = not (request.declared_bytes() or request.in_chunks)
@@ -159,10 +150,8 @@ class AccessControl:
             body = await request.body(min(_LARGEST_JOB, request.limits.json_bytes))
             # Refuse a name that occurs twice: the framework would take its last value.
             json_of(body)
-            await self._rest(request.scope, whole_body, send_secured)  # type: ignore[arg-type]
-            return
         request.now_computing()
-        await self._rest(request.scope, empty_body, send_secured)  # type: ignore[arg-type]
+        await self._rest(request.scope, receive, _secured(request, send))
 
 
 class BrokenAnswer(Exception):
@@ -193,31 +182,30 @@ def _refused(error: Exception, *, working: bool) -> Refused:
 
 async def _send_error(refused: Refused, request: Request, send: Send) -> None:
     body = error_body(refused.kind, str(refused))
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *SECURITY_HEADERS,
-    ]
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if refused.status == 503:
         headers.append((b"retry-after", b"1"))
-    unread = _is_unread(request)
-    if unread:
-        headers.append(CLOSE)
-    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-    last: dict[str, object] = {"type": "http.response.body", "body": body, "more_body": False}
-    await (_send_then_drain(last, request, send) if unread else send(last))
+    secured = _secured(request, send)
+    await secured({"type": "http.response.start", "status": refused.status, "headers": headers})
+    await secured({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _is_unread(request: Request) -> bool:
-    """Whether a part of the body may still arrive. The connection then ends: the next request cannot be recognised."""
-    return not request.complete and (request.headers.get(b"content-length", b"0") != b"0" or request.in_chunks)
+def _secured(request: Request, send: Send) -> Send:
+    """Sends an answer with the security headers; where a part of the body may still arrive, as the last answer."""
 
+    async def secured(message: MutableMapping[str, Any]) -> None:
+        unread = not request.complete and (request.headers.get(b"content-length", b"0") != b"0" or request.in_chunks)
+        if message["type"] == "http.response.start":
+            headers = [*message.get("headers", []), *SECURITY_HEADERS]
+            message["headers"] = [*headers, CLOSE] if unread else headers
+        elif unread and not message.get("more_body"):
+            # Discard the rest of the body before the answer ends: the next request cannot be recognised.
+            request.close()
+            await send({**message, "more_body": True})
+            await request.drain(_DRAIN_SECONDS, _DRAIN_BYTES)
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await send(message)
 
-async def _send_then_drain(last: dict[str, object], request: Request, send: Send) -> None:
-    """Send the last part of an answer, then discard the rest of the request's body, then end the answer."""
-    request.close()
-    await send({**last, "more_body": True})
-    await request.drain(_DRAIN_SECONDS, _DRAIN_BYTES)
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return secured

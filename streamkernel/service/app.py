@@ -147,18 +147,21 @@ async def _keep_scanning(app: Service, reader: ThreadPoolExecutor) -> None:
 
 async def _framework_error(request: Request, error: Exception) -> Response:
     """The answer to an error that the framework caught, in the shape of all errors."""
+    refused, headers = _refusal(error), dict(getattr(error, "headers", None) or {})
+    body = error_body(refused.kind, str(refused))
+    return Response(body, refused.status, headers=headers, media_type="application/json")
+
+
+def _refusal(error: Exception) -> Refused:
     if isinstance(error, Refused):
-        return Response(error_body(error.kind, str(error)), error.status, media_type="application/json")
+        return error
     if isinstance(error, HTTPException):
-        status = error.status_code if error.status_code in STATUSES else 400
-        kind = STATUSES[status][0]
         message = {404: "there is nothing at this address", 405: "this address does not support that method"}
-        body = error_body(kind, message.get(status, "the request cannot be read"))
-        return Response(body, status, headers=dict(error.headers or {}), media_type="application/json")
+        status = error.status_code if error.status_code in STATUSES else 400
+        return Refused(status, message.get(status, "the request cannot be read"))
     assert isinstance(error, RequestValidationError)
     problem = error.errors()[0]
     if problem["type"] == "json_invalid":
-        return Response(error_body("MalformedBody", "the body is not JSON"), 400, media_type="application/json")
+        return Refused(400, "the body is not JSON")
     field = ".".join(str(part)[:50] for part in problem["loc"][1:]) or "the body"
-    body = error_body("ParameterError", f"{field}: {problem['msg'][:200]}")
-    return Response(body, 422, media_type="application/json")
+    return Refused(422, f"{field}: {problem['msg'][:200]}", "ParameterError")

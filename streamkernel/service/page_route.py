@@ -8,16 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-_TYPES = {
-    "index.html": "text/html; charset=utf-8",
-    "page.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "card.js": "text/javascript; charset=utf-8",
-    "chart.js": "text/javascript; charset=utf-8",
-    "jobs.js": "text/javascript; charset=utf-8",
-    "rates.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def page_router(*, jobs: bool = False) -> APIRouter:
@@ -29,14 +20,15 @@ def page_router(*, jobs: bool = False) -> APIRouter:
     """
     router = APIRouter(include_in_schema=False)
     folder = files("streamkernel.service") / "static"
-    contents = {name: (folder / name).read_bytes() for name in _TYPES}
+    contents = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
     if jobs:
         contents["index.html"] = contents["index.html"].replace(b"<body>", b"<body data-jobs>")
 
     def response(name: str) -> Response:
         if name not in contents:
             raise HTTPException(404)
-        return Response(contents[name], media_type=_TYPES[name], headers={"cache-control": "no-cache"})
+        media_type = _TYPES[name.rpartition(".")[2]]
+        return Response(contents[name], media_type=media_type, headers={"cache-control": "no-cache"})
 
     @router.get("/")
     async def index() -> Response:

@@ -13,7 +13,7 @@ from streamkernel.service.access_control import PREFIX, SUFFIX
 from streamkernel.service.batching import Batcher
 from streamkernel.service.formats import FORMATS, JSON, MEDIA_TYPES, NPY, accepted
 from streamkernel.service.formats.answers import Answer
-from streamkernel.service.formats.arrow import ArrowRows, arrow_rows, receive_arrow
+from streamkernel.service.formats.arrow import ArrowRows, arrow_rows, received_arrow
 from streamkernel.service.formats.json_rows import one_answer, parse
 from streamkernel.service.formats.npy import NpyRows
 from streamkernel.service.formats.spool import Spool
@@ -99,7 +99,7 @@ class Predict:
                 await rows.end()
                 await self._send(request, send, Answer(outputs, spool, wanted, single=rows.single))
             return
-        with await receive_arrow(request, limits.body_bytes) as body:
+        async with received_arrow(request, limits.body_bytes) as body:
             source = await self._at_work(arrow_rows, body, served.known_columns, limits)
             with self._spool(request, outputs, source.rows) as spool:
                 for first, last in direct.blocks(source.rows, source.dtype):

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
@@ -88,7 +88,7 @@ def serve(
         return
     # The parent's socket reserves the port. It gets no connections, because it does not listen.
     with bound:
-        _supervise(settings, Address(address.host, port, address.certificate, address.key), workers, lambda: ready(url))
+        _supervise(settings, replace(address, port=port), workers, lambda: ready(url))
 
 
 def _bind(address: Address, *, shared: bool) -> socket.socket:

@@ -6,11 +6,11 @@ compression, are accepted. Nested types, dictionaries and compressed buffers are
 
 from __future__ import annotations
 
-import io
 import mmap
 import struct
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,55 +22,32 @@ from streamkernel.service.request import Request
 from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
 from streamkernel.table.columns import are_real
-from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
+from streamkernel.type_aliases import AnyArray, AnyDType
 
 _IN_MEMORY = 1 << 20
 _RECORD_BATCH = 3  # of the union MessageHeader in Arrow's Message.fbs
 
 
-class ReceivedBody:
-    """A complete body, as one buffer."""
-
-    def __init__(self, file: Untyped, *, in_file: bool) -> None:
-        self._file = file
-        self._map: mmap.mmap | None = None
-        file.flush()
-        if in_file:
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self.buffer = pa.py_buffer(self._map)
+@asynccontextmanager
+async def received_arrow(request: Request, most: int) -> AsyncIterator[pa.Buffer]:
+    """Receive the whole body, as one buffer."""
+    received = 0
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
+        async for chunk in request.chunks(most):
+            in_file, received = received > _IN_MEMORY, received + len(chunk)
+            if received > _IN_MEMORY:
+                # The chunk that is too much takes the former ones with it to the file.
+                moved = len(chunk) if in_file else received
+                request.hold_file(moved)
+                request.release(moved)
+            file.write(chunk)
+        if received > _IN_MEMORY:
+            file.flush()
+            # The mapping is closed when the last array that uses it is gone.
+            yield pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         else:
             file.seek(0)
-            self.buffer = pa.py_buffer(file.read())
-
-    def __enter__(self) -> ReceivedBody:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        # The mapping is closed when the last array that uses it is gone.
-        self._file.close()
-
-
-async def receive_arrow(request: Request, most: int) -> ReceivedBody:
-    """Receive the whole body."""
-    file: Untyped = io.BytesIO()
-    in_file = False
-    received = 0
-    try:
-        async for chunk in request.chunks(most):
-            received += len(chunk)
-            if in_file:
-                request.hold_file(len(chunk))
-                request.release(len(chunk))
-            elif received > _IN_MEMORY:
-                request.hold_file(received)
-                in_memory, file, in_file = file, tempfile.TemporaryFile(), True  # noqa: SIM115
-                file.write(in_memory.getvalue())
-                request.release(received)
-            file.write(chunk)
-        return ReceivedBody(file, in_file=in_file)
-    except BaseException:
-        file.close()
-        raise
+            yield pa.py_buffer(file.read())
 
 
 @dataclass
@@ -111,7 +88,7 @@ class ArrowRows:
         return block
 
 
-def arrow_rows(body: ReceivedBody, model_columns: KnownColumns, limits: Limits) -> ArrowRows:
+def arrow_rows(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits) -> ArrowRows:
     """The rows of a body.
 
     Raises
@@ -120,7 +97,7 @@ def arrow_rows(body: ReceivedBody, model_columns: KnownColumns, limits: Limits) 
         The body is no Arrow stream, or its columns or sizes are not accepted.
     """
     try:
-        return _read_stream(body.buffer, model_columns, limits)
+        return _read_stream(buffer, model_columns, limits)
     except (Refused, StreamKernelError):
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, EOFError, StopIteration, struct.error, IndexError):
