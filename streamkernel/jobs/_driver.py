@@ -116,7 +116,7 @@ class _Driver:
         try:
             with warnings_to(lambda text: watch.log_event("warning", text, level="warning")), watch:
                 result = fitting.published_before() or self._fit(fitting, watch)
-            watch.last_words()
+            watch.write_last()
             return self._end(DONE, f"finished: {self.work.model}", result=result)
         except Exception as error:
             return self._failed(error, watch)
@@ -141,12 +141,12 @@ class _Driver:
         former = latest.fields
         attempt = former.attempt + 1
         steps = steps_saved(self.steps_at)
-        fruitless = 0 if steps > former.steps else former.fruitless + 1
+        fruitless = 0 if steps > former.steps else (former.fruitless or 0) + 1
         try:
             if fruitless >= _FRUITLESS and latest.status not in ENDED:
                 error = ClusterError(
                     f"{fruitless} drivers in a row ended before they had finished a sweep, the last on "
-                    f"{former.worker}; look whether it runs out of memory, or whether workers live long "
+                    f"{former.worker}; check that it does not run out of memory, and that workers live long "
                     "enough for a sweep, then resume the job"
                 )
                 self._end(FAILED, str(error), error=Failure.of(error).to_config())
@@ -190,10 +190,10 @@ class _Driver:
         reason = watch.reason if not isinstance(error, Stopped) else error.reason
         if reason == LOST or isinstance(error, RunLockedError):
             logger.warning(
-                "job %s goes on elsewhere: this driver had lost its lease and wrote nothing more", self.records.id
+                "job %s continues elsewhere: this driver had lost its lease and wrote nothing more", self.records.id
             )
             return LOST
-        watch.last_words()
+        watch.write_last()
         if reason == CANCELLED:
             return self._end(CANCELLED, "cancelled")
         if reason is not None or _cluster_lost(error):

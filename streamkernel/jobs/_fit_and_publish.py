@@ -78,7 +78,7 @@ class Fitting:
         """
         if self.record.fields.digest is None:
             check_target(self.work.model, overwrite=self.work.overwrite)
-        self.settings = self.work.made_settings()
+        self.settings = self.work.opened_settings()
         self.whole, self.table = self.work.tables()
         pinned = {
             "estimator": self.work.estimator,

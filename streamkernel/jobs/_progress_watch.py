@@ -143,7 +143,7 @@ class ProgressWatch:
         self._over.set()
         self._thread.join()
 
-    def last_words(self) -> None:
+    def write_last(self) -> None:
         """Write the last progress; to be called after the thread has ended."""
         with contextlib.suppress(StoreError):
             self._write()
@@ -151,18 +151,18 @@ class ProgressWatch:
     def _run(self) -> None:
         while not self._over.wait(min(_INTERVAL, self.lease.ttl / 5)):
             try:
-                self._look()
+                self._check_records()
             except StoreError as error:
                 # The place may answer again before the lease expires; `held` compares with the clock.
                 logger.warning("job %s: %s", self.records.id, error)
-            except Exception:  # a failed look must not end the thread: the fit would then have no watch
+            except Exception:  # an error must not end the thread: the fit would then have no watch
                 logger.exception("job %s", self.records.id)
             if self.reason is not None:
                 # The fit may be waiting for tasks that never end: close its client.
                 self.interrupt()
                 return
 
-    def _look(self) -> None:
+    def _check_records(self) -> None:
         with contextlib.suppress(Stopped):
             self.check()
         if self.reason is None:

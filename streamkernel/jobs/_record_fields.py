@@ -85,7 +85,7 @@ class StateFields(Record):
     worker: str | None = None
     attempt: Count = 0
     steps: Annotated[int, AtLeast(-1)] = -1
-    fruitless: Count = 0
+    fruitless: Count | None = 0  # earlier releases wrote null for 0 at times
     pinned: str | None = None
     digest: str | None = None
     error: Failure | None = None

@@ -47,7 +47,7 @@ def _mark(records: JobRecords, lease_seconds: float) -> None:
         wait = min(1.5 * lease_seconds, _LONGEST_WAIT)
         lease = Lease.acquire(records.blobs, "lease", ttl=lease_seconds, wait=wait, about={"removes": True})
         if lease is None:
-            raise ParameterError(f"the driver of job {records.id} has not let go of it yet; remove it in some seconds")
+            raise ParameterError(f"the driver of job {records.id} is still ending; remove the job in some seconds")
         with lease:
             if records.advance(record, REMOVING) is not None:
                 return
@@ -56,7 +56,7 @@ def _mark(records: JobRecords, lease_seconds: float) -> None:
 def _remove_checkpoints(location: str) -> None:
     remove_steps(location)
     if steps_saved(location):
-        raise StoreError(f"checkpoints in {location} cannot be removed; look at its permissions, then remove the job")
+        raise StoreError(f"checkpoints in {location} cannot be removed; check its permissions, then try again")
 
 
 def _remove_below(location: str) -> None:

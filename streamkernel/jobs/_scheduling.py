@@ -1,4 +1,4 @@
-"""A job's driver at the scheduler: one task, whose key contains the number of the job's state that asked for it."""
+"""A job's driver at the scheduler: one task, whose key contains the number of the job's state that requested it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def submit_driver(client: Client, records: JobRecords, queued: State) -> None:
     try:
         driver = client.submit(drive, records.location, records.id, key=key, pure=False, retries=0, priority=10)
         fire_and_forget(driver)
-        _wait_until_it_is_taken(client, records, queued, driver)
+        _wait_for_scheduler(client, records, queued, driver)
     except (OSError, RuntimeError, TimeoutError) as error:
         raise ClusterError(
-            f"job {records.id} is written down, but its scheduler does not answer ({error}); look at it again, with a "
-            "scheduler's address, to have it driven"
+            f"job {records.id} is recorded, but its scheduler does not answer ({error}); once it answers, "
+            "status or resume submits it again"
         ) from error
     met = driver.exception() if driver.status == "error" else None
     if met is not None and not isinstance(met, _LOST):
@@ -45,7 +45,7 @@ def submit_driver(client: Client, records: JobRecords, queued: State) -> None:
             records.note(FAILED, failure.message, level="error")
 
 
-def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: State, driver: Future[str]) -> None:
+def _wait_for_scheduler(client: Client, records: JobRecords, queued: State, driver: Future[str]) -> None:
     """Wait until the scheduler has the task: messages go out later, and a user may exit after the submission."""
     began = time.monotonic()
     while not driver.done() and records.latest().number == queued.number:
@@ -55,7 +55,7 @@ def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: State, 
         time.sleep(0.05)
 
 
-def ask_again(client: Client, records: JobRecords, record: State, note: str) -> None:
+def resubmit(client: Client, records: JobRecords, record: State, note: str) -> None:
     """Submit another driver after those of `record`, unless another process has submitted one already."""
     queued = records.advance(record, QUEUED)
     if queued is not None:
@@ -63,7 +63,7 @@ def ask_again(client: Client, records: JobRecords, record: State, note: str) -> 
         submit_driver(client, records, queued)
 
 
-def begin_again(client: Client, records: JobRecords, ended: State, model: str, note: str) -> None:
+def submit_again(client: Client, records: JobRecords, ended: State, model: str, note: str) -> None:
     """Submit a driver for a job that had ended, and reserve its model's location again.
 
     Raises
@@ -77,7 +77,7 @@ def begin_again(client: Client, records: JobRecords, ended: State, model: str, n
     try:
         reserve(records, model)
     except StoreExistsError:
-        former = {name: ended.value.get(name) for name in ("fruitless", "digest", "error")}
+        former = {name: ended.value.get(name) for name in ("digest", "error")} | {"fruitless": ended.fields.fruitless}
         records.advance(records.latest(), ended.status, **former)
         raise
     records.note("resubmitted", note)
@@ -91,7 +91,7 @@ def state_of(client: Client, records: JobRecords, submission: int) -> str | None
         return task_state(client, key)
     except (OSError, RuntimeError, TimeoutError) as error:
         raise ClusterError(
-            f"the scheduler at {scheduler_of(client)} does not answer ({error}); look at its address"
+            f"the scheduler at {scheduler_of(client)} does not answer ({error}); check its address"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""A job, seen from any process."""
+"""A job, as any process reads it from its records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._fit_and_publish import published_digest, steps_of
-from streamkernel.jobs._scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
+from streamkernel.jobs._scheduling import DRIVEN, WAITING, resubmit, state_of, submit_again, submit_driver
 from streamkernel.jobs.records import (
     CANCELLED,
     CANCELLING,
@@ -43,7 +43,7 @@ class Job:
     Parameters
     ----------
     records : records of the job.
-    client : client of the cluster that can drive it; None to look only.
+    client : client of the cluster that can drive it; None if jobs can only be read.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Job:
         self._records, self._client = records, client
         self.id, self.jobs = records.id, records.location
         self._spec = records.spec()
-        self._first_seen: dict[str, float] = {}
+        self._first_read: dict[str, float] = {}
 
     @property
     def work(self) -> JobSpecification:
@@ -72,7 +72,7 @@ class Job:
         """Location of its model."""
         return self.work.model
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     @property
     def status(self) -> str:
@@ -81,7 +81,7 @@ class Job:
         "interrupted" means that the driver has made no record for longer than its lease, by the clock of the place of
         the records, and that no new driver has been submitted yet.
         """
-        return self._seen()[0]
+        return self._current()[0]
 
     @property
     def progress(self) -> Fields:
@@ -110,7 +110,7 @@ class Job:
 
     def to_config(self) -> Fields:
         """The whole job as plain JSON."""
-        status, record = self._seen()
+        status, record = self._current()
         return {
             "id": self.id,
             "status": status,
@@ -140,7 +140,7 @@ class Job:
                 return
             time.sleep(_POLL)
 
-    def _seen(self) -> tuple[str, State]:
+    def _current(self) -> tuple[str, State]:
         while True:
             record = self._records.latest()
             status = record.status
@@ -158,7 +158,7 @@ class Job:
         return self.work.lease_seconds + _LATE
 
     def _silence(self) -> float:
-        """Seconds since the last record of the lease's holder; infinity if nobody holds it."""
+        """Seconds since the last record of the lease's holder; infinity if there is no holder."""
         latest = self._records.lease.latest()
         return math.inf if latest is None or latest.value.get("released") else self._age(latest)
 
@@ -170,19 +170,19 @@ class Job:
         now = place_time(blobs_at(self.jobs)) if record.written else None
         if now is not None:
             return (now - record.written) / 1e9
-        if len(self._first_seen) > _REMEMBERED:
-            self._first_seen.clear()
-        return time.monotonic() - self._first_seen.setdefault(record.nonce, time.monotonic())
+        if len(self._first_read) > _REMEMBERED:
+            self._first_read.clear()
+        return time.monotonic() - self._first_read.setdefault(record.nonce, time.monotonic())
 
     # --- acting ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> str:
-        """Return its status; with a cluster, also submit a driver if nobody drives the job.
+        """Return its status; with a cluster, also submit a driver if the job has none.
 
-        If several processes look at the same moment, only one submission takes effect. If the driver was only thought
+        If several processes do so at the same moment, only one submission takes effect. If the driver was only thought
         dead, it still holds its lease, and the new one ends at once.
         """
-        status, record = self._seen()
+        status, record = self._current()
         if status == CANCELLING and self._silence() > self._lease_seconds:
             # No driver is left to record that it has stopped; a driver that wakes up finds this record.
             self._finish_cancelling(record)
@@ -193,12 +193,12 @@ class Job:
         if status == QUEUED and state is None:
             submit_driver(self._client, self._records, record)
         elif status == QUEUED and state not in DRIVEN:
-            ask_again(self._client, self._records, record, "resubmitted: no worker came for its driver")
-        elif status == INTERRUPTED and state not in WAITING and not self._awaited(record, state):
-            ask_again(self._client, self._records, record, "resubmitted: its driver was lost")
+            resubmit(self._client, self._records, record, "resubmitted: no worker has started its driver")
+        elif status == INTERRUPTED and state not in WAITING and not self._may_still_begin(record, state):
+            resubmit(self._client, self._records, record, "resubmitted: its driver was lost")
         return self.status
 
-    def _awaited(self, record: State, state: str | None) -> bool:
+    def _may_still_begin(self, record: State, state: str | None) -> bool:
         """Whether a driver that the scheduler has started may still begin: it waits for the lease before its record."""
         return state == "processing" and min(self._silence(), self._age(record)) <= 2 * self._lease_seconds
 
@@ -267,7 +267,7 @@ class Job:
                     )
             cancelling = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
             if cancelling is not None:
-                self._records.note(CANCELLING, "asked to cancel")
+                self._records.note(CANCELLING, "cancellation requested")
                 if not running:
                     self._finish_cancelling(cancelling)
                 return
@@ -292,8 +292,7 @@ class Job:
         """
         if self._client is None:
             raise ParameterError(
-                f"nobody can drive job {self.id} here; give {option('address')}, the address of a scheduler, to resume "
-                "it"
+                f"no cluster can run job {self.id} here; give {option('address')}, the address of a scheduler"
             )
         self.refresh()
         record = self._records.latest()
@@ -301,10 +300,10 @@ class Job:
         if status in (DONE, CANCELLING, REMOVING):
             raise ParameterError(f"job {self.id} is {status}; what was lost, failed or was cancelled can be resumed")
         if status in (FAILED, CANCELLED):
-            note = f"resumed after {steps} sweeps" if steps else "resumed: no checkpoint is left, it begins anew"
-            begin_again(self._client, self._records, record, self.model, note)
+            note = f"resumed after {steps} sweeps" if steps else "resumed from the first sweep: no checkpoint is left"
+            submit_again(self._client, self._records, record, self.model, note)
         elif status == RUNNING and state_of(self._client, self._records, record.fields.asked) not in DRIVEN:
-            ask_again(self._client, self._records, record, "resumed: this cluster knew of no driver")
+            resubmit(self._client, self._records, record, "resumed: the cluster has no driver of the job")
         return steps
 
     def _finish_cancelling(self, record: State) -> None:

@@ -52,7 +52,7 @@ def connect(
 
     Parameters
     ----------
-    address : address of the scheduler, such as ``tls://host:8786``; None to look at jobs only.
+    address : address of the scheduler, such as ``tls://host:8786``; None to read jobs only.
     security : certificates, from `streamkernel.engine.security.tls_security`; default: those that the environment
         names.
     jobs : place of the jobs' records, a folder that the cluster sees or a URL; default: STREAMKERNEL_JOBS, else the
@@ -93,7 +93,7 @@ class JobsSession:
 
     Parameters
     ----------
-    client : client of the cluster; None to look only.
+    client : client of the cluster; None if jobs can only be read.
     place : place of the records; None for a folder beside each model.
     """
 
@@ -138,7 +138,7 @@ class JobsSession:
             The metadata of the table show an error.
         """
         if self._client is None:
-            raise ParameterError("nobody can drive a job here; connect to a scheduler's address to submit one")
+            raise ParameterError("no cluster can run a job here; connect to a scheduler's address to submit one")
         fit = estimator if isinstance(estimator, RequestedFit) else requested(estimator, settings)
         work = JobSpecification(
             estimator=fit.estimator,
@@ -177,9 +177,7 @@ class JobsSession:
         ParameterError
             No place is known.
         """
-        if not self._places:
-            raise ParameterError(f"which jobs? name their place: connect(..., jobs='.../.jobs'), or {ENVIRONMENT}")
-        found = [self._seen(JobRecords(place, id)) for place in self._places for id in job_ids(place)]
+        found = [self._listed(JobRecords(place, id)) for place in self._known_places() for id in job_ids(place)]
         return sorted((job for job in found if job is not None), key=lambda job: job.id)
 
     def job(self, id: str | os.PathLike[str]) -> Job:
@@ -209,13 +207,13 @@ class JobsSession:
         StoreNotFoundError
             There is no such job.
         CorruptMetadataError
-            Its records are damaged, so that nobody knows whether it still runs.
+            Its records are damaged, so it is not known whether it still runs.
         StoreError
             A part cannot be removed; another call removes the rest.
         """
         remove_job(self._of_id(id))
 
-    def _seen(self, records: JobRecords) -> Job | None:
+    def _listed(self, records: JobRecords) -> Job | None:
         """A job, or an `UnreadableJob` if its records are damaged; None if it has just been removed."""
         try:
             job = Job(records, self._client)
@@ -227,10 +225,15 @@ class JobsSession:
             return UnreadableJob(records, error)
         return job
 
-    def _of_id(self, id: str) -> JobRecords:
+    def _known_places(self) -> list[str]:
         if not self._places:
-            raise ParameterError(f"where is job {id}? name the place: connect(..., jobs='.../.jobs'), or {ENVIRONMENT}")
-        places = list(self._places)
+            raise ParameterError(
+                f"the place of the jobs is not known; name it: connect(..., jobs='.../.jobs'), or {ENVIRONMENT}"
+            )
+        return list(self._places)
+
+    def _of_id(self, id: str) -> JobRecords:
+        places = self._known_places()
         for place in places[:-1]:
             if id in job_ids(place):
                 return JobRecords(place, id)

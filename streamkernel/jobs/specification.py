@@ -60,7 +60,7 @@ class JobSpecification(Record, kw_only=False):
     def kind(self) -> Predictor:
         return PREDICTORS[self.estimator]
 
-    def made_settings(self) -> Any:
+    def opened_settings(self) -> Any:
         """The settings as an object; the query points are read."""
         given = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
         check_options(self.kind, given)
@@ -94,7 +94,7 @@ class RequestedFit:
 
 
 def requested(estimator: SupervisedEstimator | str, settings: FieldsView | None = None) -> RequestedFit:
-    """Check what a job is asked to fit.
+    """Check what a job is to fit.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def requested(estimator: SupervisedEstimator | str, settings: FieldsView | None 
     for name in ("client", "progress"):
         if getattr(estimator, name) is not None:
             raise ParameterError(
-                f"{name} is of this process, which a job outlives; leave it out: the job runs on the session's "
+                f"{name} belongs to this process, and a job outlives it; leave it out: the job runs on the session's "
                 "cluster, and job.progress tells how far it is"
             )
     made = estimator._settings()
@@ -131,7 +131,7 @@ def _plain_settings(settings: BasisSettings) -> Fields:
         if isinstance(value, Kernel):
             if own := user_kernel_classes(value):
                 raise ParameterError(
-                    f"a job cannot fit with the kernel {own[0].__name__}: its process takes no code of yours; fit it "
+                    f"a job cannot fit with the kernel {own[0].__name__}: its workers do not load your code; fit it "
                     "with an estimator and client="
                 )
             value = value.to_config()

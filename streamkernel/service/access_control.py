@@ -29,7 +29,7 @@ _LARGEST_JOB = 1 << 20
 
 log = logging.getLogger("streamkernel.service")
 
-# Open without the token, because they hold no data: the page itself, which asks for the token.
+# Open without the token, because they hold no data. The page itself has a field for the token.
 _OPEN_PREFIXES = ("/static/",)
 _OPEN_PATHS = frozenset({"/", "/healthz", "/favicon.ico"})
 
@@ -78,7 +78,8 @@ class AccessControl:
         predicting = path.endswith(SUFFIX) and path.startswith(PREFIX) and scope["method"] == "POST"
         status = 0
         limits = self._settings.limits
-        request = Request(scope, receive, limits, self._budget)
+        deadline = asyncio.timeout(limits.request_seconds)
+        request = Request(scope, receive, limits, self._budget, deadline)
         connection = request.connection
 
         async def answer(message: dict[str, object]) -> None:
@@ -93,8 +94,7 @@ class AccessControl:
                 connection.answered(request)
 
         try:
-            async with asyncio.timeout(limits.request_seconds) as deadline:
-                request.within(deadline)
+            async with deadline:
                 self._admit(request, path)
                 if predicting:
                     await self._predict(request, answer)  # type: ignore[arg-type]

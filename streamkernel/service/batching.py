@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import StreamKernelError
-from streamkernel.models.few_rows import DirectPredictions, Values
+from streamkernel.models.few_rows import DirectPredictions
 from streamkernel.type_aliases import Fields, Float
 
 # A batch of less work than this is predicted in the event loop: waking a thread would take longer.
@@ -91,21 +91,11 @@ def _deliver(waiting: list[asyncio.Future[Any]], answers: list[Fields | Exceptio
 def _answers(direct: DirectPredictions, rows: list[Float]) -> list[Fields | Exception]:
     """For each row its outputs, or its error."""
     try:
-        try:
-            return _of(direct.each_alone(direct.prepared(np.stack(rows))), len(rows))
-        except StreamKernelError:
-            return [_alone(direct, row) for row in rows]
+        outputs = direct.each_alone(direct.prepared(np.stack(rows)))
+    except StreamKernelError as error:
+        # One row cannot be used: predict each alone, to find it.
+        return [error] if len(rows) == 1 else [_answers(direct, [row])[0] for row in rows]
     except Exception as error:
         return [error] * len(rows)
-
-
-def _alone(direct: DirectPredictions, row: Float) -> Fields | Exception:
-    try:
-        return _of(direct.each_alone(direct.prepared(row[None, :])), 1)[0]
-    except StreamKernelError as error:
-        return error
-
-
-def _of(values: Values, rows: int) -> list[Fields | Exception]:
-    columns = {name: found.tolist() for name, found in values.items()}
-    return [{name: found[i] for name, found in columns.items()} for i in range(rows)]
+    columns = {name: values.tolist() for name, values in outputs.items()}
+    return [{name: values[i] for name, values in columns.items()} for i in range(len(rows))]

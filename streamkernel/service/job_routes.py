@@ -77,7 +77,7 @@ class Jobs:
             except (Refused, StreamKernelError) as error:
                 if str(error) != logged:
                     logged = str(error)
-                    log.warning("jobs cannot be looked after: %s", logged)
+                    log.warning("interrupted jobs cannot be resumed: %s", logged)
 
     async def _answer(self, action: Callable[..., Fields], *arguments: Any, status: int = 200) -> Response:
         try:

@@ -130,7 +130,7 @@ class Registry:
             stale = self.stale
             if stale is not None:
                 return Refused(
-                    503, f"{name} is not known, and new models cannot be seen: {stale.error[1]}", stale.error[0]
+                    503, f"{name} is not known, and new models cannot be found: {stale.error[1]}", stale.error[0]
                 )
             return Refused(404, f"there is no model {name!r}; GET /v1/models lists them", "UnknownModel")
         if entry.outside:
@@ -151,7 +151,7 @@ class Registry:
             self.scan_failed(error)
             return
         if self.stale is not None:
-            log.warning("the models can be seen again")
+            log.warning("the place of the models can be read again")
         for name in sorted(self._entries.keys() - found.keys()):
             entry = self._entries[name]
             if entry.missed + 1 < _GONE_FOR and entry.served is not None:
@@ -168,7 +168,7 @@ class Registry:
     def scan_failed(self, error: Exception) -> None:
         """Record that a scan has failed. The models are served on."""
         if self.stale is None:
-            log.warning("the models cannot be seen, and are served as they are: %s", error)
+            log.warning("the place of the models cannot be read; they are served as they last were: %s", error)
         why = type(error).__name__, self.place.message_of(error)
         self.stale = Stale(self.scanned if self.stale is None else self.stale.since, why)
 

@@ -129,7 +129,7 @@ class FolderSource(ModelSource):
             with os.scandir(self._root) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
-            raise StoreError(f"the folder of models cannot be seen ({error.strerror}); check the disk") from error
+            raise StoreError(f"the folder of models cannot be read ({error.strerror}); check the disk") from error
         found: dict[str, Candidate] = {}
         left_out: dict[str, str] = {}
         for entry in entries:
@@ -137,7 +137,7 @@ class FolderSource(ModelSource):
             try:
                 candidate = self._entry(entry)
             except OSError as error:
-                candidate = _ERRNO.get(error.errno or 0) or f"it cannot be looked at: {error.strerror}"
+                candidate = _ERRNO.get(error.errno or 0) or f"it cannot be read: {error.strerror}"
             if isinstance(candidate, str):
                 left_out[entry.name] = candidate
             elif candidate is not None:

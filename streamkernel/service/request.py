@@ -27,6 +27,7 @@ class Request:
     Parameters
     ----------
     budget : memory and files, shared by all requests.
+    deadline : timeout of the whole request, which is moved while its body arrives.
 
     Attributes
     ----------
@@ -34,7 +35,9 @@ class Request:
     working : whether the service is at work; otherwise it waits for the client.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, limits: Limits, budget: MemoryBudget) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, limits: Limits, budget: MemoryBudget, deadline: asyncio.Timeout
+    ) -> None:
         self.scope = scope
         self.connection: Connection | None = (scope.get("state") or {}).get(CONNECTION)
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -43,7 +46,7 @@ class Request:
         self.working = False
         self._receive = receive
         self._budget = budget
-        self._deadline: asyncio.Timeout | None = None
+        self._deadline = deadline
         self._received = 0
         self._loop = asyncio.get_running_loop()
         self._began = self._last = self._loop.time()
@@ -165,14 +168,6 @@ class Request:
         if self.connection is not None:
             self.connection.cut()
 
-    def within(self, deadline: asyncio.Timeout) -> None:
-        """Set the timeout of the whole request, which is moved while its body arrives."""
-        self._deadline = deadline
-
-    def _reschedule(self, when: float) -> None:
-        if self._deadline is not None:
-            self._deadline.reschedule(when)
-
     async def body(self, most: int) -> bytes:
         """The whole body."""
         parts = [chunk async for chunk in self.chunks(most)]
@@ -183,12 +178,12 @@ class Request:
         self.working = False
         self._received = received
         limits = self.limits
-        self._reschedule(self._began + limits.request_seconds + received / limits.slowest)
+        self._deadline.reschedule(self._began + limits.request_seconds + received / limits.slowest)
 
     def now_computing(self) -> None:
         """The body is complete, or a part of the answer is sent: the next step gets its own time."""
         self.working = True
-        self._reschedule(self._loop.time() + self.limits.compute_seconds)
+        self._deadline.reschedule(self._loop.time() + self.limits.compute_seconds)
 
     async def computing(self, work: Awaitable[T]) -> T:
         """Do work between two parts of the body, without counting its time against the client."""

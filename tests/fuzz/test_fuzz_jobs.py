@@ -42,7 +42,7 @@ def looks(place: Path, model: Path) -> dict[str, Callable[[], object]]:
 
     def work() -> None:
         done = records.work()
-        done.made_settings()
+        done.opened_settings()
         done.tables()
 
     def wait() -> None:

@@ -74,7 +74,7 @@ def test_a_description_is_the_estimator(asked: Any, tmp_path: Path) -> None:
     fit = requested(asked)
     records = JobRecords(str(tmp_path), "20260101-000000-01234567")
     records.create(JobSpecification(fit.estimator, fit.plain, "table", "model"))
-    assert records.work().made_settings().to_config() == expected.to_config()
+    assert records.work().opened_settings().to_config() == expected.to_config()
 
 
 def test_rows_and_queries_and_a_name(session: JobsSession, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_looking_where_there_is_nothing(tmp_path: Path) -> None:
             session.job("20260101-000000-01234567")
         with pytest.raises(StoreNotFoundError, match="no job"):
             session.job(tmp_path / "model")
-        with pytest.raises(ParameterError, match="nobody can drive"):
+        with pytest.raises(ParameterError, match="no cluster can run"):
             session.submit(small(), rows_at(tmp_path / "rows.zarr"), tmp_path / "model")
     with connect() as nowhere, pytest.raises(ParameterError, match="STREAMKERNEL_JOBS"):
         nowhere.jobs()

@@ -81,7 +81,7 @@ def test_what_has_not_ended_is_refused(looking: JobsSession, place: Path, tmp_pa
 def test_a_driver_that_still_holds_it(looking: JobsSession, place: Path, tmp_path: Path) -> None:
     records = written(place, "table", tmp_path / "model", lease=1.0, status="done")
     with Lease.acquire(records.blobs, "lease", ttl=1.0) as lease:  # type: ignore[union-attr]
-        with pytest.raises(ParameterError, match="has not let go"):
+        with pytest.raises(ParameterError, match="is still ending"):
             looking.remove(records.id)
         assert lease.held
     looking.remove(records.id)

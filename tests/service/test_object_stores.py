@@ -167,7 +167,7 @@ def test_a_store_that_is_lost_takes_no_model_away(bucket: str, proxy: FlakyProxy
         assert registry.stale.since == registry.scanned
         assert registry.stale.error[0] == error
         assert "127.0.0.1" not in registry.stale.error[1]
-        with pytest.raises(Refused, match="new models cannot be seen") as refused:
+        with pytest.raises(Refused, match="new models cannot be found") as refused:
             registry.served("other")
         assert refused.value.status == 503
         # The operator is told all, and once.

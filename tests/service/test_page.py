@@ -111,7 +111,7 @@ def test_a_place_that_cannot_be_seen_is_told(page: Browser, models: Path, live: 
     assert page.run("return document.getElementById('stale').hidden")
     models.rename(models.with_name("away"))
     told = page.wait_for("!document.getElementById('stale').hidden && document.getElementById('stale').textContent")
-    assert "the folder of models cannot be seen" in told
+    assert "the folder of models cannot be read" in told
     assert page.run("return document.getElementById('status-text').textContent") == "stale"
     assert page.run(f"return {CARDS}.length") == 6
     models.with_name("away").rename(models)
