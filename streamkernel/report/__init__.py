@@ -8,26 +8,26 @@ a table, and neither sends a network request. `write_factor_report` and `draw_fa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
-from types import ModuleType
+from typing import Any
 
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
-from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.models.transformers import KernelPCAModel
+from streamkernel.models.transformers import TransformerModel
 from streamkernel.report.facts.factors import PcaCurve, pca_optimum
 from streamkernel.report.facts.fit import Absent
+from streamkernel.report.publish import PICTURE, checked_output, publish_file
 from streamkernel.type_aliases import FieldsView
 
 __all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", "write_report"]
 
 
 def write_report(
-    model: PredictingModel | KernelPCAModel | KernelCCAModel,
+    model: PredictingModel | TransformerModel,
     path: str | PathLike[str],
     *,
     title: str | None = None,
@@ -49,14 +49,14 @@ def write_report(
     Raises
     ------
     ParameterError
-        Bokeh is not installed, or `pairs` lacks a part, or it is given for a model that does not predict.
+        Bokeh is not installed; there is no page about this kind of model; `pairs` lacks a part, or it is given for a
+        model that does not predict.
     ShapeMismatchError
         True and predicted values differ in shape, or do not fit the model.
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; raised before any work.
     """
-    document = _module("bokeh", "report", "streamkernel.report.pages.document")
-    document.write_model_page(model, path, title, overwrite, pairs)
+    _write_page(lambda pages: pages.page_of(model, pairs), path, title, overwrite)
 
 
 def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
@@ -71,7 +71,7 @@ def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    _module("matplotlib", "png", "streamkernel.report.pages.pictures").write_model_picture(model, path)
+    _write_picture(lambda pages: pages.picture_of(model), path, (10.0, 3.6))
 
 
 def write_factor_report(
@@ -97,8 +97,7 @@ def write_factor_report(
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; raised before any work.
     """
-    document = _module("bokeh", "report", "streamkernel.report.pages.document")
-    document.write_factors_page(factors, path, title, overwrite, optimum)
+    _write_page(lambda pages: pages.factors_page(factors, optimum), path, title, overwrite)
 
 
 def draw_factor_png(
@@ -113,12 +112,25 @@ def draw_factor_png(
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    pictures = _module("matplotlib", "png", "streamkernel.report.pages.pictures")
-    pictures.write_factors_picture(factors, path, optimum)
+    _write_picture(lambda pages: ("", [pages.factors_picture(factors, optimum)]), path, (7.2, 4.4))
 
 
-def _module(library: str, extra: str, module: str) -> ModuleType:
+def _write_page(page: Callable[[Any], Any], path: str | PathLike[str], title: str | None, overwrite: bool) -> None:
+    document, pages = _modules("bokeh", "report", "streamkernel.report.pages.document")
+    target = checked_output(path, overwrite=overwrite)
+    publish_file(target, document.html_of(page(pages), title).encode(), overwrite=overwrite)
+
+
+def _write_picture(picture: Callable[[Any], Any], path: str | PathLike[str], inches: tuple[float, float]) -> None:
+    renderer, pages = _modules("matplotlib", "png", "streamkernel.report.matplotlib_renderer")
+    target = checked_output(path, overwrite=True, mark=PICTURE)
+    lead, figures = picture(pages)
+    publish_file(target, renderer.png_of(figures, inches, lead), overwrite=True, mark=PICTURE)
+
+
+def _modules(library: str, extra: str, module: str) -> tuple[Any, Any]:
+    """The module that draws with a library, and that of the pages."""
     # Imported on call: each library is an extra, and users who only fit need neither.
     if find_spec(library) is None:
         raise ParameterError(f"{library} is not installed, and draws this; pip install streamkernel[{extra}]")
-    return import_module(module)
+    return import_module(module), import_module("streamkernel.report.pages")

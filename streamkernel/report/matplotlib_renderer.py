@@ -61,13 +61,13 @@ def png_of(figures: Sequence[plot.Drawing], inches: tuple[float, float], lead: s
         if lead:
             canvas.suptitle(lead, x=0.006, ha="left", fontsize=9, color=MUTED)
         for axes, figure in zip(canvas.subplots(1, len(figures), squeeze=False)[0], figures, strict=True):
-            if isinstance(figure, plot.Missing):
+            if isinstance(figure, plot.Figure):
+                _draw_figure(axes, figure, any(isinstance(each, plot.Figure) and each.summary for each in figures))
+            elif figure is not None:
                 axes.set_title(figure.title)
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, figure.reason, ha="center", va="center", wrap=True, color=MUTED,
                           transform=axes.transAxes)  # fmt: skip
-            else:
-                _draw_figure(axes, figure, any(isinstance(each, plot.Figure) and each.summary for each in figures))
         picture = io.BytesIO()
         canvas.savefig(picture, format="png", dpi=_DPI, metadata={"Software": "streamkernel"})
     return picture.getvalue()

@@ -19,7 +19,7 @@ from streamkernel.report.facts.fit import (
     sweep_times,
     trace_curve,
 )
-from streamkernel.report.facts.pairs import ClassPairs, Margins, Targets, check_pairs
+from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.figures.predictions import histogram
 from streamkernel.report.pages.ridge import ridge_notices as notices
 
@@ -127,8 +127,8 @@ def test_confusion_counts_and_margins(classifier: RidgeModel) -> None:
     assert check.counts[3, 0] == 1
     assert check.accuracy == 0.8
     assert check.baseline == 0.4
-    assert isinstance(check.margins, Margins)
-    assert check.margins.values.tolist() == [0.75, 0.75, 0.75, -0.75, 0.75]
+    assert not isinstance(check.margins, Absent)
+    assert check.margins.tolist() == [0.75, 0.75, 0.75, -0.75, 0.75]
 
 
 def test_class_labels_do_in_place_of_scores(classifier: RidgeModel) -> None:

@@ -56,7 +56,7 @@ def one(
 ) -> plot.Figure:
     keys = [("#2a5c8f", shape, shape) for shape in ("line", "dash", "dot", "ring", "box")]
     right = plot.Axis("Right", (0.0, 2.0), colour="#94a0ae")
-    return plot.Figure("one", "One", "A caption.", x, y, series, keys, **{"right": right, "summary": "Short", **parts})
+    return plot.Figure("A caption.", x, y, series, keys, "one", "One", **{"right": right, "summary": "Short", **parts})
 
 
 def picture(*figures: plot.Figure | plot.Missing) -> Any:
@@ -119,7 +119,7 @@ def test_texts_of_the_user_are_plain_text() -> None:
 
 
 def test_a_reason_stands_in_the_place_of_a_figure() -> None:
-    assert np.abs(picture(plot.Missing("one", "One", "there is nothing")) - 1.0).max() > 0.2
+    assert np.abs(picture(plot.Missing("One", "there is nothing")) - 1.0).max() > 0.2
 
 
 @pytest.mark.parametrize("name", ["regression", "classifier", "several", "gaussian", "committee", "counts", "pursuit"])

@@ -68,13 +68,6 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Margins:
-    """Score of the true class minus the best other score, (rows,): positive if right, negative if wrong."""
-
-    values: Float
-
-
-@dataclass(frozen=True)
 class ClassPairs:
     """Counts of true against predicted classes.
 
@@ -84,6 +77,7 @@ class ClassPairs:
     labels : labels of rows and columns; with many classes the commonest ones, and "N others" last.
     counts : (k, k), true class by predicted class.
     baseline : accuracy of always predicting the commonest class.
+    margins : (rows,) score of the true class minus the best other score: positive if right, negative if wrong.
     """
 
     rows: str
@@ -93,7 +87,7 @@ class ClassPairs:
     n_classes: int
     accuracy: float
     baseline: float
-    margins: Margins | Absent
+    margins: Float | Absent
 
 
 def check_pairs(model: PredictingModel, pairs: FieldsView | None = None) -> Targets | ClassPairs | Absent:
@@ -191,7 +185,7 @@ def _targets(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: 
 
 def _classes(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: str, where: str) -> ClassPairs | Absent:
     labels = class_names(model) or []
-    margins: Margins | Absent = Absent("there are labels only, no scores of the classes")
+    margins: Float | Absent = Absent("there are labels only, no scores of the classes")
     if true.ndim == 2 and true.shape[1] > 1:
         if true.shape[1] != len(labels):
             raise ShapeMismatchError(f"pairs have {true.shape[1]} classes, the model {len(labels)}; give as many")
@@ -200,7 +194,7 @@ def _classes(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: 
             return Absent("no score of any row is finite")
         true, predicted = true[finite], predicted[finite]
         t, f = true.argmax(axis=1), predicted.argmax(axis=1)
-        margins = Margins(_margins(t, predicted))
+        margins = _margins(t, predicted)
     else:
         t, f = (_codes(model, values.reshape(-1)) for values in (true, predicted))
     k = len(labels)

@@ -26,7 +26,7 @@ def distribution_figures(check: GaussianCheck | ProbabilityCheck | CountCheck | 
     if check is None:
         return []
     if isinstance(check, Absent):
-        return [plot.Missing("calibration", "Calibration", check.reason)]
+        return [plot.Missing("Calibration", check.reason)]
     if isinstance(check, ProbabilityCheck):
         return [_reliability(check)]
     if isinstance(check, CountCheck):
@@ -34,6 +34,7 @@ def distribution_figures(check: GaussianCheck | ProbabilityCheck | CountCheck | 
     return [_intervals(check), _transform(check)]
 
 
+@plot.drawing("calibration", "Calibration of intervals")
 def _intervals(check: GaussianCheck) -> plot.Figure:
     levels, coverage, scalars = check.found.levels, check.found.coverage, check.found.scalars
     fine = np.linspace(0.0, 1.0, 101)
@@ -75,15 +76,14 @@ def _intervals(check: GaussianCheck) -> plot.Figure:
     keys += [(ORANGE, "dash", "as promised"), (_BAND, "box", _band_text(check.count))]
     x, y = plot.Axis("Intervals should hold, %", (0.0, 100.0)), plot.Axis("They hold, %", (0.0, 101.5))
     summary = f"{capitalised(check.where)}: NLPD {significant(scalars['nlpd'])}"
-    return plot.Figure(
-        "calibration", "Calibration of intervals", caption, x, y, series, keys, height=380, summary=summary, square=True
-    )
+    return plot.Figure(caption, x, y, series, keys, height=380, summary=summary, square=True)
 
 
 def _band_text(rows: int) -> str:
     return f"where 95 % of samples of {plural(rows, 'independent row')} lie"
 
 
+@plot.drawing("transform", "Probability integral transform")
 def _transform(check: GaussianCheck | CountCheck) -> plot.Figure:
     rows, bins = check.transform, len(check.transform)
     low, high = (check.count * float(end[0]) for end in binomial_band(np.array([1.0 / bins]), check.count))
@@ -114,14 +114,12 @@ def _transform(check: GaussianCheck | CountCheck) -> plot.Figure:
     keys = ((PALE_BLUE, "box", "rows"), (ORANGE, "dash", "even"), (_BAND, "box", _band_text(check.count)))
     x = plot.Axis("Predicted probability of values below the target", (0.0, 1.0))
     y = plot.Axis("Rows", (0.0, 1.12 * max(float(rows.max()), high)))
-    return plot.Figure("transform", "Probability integral transform", caption, x, y, series, keys, height=380,
-                  summary=summary)  # fmt: skip
+    return plot.Figure(caption, x, y, series, keys, height=380, summary=summary)
 
 
-def rows_figures(found: RowIntervals | None) -> list[plot.Drawing]:
+@plot.drawing("intervals", "Predictions and their uncertainty")
+def rows_figure(found: RowIntervals) -> plot.Figure:
     """Predictions of some rows with their bars."""
-    if found is None:
-        return []
     reach, k = 2.0 * found.std, len(found.true)
     at, low, high = np.arange(k), found.predicted - reach, found.predicted + reach
     ends = np.concatenate([found.true, low, high])
@@ -149,9 +147,10 @@ def rows_figures(found: RowIntervals | None) -> list[plot.Drawing]:
     )
     x = plot.Axis("Rows, by their prediction", (-1.5, k + 0.5), numbered=False)
     y = plot.Axis(plain(found.name, 30), padded(float(ends.min()), float(ends.max())))
-    return [plot.Figure("intervals", "Predictions and their uncertainty", caption, x, y, series, keys, height=380)]
+    return plot.Figure(caption, x, y, series, keys, height=380)
 
 
+@plot.drawing("reliability", "Reliability of probabilities")
 def _reliability(check: ProbabilityCheck) -> plot.Figure:
     found, scalars = check.found, check.found.scalars
     filled = found.count > 0
@@ -188,8 +187,6 @@ def _reliability(check: ProbabilityCheck) -> plot.Figure:
         (GREY, "box", "rows (right axis)"),
     ]
     return plot.Figure(
-        "reliability",
-        "Reliability of probabilities",
         caption,
         plot.Axis(f"Predicted probability of {label}", (0.0, 1.0)),
         plot.Axis("Share of rows", (0.0, 1.03)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.tuning import FreedomCurve, MemberWeights
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero
@@ -13,12 +12,12 @@ from streamkernel.report.figures.predictions import histogram, histogram_fields
 from streamkernel.report.text import count, percent, plural, significant
 
 _MOST_BARS = 300
+_FREEDOM = "Effective degrees of freedom"
 
 
-def members_figures(found: MemberWeights | None) -> list[plot.Drawing]:
+@plot.drawing("members", "Weights of the members")
+def members_figure(found: MemberWeights) -> plot.Figure:
     """Weight of each member; as a histogram if there are too many members for one bar each."""
-    if found is None:
-        return []
     members = len(found.share)
     times = found.share * members
     caption = (
@@ -48,16 +47,12 @@ def members_figures(found: MemberWeights | None) -> list[plot.Drawing]:
         key = (PALE_BLUE, "box", "members")
     series: list[plot.Series] = [bars, plot.ideal("y" if members <= _MOST_BARS else "x", 1.0)]
     keys = (key, (ORANGE, "dash", "an even share"))
-    return [plot.Figure("members", "Weights of the members", caption, x, y, series, keys)]
+    return plot.Figure(caption, x, y, series, keys)
 
 
-def freedom_figures(curve: FreedomCurve | Absent | None) -> list[plot.Drawing]:
+@plot.drawing("freedom", _FREEDOM)
+def freedom_figure(curve: FreedomCurve) -> plot.Figure:
     """Effective degrees of freedom against the size of the basis."""
-    title = "Effective degrees of freedom"
-    if curve is None:
-        return []
-    if isinstance(curve, Absent):
-        return [plot.Missing("freedom", title, curve.reason)]
     n = len(curve.freedom) - 1
     size, total = np.arange(n + 1), float(curve.freedom[-1])
     reach = min(float(n), 1.12 * total)
@@ -74,5 +69,5 @@ def freedom_figures(curve: FreedomCurve | Absent | None) -> list[plot.Drawing]:
         "follows the dashed line."
     )
     keys = ((BLUE, "line", "determined by the data"), (FAINT, "dash", "one for each basis function"))
-    x, y = plot.Axis("Basis functions", counts_from_zero(n)), plot.Axis(title, (0.0, 1.12 * total))
-    return [plot.Figure("freedom", title, caption, x, y, series, keys)]
+    x, y = plot.Axis("Basis functions", counts_from_zero(n)), plot.Axis(_FREEDOM, (0.0, 1.12 * total))
+    return plot.Figure(caption, x, y, series, keys)

@@ -16,10 +16,9 @@ _NAMED_SWEEPS = 16
 _BETWEEN = "between sweeps"
 
 
-def time_figure(times: Sweeps | Absent, between: str = "picking, algebra, check") -> plot.Drawing:
+@plot.drawing("time", "Time")
+def time_figure(times: Sweeps, between: str = "picking, algebra, check") -> plot.Figure:
     """Seconds of each sweep, and of the work between sweeps; `between` names this work."""
-    if isinstance(times, Absent):
-        return plot.Missing("time", "Time", times.reason)
     resumed = sum(sweep.resumed for sweep in times.sweeps)
     caption = (
         f"{duration(times.total)} in all for {plural(len(times.sweeps), 'sweep')}, "
@@ -49,7 +48,7 @@ def time_figure(times: Sweeps | Absent, between: str = "picking, algebra, check"
         ("time", texts),
         ("", [_pace(sweep) for sweep in times.sweeps] + [between]),
     ]
-    return _bars("time", caption, keys, names, [each / unit for each in seconds], texts, colours, label, fields)
+    return _bars(caption, keys, names, [each / unit for each in seconds], texts, colours, label, fields)
 
 
 def _pace(sweep: Sweep) -> str:
@@ -71,7 +70,6 @@ def _time_unit(longest: float) -> tuple[float, str]:
 
 
 def _bars(
-    name: str,
     caption: str,
     keys: Sequence[plot.Key],
     names: list[str],
@@ -89,9 +87,7 @@ def _bars(
     # The texts stand to the right of the bars, the longest bar included.
     x = plot.Axis(label, (0.0, 1.45 * (max(values) or 1.0)))
     series = [bars, plot.Texts(values, y, texts, inks, offset=7.0)]
-    return plot.Figure(
-        name, name.capitalize(), caption, x, _list(names), series, keys, height=70 + 34 * max(len(names), 3)
-    )
+    return plot.Figure(caption, x, _list(names), series, keys, height=70 + 34 * max(len(names), 3))
 
 
 def _list(names: Sequence[str]) -> plot.Axis:
@@ -113,13 +109,12 @@ def _numbered(
     heights = np.array(seconds) / unit
     bars = plot.Boxes(number - half, number + half, 0.0, heights, colours, edge=None, hover=fields)
     x, y = plot.Axis("Sweep", (0.5, k + 0.5)), plot.Axis(f"{label} a sweep", (0.0, 1.08 * longest / unit))
-    return plot.Figure("time", "Time", caption, x, y, [bars], keys, height=280)
+    return plot.Figure(caption, x, y, [bars], keys, height=280)
 
 
-def memory_figure(memory: Memory | Absent) -> plot.Drawing:
+@plot.drawing("memory", "Memory")
+def memory_figure(memory: Memory) -> plot.Figure:
     """Memory promised before the fit, and memory measured."""
-    if isinstance(memory, Absent):
-        return plot.Missing("memory", "Memory", memory.reason)
     share = memory.measured / memory.promised
     colour = BLUE if share <= 1.0 else ORANGE
     unit, label = (1e9, "Gigabytes") if max(memory.promised, memory.measured) >= 2e9 else (1e6, "Megabytes")
@@ -137,17 +132,15 @@ def memory_figure(memory: Memory | Absent) -> plot.Drawing:
         ("size", texts),
         ("", ["before the fit, by the plan", "all processes together, at the peak"]),
     ]
-    return _bars(
-        "memory", caption, keys, names, [size / unit for size in sizes], texts, [PALE_BLUE, colour], label, fields
-    )
+    return _bars(caption, keys, names, [size / unit for size in sizes], texts, [PALE_BLUE, colour], label, fields)
 
 
-def sweeps_figure(labels: Sequence[str], times: Sequence[Sweeps | Absent]) -> plot.Drawing:
+@plot.drawing("sweeps", "Sweeps and seconds")
+def sweeps_figure(times: Sequence[Sweeps | Absent], labels: Sequence[str]) -> plot.Figure | Absent:
     """Sweeps and seconds of several factors: one bar for each factor, divided into its sweeps."""
-    title = "Sweeps and seconds"
     shown = [(label, spent) for label, spent in zip(labels, times, strict=True) if isinstance(spent, Sweeps)]
     if not shown:
-        return plot.Missing("sweeps", title, next(t.reason for t in times if isinstance(t, Absent)))
+        return next(each for each in times if isinstance(each, Absent))
     k, longest = len(shown), max(spent.total for _, spent in shown) or 1.0
     unit, label = _time_unit(longest)
     pieces: list[tuple[int, float, float, str, str, str]] = []  # factor, start, seconds, colour, name, detail
@@ -174,7 +167,7 @@ def sweeps_figure(labels: Sequence[str], times: Sequence[Sweeps | Absent]) -> pl
     )
     # The text stands to the right of the longest bar.
     x, y_axis = plot.Axis(label, (0.0, 1.55 * longest / unit)), _list([shortened(label, 40) for label, _ in shown])
-    return plot.Figure("sweeps", title, caption, x, y_axis, series, keys, height=70 + 40 * max(k, 3))
+    return plot.Figure(caption, x, y_axis, series, keys, height=70 + 40 * max(k, 3))
 
 
 def _spent_text(spent: Sweeps) -> str:

@@ -18,7 +18,10 @@ _MOST_HOVERED = 3  # most lines whose values fit side by side
 _HIGHEST = 3.0  # top of the bound's axis, in shares of sup k(x, x): above 1 a bound gives no information
 
 
-def residual_figure(curves: Sequence[FactorCurve | Absent], pca: PcaCurve | Absent | None, rows: str) -> plot.Drawing:
+@plot.drawing("residual", "Residual trace against rank")
+def residual_figure(
+    curves: Sequence[FactorCurve | Absent], pca: PcaCurve | Absent | None, rows: str
+) -> plot.Figure | Absent:
     """Residual trace against rank: a line for each factor, and the optimum if it is known.
 
     Parameters
@@ -27,10 +30,9 @@ def residual_figure(curves: Sequence[FactorCurve | Absent], pca: PcaCurve | Abse
     pca : the optimum; None if no table was given.
     rows : name of the kernel matrix's rows, for the caption.
     """
-    title = "Residual trace against rank"
     shown = [(index, curve) for index, curve in enumerate(curves) if isinstance(curve, FactorCurve)]
     if not shown:
-        return plot.Missing("residual", title, next(c.reason for c in curves if isinstance(c, Absent)))
+        return next(curve for curve in curves if isinstance(curve, Absent))
     n = max(curve.rank for _, curve in shown)
     optimum = pca.relative[: n + 1] if isinstance(pca, PcaCurve) else None
     least = min([curve.relative.min() for _, curve in shown] + ([] if optimum is None else [optimum.min()]))
@@ -64,7 +66,7 @@ def residual_figure(curves: Sequence[FactorCurve | Absent], pca: PcaCurve | Abse
         keys.append((MUTED, "ring", "end of a round"))
     caption = _residual_caption([curve for _, curve in shown], pca, rows)
     x = plot.Axis("Rank (basis functions)", counts_from_zero(n))
-    return plot.Figure("residual", title, caption, x, y, series, keys, height=400, legend=True)
+    return plot.Figure(caption, x, y, series, keys, height=400, legend=True)
 
 
 def _residual_caption(curves: list[FactorCurve], pca: PcaCurve | Absent | None, rows: str) -> str:
@@ -85,12 +87,12 @@ def _residual_caption(curves: list[FactorCurve], pca: PcaCurve | Absent | None, 
     return text
 
 
-def bound_figure(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -> plot.Drawing:
+@plot.drawing("bound", "Compression bound")
+def bound_figure(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -> plot.Figure | Absent:
     """The compression bound against rank; `fitted` names the parts of the kernel that were fitted to the rows."""
-    title = "Compression bound"
     shown = [(index, curve) for index, curve in enumerate(curves) if isinstance(curve, BoundCurve)]
     if not shown:
-        return plot.Missing("bound", title, next(c.reason for c in curves if isinstance(c, Absent)))
+        return next(curve for curve in curves if isinstance(curve, Absent))
     n = max(int(curve.size[-1]) for _, curve in shown)
     lowest = min(curve.best for _, curve in shown)
     high = max(1.6, min(_HIGHEST, max(float(curve.bound.max()) for _, curve in shown)))
@@ -117,7 +119,7 @@ def bound_figure(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -
     keys.append((MUTED, "dash", "mean residual of the rows outside the basis"))
     x = plot.Axis("Rank (basis functions)", counts_from_zero(n))
     y = plot.Axis("Bound, share of sup k(x, x)", limits, log=True)
-    return plot.Figure("bound", title, _bound_caption(curves, fitted), x, y, series, keys, height=400)
+    return plot.Figure(_bound_caption(curves, fitted), x, y, series, keys, height=400)
 
 
 def _bound_caption(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.report.facts.fit import ROUNDING, Absent, GcvCurve, LengthscaleCurve, Round, TraceCurve
+from streamkernel.report.facts.fit import ROUNDING, GcvCurve, LengthscaleCurve, Round, TraceCurve
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, padded
 from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE
@@ -25,11 +25,9 @@ def residual_axis(least: float, below: float, above: float) -> tuple[plot.Axis, 
     return plot.Axis(label, log_range(unit * least, unit, below, above), log=True, percent=in_percent), unit
 
 
-def trace_figure(curve: TraceCurve | Absent) -> plot.Drawing:
+@plot.drawing("trace", "Residual trace")
+def trace_figure(curve: TraceCurve) -> plot.Figure:
     """Residual trace against basis size."""
-    title = "Residual trace"
-    if isinstance(curve, Absent):
-        return plot.Missing("trace", title, curve.reason)
     n = int(curve.size[-1])
     y, unit = residual_axis(float(curve.relative.min()), below=0.22, above=0.13)
     values = unit * curve.relative
@@ -54,7 +52,7 @@ def trace_figure(curve: TraceCurve | Absent) -> plot.Drawing:
     ]
     x = plot.Axis("Basis functions", counts_from_zero(n))
     summary = f"Of the kernel matrix of {plural(curve.rows, 'row')}"
-    return plot.Figure("trace", title, _trace_caption(curve, rounds), x, y, series, keys, height=340, summary=summary)
+    return plot.Figure(_trace_caption(curve, rounds), x, y, series, keys, height=340, summary=summary)
 
 
 def _bands(rounds: list[Round], n: int, top: float) -> list[plot.Series]:
@@ -83,11 +81,9 @@ def _trace_caption(curve: TraceCurve, rounds: list[Round]) -> str:
     return text
 
 
-def gcv_figure(curve: GcvCurve | Absent) -> plot.Drawing:
+@plot.drawing("gcv", "Choice of alpha")
+def gcv_figure(curve: GcvCurve) -> plot.Figure:
     """GCV error and effective degrees of freedom against alpha."""
-    title = "Choice of alpha"
-    if isinstance(curve, Absent):
-        return plot.Missing("gcv", title, curve.reason)
     on_axis = curve.chosen > 0.0 and np.isfinite(curve.chosen)
     ends = [float(curve.alpha.min()), float(curve.alpha.max()), *([curve.chosen] if on_axis else [])]
     x = plot.Axis("Alpha (ridge)", log_range(min(ends), max(ends), 0.02, 0.02), log=True)
@@ -112,7 +108,7 @@ def gcv_figure(curve: GcvCurve | Absent) -> plot.Drawing:
         text = f"error {significant(curve.chosen_error)}, {significant(curve.chosen_degrees)} degrees of freedom"
         keys.append((ORANGE, "dot", f"{'chosen' if curve.searched else 'given'}: {text}"))
     return plot.Figure(
-        "gcv", title, _gcv_caption(curve, on_axis), x, y, series, keys, height=340, summary=capitalised(curve.unit),
+        _gcv_caption(curve, on_axis), x, y, series, keys, height=340, summary=capitalised(curve.unit),
         right=plot.Axis("Effective degrees of freedom", (0.0, degrees_top), colour=FAINT),
     )  # fmt: skip
 
@@ -145,11 +141,9 @@ def _gcv_caption(curve: GcvCurve, on_axis: bool) -> str:
     return text
 
 
-def lengthscale_figure(curve: LengthscaleCurve | Absent, *, standardised: bool) -> plot.Drawing:
+@plot.drawing("lengthscale", "Choice of the lengthscale")
+def lengthscale_figure(curve: LengthscaleCurve, *, standardised: bool) -> plot.Figure:
     """GCV error on a sample against the lengthscale."""
-    title = "Choice of the lengthscale"
-    if isinstance(curve, Absent):
-        return plot.Missing("lengthscale", title, curve.reason)
     unit = "standard deviations of the features" if standardised else "units of the features"
     least, largest = float(curve.lengthscale.min()), float(curve.lengthscale.max())
     x = plot.Axis(f"Lengthscale ({unit})", log_range(least, largest, 0.04, 0.04), log=True)
@@ -174,4 +168,4 @@ def lengthscale_figure(curve: LengthscaleCurve | Absent, *, standardised: bool) 
         (ORANGE, "dot", "chosen"),
         (FAINT, "dash", f"median distance {significant(curve.median)}"),
     )
-    return plot.Figure("lengthscale", title, caption, x, y, series, keys, height=340)
+    return plot.Figure(caption, x, y, series, keys, height=340)

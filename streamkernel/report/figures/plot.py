@@ -6,13 +6,15 @@ are neither markup nor TeX.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamkernel.report.facts.fit import Absent
 from streamkernel.report.figures.palette import BAND, BLUE, DASHED, DOTTED, INK, MUTED, ORANGE, PALE_BLUE, PAPER
 
 Dash = tuple[int, ...]
@@ -202,21 +204,21 @@ class Figure:
 
     Parameters
     ----------
-    name : identifier, the figure's anchor on a page.
     series : in the order in which they are drawn.
     right : a second vertical axis.
+    name, title : identifier, the figure's anchor on a page, and heading.
     summary : the caption in a few words, for a picture, which has no captions.
     legend : whether a picture shows the keys, too.
     square : whether a picture gives both axes the same length.
     """
 
-    name: str
-    title: str
     caption: str
     x: Axis
     y: Axis
     series: Sequence[Series]
     keys: Sequence[Key] = ()
+    name: str = ""
+    title: str = ""
     right: Axis | None = None
     height: int = 330
     summary: str = ""
@@ -228,12 +230,42 @@ class Figure:
 class Missing:
     """The reason why a figure is not drawn."""
 
-    name: str
     title: str
     reason: str
 
 
-Drawing = Figure | Missing
+Drawing = Figure | Missing | None  # None: the model has no such thing
+
+_Facts = TypeVar("_Facts")
+_More = ParamSpec("_More")
+
+
+def drawing(
+    name: str, title: str
+) -> Callable[
+    [Callable[Concatenate[_Facts, _More], Figure | Absent]],
+    Callable[Concatenate[_Facts | Absent | None, _More], Drawing],
+]:
+    """Make a function from facts to a figure one that also takes an `Absent`, which becomes a `Missing`, and None.
+
+    The figure gets the `name` and the `title`; the function may return an `Absent`, too.
+    """
+
+    def decorate(
+        draw: Callable[Concatenate[_Facts, _More], Figure | Absent],
+    ) -> Callable[Concatenate[_Facts | Absent | None, _More], Drawing]:
+        @wraps(draw)
+        def drawn(facts: _Facts | Absent | None, /, *more: _More.args, **named: _More.kwargs) -> Drawing:
+            if facts is None:
+                return None
+            found = facts if isinstance(facts, Absent) else draw(facts, *more, **named)
+            if isinstance(found, Absent):
+                return Missing(title, found.reason)
+            return replace(found, name=name, title=title)
+
+        return drawn
+
+    return decorate
 
 
 def columns(edges: np.ndarray, heights: ArrayLike, **style: Any) -> Boxes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.report.facts.fit import Absent
-from streamkernel.report.facts.pairs import ClassPairs, Margins, TargetPairs, Targets
+from streamkernel.report.facts.pairs import ClassPairs, TargetPairs, Targets
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import padded
 from streamkernel.report.figures.palette import BLUE, DASHED, FAINT, GREY, INK, ORANGE, PALE_BLUE, PAPER, blend, shade
@@ -20,9 +20,9 @@ _MOST_COUNTS = 14
 def prediction_figures(pairs: Targets | ClassPairs | Absent) -> list[plot.Drawing]:
     """Figures of the rows with known targets."""
     if isinstance(pairs, Absent):
-        return [plot.Missing("predictions", "Predicted against true", pairs.reason)]
+        return [plot.Missing("Predicted against true", pairs.reason)]
     if isinstance(pairs, ClassPairs):
-        return [_confusion(pairs), _margins(pairs)]
+        return [_confusion(pairs), _margins(pairs.margins, pairs)]
     if len(pairs.targets) == 1:
         return [_cloud(pairs.targets[0], pairs, 0), _residuals(pairs.targets[0], pairs)]
     return [_cloud(target, pairs, index) for index, target in enumerate(pairs.targets[:_MOST_TARGETS])]
@@ -53,13 +53,13 @@ def _cloud(target: TargetPairs, pairs: Targets, index: int) -> plot.Figure:
     if several and index == 0 and len(pairs.targets) > _MOST_TARGETS:
         caption += f" The first {_MOST_TARGETS} of {count(len(pairs.targets))} targets are drawn."
     return plot.Figure(
-        f"predictions-{index + 1}",
-        f"Predicted against true: {target.name}" if several else "Predicted against true",
         caption,
         plot.Axis(f"True {target.name}", limits),
         plot.Axis(f"Predicted {target.name}", limits),
         [plot.Line(limits, limits, ORANGE, 1.2, DASHED, below=True), rows],
         (key, (ORANGE, "dash", "predicted = true")),
+        f"predictions-{index + 1}",
+        f"Predicted against true: {target.name}" if several else "Predicted against true",
         height=380,
         summary=f"{capitalised(pairs.where)}: RMSE {rmse}" + ("" if np.isnan(target.r2) else f", R² {r2}"),
         square=True,
@@ -75,6 +75,7 @@ def _density(target: TargetPairs, limits: tuple[float, float]) -> plot.Boxes:
     return plot.Boxes(x[column], x[column + 1], y[row], y[row + 1], fill=colours, edge=None, hover=fields)
 
 
+@plot.drawing("residuals", "Errors")
 def _residuals(target: TargetPairs, pairs: Targets) -> plot.Figure:
     residual = target.residual
     edges, counts, beyond = histogram(residual)
@@ -90,7 +91,7 @@ def _residuals(target: TargetPairs, pairs: Targets) -> plot.Figure:
     keys = (PALE_BLUE, "box", "rows"), (ORANGE, "dash", "no error")
     x = plot.Axis("Predicted minus true", (float(edges[0]), float(edges[-1])))
     y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())))
-    return plot.Figure("residuals", "Errors", caption, x, y, series, keys, height=380)
+    return plot.Figure(caption, x, y, series, keys, height=380)
 
 
 def _beyond_text(beyond: int) -> str:
@@ -121,6 +122,7 @@ def histogram(values: Float) -> tuple[Float, Int, int]:
 # --- classes ---------------------------------------------------------------------------------------------------------
 
 
+@plot.drawing("confusion", "Confusion matrix")
 def _confusion(pairs: ClassPairs) -> plot.Figure:
     k = len(pairs.labels)
     totals = pairs.counts.sum(axis=1, keepdims=True)
@@ -152,8 +154,6 @@ def _confusion(pairs: ClassPairs) -> plot.Figure:
     if pairs.n_classes > k:
         caption += f" The {k - 1} commonest of {count(pairs.n_classes)} classes are drawn, the others together."
     return plot.Figure(
-        "confusion",
-        "Confusion matrix",
         caption,
         plot.Axis("Predicted class", (-0.5, k - 0.5), names=names),
         plot.Axis("True class", (k - 0.5, -0.5), names=names),
@@ -168,11 +168,8 @@ def _short_count(number: int) -> str:
     return count(number) if number < 10_000 else f"{number / 1000:,.0f}k"
 
 
-def _margins(pairs: ClassPairs) -> plot.Drawing:
-    title = "Margins"
-    if not isinstance(pairs.margins, Margins):
-        return plot.Missing("margins", title, pairs.margins.reason)
-    values = pairs.margins.values
+@plot.drawing("margins", "Margins")
+def _margins(values: Float, pairs: ClassPairs) -> plot.Figure:
     edges, counts, beyond = histogram(values)
     low, high = float(edges[0]), float(edges[-1])
     if low < 0.0 < high:
@@ -189,4 +186,4 @@ def _margins(pairs: ClassPairs) -> plot.Drawing:
     x = plot.Axis("Score of the true class less the best other", (float(edges[0]), float(edges[-1])))
     y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())))
     keys = (BLUE, "box", "right"), (ORANGE, "box", "wrong")
-    return plot.Figure("margins", title, caption, x, y, series, keys, height=380)
+    return plot.Figure(caption, x, y, series, keys, height=380)

@@ -17,41 +17,34 @@ _LONG = 1.3  # length, in powers of ten, from which an axis is logarithmic
 _MOST_MARKS = 60
 
 
-def error_figure(curve: PathCurve | Absent, *, chose: bool = True) -> plot.Drawing:
+@plot.drawing("path", "Error against terms")
+def error_figure(curve: PathCurve, *, chose: bool = True) -> plot.Figure:
     """Squared error against terms; `chose` is whether this error on held-out rows chose the size."""
-    title = "Error against terms"
-    if isinstance(curve, Absent):
-        return plot.Missing("path", title, curve.reason)
     caption = (
         f"Root mean squared error of every size of the model, in {curve.unit}, exact, from the sums of the pursuit's "
         f"sweeps. {_choice_text(curve, 'error' if chose else '')}"
     )
-    return _path("path", title, caption, curve)
+    return _path(caption, curve)
 
 
-def rate_figures(curve: PathCurve | Absent | None, wrong: str, *, chose: bool = False) -> list[plot.Drawing]:
+@plot.drawing("rates", "Wrong rows against terms")
+def rate_figure(curve: PathCurve, wrong: str, *, chose: bool = False) -> plot.Figure:
     """Share of wrong rows against terms."""
-    title = "Wrong rows against terms"
-    if curve is None:
-        return []
-    if isinstance(curve, Absent):
-        return [plot.Missing("rates", title, curve.reason)]
     caption = (
         f"A row is wrong when {wrong}. Shares of wrong rows by the first terms, counted in one sweep. "
         f"{_choice_text(curve, 'share' if chose else '')}"
     )
-    return [_path("rates", title, caption, curve, in_percent=True)]
+    return _path(caption, curve, in_percent=True)
 
 
-def loss_figures(curve: PathCurve | None) -> list[plot.Drawing]:
+@plot.drawing("loss", "Loss against terms")
+def loss_figure(curve: PathCurve) -> plot.Figure:
     """Logistic loss against terms."""
-    if curve is None:
-        return []
     caption = (
         "Mean logistic loss, in nats a row, of the model at the beginning of each sweep. At the end the coefficients "
         "were fitted again, which lowers it further on the rows of the fit."
     )
-    return [_path("loss", "Loss against terms", caption, curve)]
+    return _path(caption, curve)
 
 
 def _choice_text(curve: PathCurve, chosen_by: str) -> str:
@@ -62,7 +55,7 @@ def _choice_text(curve: PathCurve, chosen_by: str) -> str:
     return f"The {chosen_by} on validation rows chose among {count(int(curve.terms[-1]))} sizes."
 
 
-def _path(name: str, title: str, caption: str, curve: PathCurve, *, in_percent: bool = False) -> plot.Figure:
+def _path(caption: str, curve: PathCurve, *, in_percent: bool = False) -> plot.Figure:
     unit = 100.0 if in_percent else 1.0
     shown = [unit * curve.training] + ([] if curve.held_out is None else [unit * curve.held_out])
     values = np.concatenate(shown)
@@ -95,7 +88,7 @@ def _path(name: str, title: str, caption: str, curve: PathCurve, *, in_percent: 
     label = f"{curve.label}, %" if in_percent else curve.label
     y = plot.Axis(label, limits, log=logarithmic, percent=in_percent and logarithmic)
     x = plot.Axis("Terms", counts_from_zero(last))
-    return plot.Figure(name, title, caption, x, y, series, keys, height=360, legend=True)
+    return plot.Figure(caption, x, y, series, keys, height=360, legend=True)
 
 
 def _away(at: float, last: float, aside: float, up: float = 0.0) -> Fields:
@@ -104,15 +97,13 @@ def _away(at: float, last: float, aside: float, up: float = 0.0) -> Fields:
     return {"offset": (-aside if right else aside, up), "align": "right" if right else "left"}
 
 
-def error_bound_figure(found: PursuitBound | Absent, theorem: str, sizes: str = "terms") -> plot.Drawing:
+@plot.drawing("bound", "Bound on the error")
+def error_bound_figure(found: PursuitBound, theorem: str, sizes: str = "terms") -> plot.Figure | Absent:
     """The bound, the errors that it bounds, and the zone without information; `sizes` is the unit of the axis."""
-    title = "Bound on the error"
-    if isinstance(found, Absent):
-        return plot.Missing("bound", title, found.reason)
     bound = found.bound
     finite = np.isfinite(bound.values)
     if not finite.any():
-        return plot.Missing("bound", title, "hardly a row is right: the bound is infinite at every size")
+        return Absent("hardly a row is right: the bound is infinite at every size")
     shares = [bound.observed] + ([] if found.held_out is None else [found.held_out])
     positive = np.concatenate([share[share > 0.0] for share in shares] + [bound.values[finite]])
     limits = log_range(float(positive.min()), max(1.6, float(bound.values[finite].max())), 0.08, 0.06)
@@ -138,7 +129,7 @@ def error_bound_figure(found: PursuitBound | Absent, theorem: str, sizes: str = 
     series.append(plot.dot(at, bound.minimum))
     keys.append((ORANGE, "dot", "least bound"))
     x, y = plot.Axis(sizes.capitalize(), counts_from_zero(last)), plot.Axis("Share of wrong rows", limits, log=True)
-    return plot.Figure("bound", title, _bound_caption(found, theorem, sizes), x, y, series, keys, height=360)
+    return plot.Figure(_bound_caption(found, theorem, sizes), x, y, series, keys, height=360)
 
 
 def _free_third(values: Float) -> int:
@@ -176,11 +167,9 @@ def _bound_caption(found: PursuitBound, theorem: str, sizes: str) -> str:
     return text
 
 
-def weakness_figure(values: Float | Absent) -> plot.Drawing:
+@plot.drawing("weakness", "Weakness of the picks")
+def weakness_figure(values: Float) -> plot.Figure:
     """Realised weakness of each pick."""
-    title = "Weakness of the picks"
-    if isinstance(values, Absent):
-        return plot.Missing("weakness", title, values.reason)
     T = len(values)
     least = int(np.argmin(values))
     term = np.arange(1, T + 1)
@@ -200,4 +189,4 @@ def weakness_figure(values: Float | Absent) -> plot.Drawing:
     )
     keys = ((PALE_BLUE, "dot", "a pick"), (BLUE, "line", "mean so far"), (ORANGE, "dot", "weakest"))
     x, y = plot.Axis("Term", (-0.012 * T, 1.02 * T + 1)), plot.Axis("Realised weakness", (0.0, 1.04))
-    return plot.Figure("weakness", title, caption, x, y, series, keys, height=360)
+    return plot.Figure(caption, x, y, series, keys, height=360)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.report.facts.fit import ROUNDING
+from streamkernel.report.facts.fit import ROUNDING, Absent
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import log_range, padded
 from streamkernel.report.figures.palette import BLUE, PALE_BLUE
@@ -14,12 +14,12 @@ from streamkernel.type_aliases import Float
 _MOST_DOTS = 80
 
 
-def eigenvalues_figure(values: Float, left: float) -> plot.Drawing:
+@plot.drawing("eigenvalues", "Eigenvalues")
+def eigenvalues_figure(values: Float, left: float) -> plot.Figure | Absent:
     """Share of each component in the centred trace; `left` is the part of the trace that they leave."""
-    title = "Eigenvalues"
     total, r = float(values.sum()) + left, len(values)
     if r == 0 or not total > 0.0:
-        return plot.Missing("eigenvalues", title, "there are no components")
+        return Absent("there are no components")
     share = np.maximum(values / total, ROUNDING)
     sums, number = np.cumsum(share), np.arange(1, r + 1)
     fields: list[plot.Field] = [
@@ -37,14 +37,15 @@ def eigenvalues_figure(values: Float, left: float) -> plot.Drawing:
         "upper bound."
     )
     keys = ((BLUE, "line", "share of a component"),)
-    return plot.Figure("eigenvalues", title, caption, x, y, [line], keys, height=360)
+    return plot.Figure(caption, x, y, [line], keys, height=360)
 
 
-def correlations_figure(correlations: Float, singular: Float) -> plot.Drawing:
+@plot.drawing("correlations", "Canonical correlations")
+def correlations_figure(correlations: Float, singular: Float) -> plot.Figure | Absent:
     """Canonical correlations over the rows of the fit, and the smaller values that the ridge gives."""
-    title, r = "Canonical correlations", len(correlations)
+    r = len(correlations)
     if r == 0:
-        return plot.Missing("correlations", title, "there are no components")
+        return Absent("there are no components")
     number, half = np.arange(1, r + 1), 0.5 * min(0.7, 0.1 * r + 0.2)
     form = "0.0000"
     fields: list[plot.Field] = [
@@ -61,14 +62,15 @@ def correlations_figure(correlations: Float, singular: Float) -> plot.Drawing:
     )
     keys = ((PALE_BLUE, "box", "correlation"), (BLUE, "dot", "singular value"))
     dots = plot.Points(number, singular, size=8.0)
-    return plot.Figure("correlations", title, caption, x, y, [bars, dots], keys, height=360)
+    return plot.Figure(caption, x, y, [bars, dots], keys, height=360)
 
 
-def quotients_figure(quotients: Float) -> plot.Drawing:
+@plot.drawing("quotients", "Cross quotients")
+def quotients_figure(quotients: Float) -> plot.Figure | Absent:
     """Cross quotient of each pick."""
-    title, n = "Cross quotients", len(quotients)
+    n = len(quotients)
     if n == 0:
-        return plot.Missing("quotients", title, "nothing was picked")
+        return Absent("nothing was picked")
     pick = np.arange(1, n + 1)
     fields = ("pick", pick, "0,0"), ("quotient", quotients, "0.0000")
     rings = 5.0 if n <= _MOST_DOTS else 0.0
@@ -79,5 +81,5 @@ def quotients_figure(quotients: Float) -> plot.Drawing:
         f"{count(n)}."
     )
     x = plot.Axis("Pick", (1 - 0.02 * n, 1.02 * n))
-    y = plot.Axis(title[:-1], padded(float(quotients.min()), float(quotients.max()), 0.06))
-    return plot.Figure("quotients", title, caption, x, y, [line], ((BLUE, "line", "a pick"),), height=360)
+    y = plot.Axis("Cross quotient", padded(float(quotients.min()), float(quotients.max()), 0.06))
+    return plot.Figure(caption, x, y, [line], ((BLUE, "line", "a pick"),), height=360)

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.tuning import FULL, SAMPLE, Lengthscales, TuningPath
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades, log_range, padded
@@ -18,17 +17,9 @@ _MOST_PARAMETERS = 6  # most parameters that a text names
 _MOST_NAMED = 24
 
 
-def tuning_figures(path: TuningPath | Absent | None) -> list[plot.Drawing]:
-    """Evidence and parameters at every evaluated point."""
-    title = "Search for the hyper-parameters"
-    if path is None:
-        return []
-    if isinstance(path, Absent):
-        return [plot.Missing("tuning", title, path.reason)]
-    return [_evidence(path, title), _parameters(path)]
-
-
-def _evidence(path: TuningPath, title: str) -> plot.Figure:
+@plot.drawing("tuning", "Search for the hyper-parameters")
+def evidence_figure(path: TuningPath) -> plot.Figure:
+    """Evidence at every evaluated point."""
     number = np.arange(1.0, len(path.value) + 1)
     finite = np.isfinite(path.value)
     limits, floor = _evidence_limits(path)
@@ -52,7 +43,7 @@ def _evidence(path: TuningPath, title: str) -> plot.Figure:
     offset, align = ((-9, 9), "right") if right else ((9, 9), "left")
     series += [plot.dot(at, value), plot.Note(at, value, f"taken: {significant(value)}", offset=offset, align=align)]  # type: ignore[arg-type]
     x, y = _evaluations(len(number)), plot.Axis(f"{capitalised(path.objective)}, nats a row", limits)
-    return plot.Figure("tuning", title, _tuning_caption(path, finite), x, y, series, keys, height=340)
+    return plot.Figure(_tuning_caption(path, finite), x, y, series, keys, height=340)
 
 
 def _evidence_limits(path: TuningPath) -> tuple[tuple[float, float], float]:
@@ -106,7 +97,8 @@ def _tuning_caption(path: TuningPath, finite: Bool) -> str:
     return text
 
 
-def _parameters(path: TuningPath) -> plot.Figure:
+@plot.drawing("parameters", "Hyper-parameters on the way")
+def parameters_figure(path: TuningPath) -> plot.Figure:
     """Every parameter in its own units, on one logarithmic axis."""
     number = np.arange(1, len(path.value) + 1)
     limits = log_range(float(path.parameters.min()), float(path.parameters.max()), above=0.1)
@@ -124,7 +116,7 @@ def _parameters(path: TuningPath) -> plot.Figure:
     units = "; variances in units of the targets' own variance" if _has_noise(path) else ""
     caption = f"The parameters at these evaluations. Taken: {_taken_text(path)}{units}."
     x, y = _evaluations(len(number)), plot.Axis("Value", limits, log=True)
-    return plot.Figure("parameters", "Hyper-parameters on the way", caption, x, y, series, keys, height=340)
+    return plot.Figure(caption, x, y, series, keys, height=340)
 
 
 def _taken_text(path: TuningPath) -> str:
@@ -152,10 +144,9 @@ def _kind_of(name: str) -> tuple[str, str]:
     return name, INK
 
 
-def lengthscales_figures(found: Lengthscales | None, *, standardised: bool) -> list[plot.Drawing]:
+@plot.drawing("lengthscales", "Lengthscales")
+def lengthscales_figure(found: Lengthscales, *, standardised: bool) -> plot.Figure:
     """Lengthscales of the features, the shortest first: the function depends on these features most."""
-    if found is None:
-        return []
     value, names = found.value[:_MOST_NAMED], [shortened(name, 22) for name in found.names[:_MOST_NAMED]]
     k, low, high = len(value), float(value.min()), float(value.max())
     logarithmic = decades(low, high) > 1.0
@@ -180,4 +171,4 @@ def lengthscales_figures(found: Lengthscales | None, *, standardised: bool) -> l
     rest = found.value[_MOST_NAMED:]
     if len(rest):
         caption += f" {plural(len(rest), 'feature')} with lengthscales from {significant(float(rest[0]))} on not drawn."
-    return [plot.Figure("lengthscales", "Lengthscales", caption, x, y, series, height=90 + 22 * max(k, 6))]
+    return plot.Figure(caption, x, y, series, height=90 + 22 * max(k, 6))

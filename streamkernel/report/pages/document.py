@@ -8,43 +8,14 @@ import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
-from os import PathLike
-from typing import Any
 
-from streamkernel.factors import Factor
 from streamkernel.report.bokeh_renderer import scripts_and_elements
-from streamkernel.report.facts.factors import PcaCurve
-from streamkernel.report.facts.fit import Absent
 from streamkernel.report.figures import plot
-from streamkernel.report.pages.factors import factors_page
-from streamkernel.report.pages.kinds import page_of
 from streamkernel.report.pages.tables import Card, Page, Section, Table
-from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.text import plain
-from streamkernel.type_aliases import FieldsView
 
 _POWER = re.compile("(?<=10)[⁻⁰¹²³⁴-⁹]+")
 _PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
-
-
-def write_model_page(
-    model: Any, path: str | PathLike[str], title: str | None, overwrite: bool, pairs: FieldsView | None
-) -> None:
-    """See `streamkernel.report.write_report`."""
-    target = checked_output(path, overwrite=overwrite)
-    publish_file(target, html_of(page_of(model, pairs), title).encode(), overwrite=overwrite)
-
-
-def write_factors_page(
-    factors: Sequence[Factor],
-    path: str | PathLike[str],
-    title: str | None,
-    overwrite: bool,
-    optimum: PcaCurve | Absent | None,
-) -> None:
-    """See `streamkernel.report.write_factor_report`."""
-    target = checked_output(path, overwrite=overwrite)
-    publish_file(target, html_of(factors_page(factors, optimum), title).encode(), overwrite=overwrite)
 
 
 def html_of(page: Page, title: str | None = None) -> str:
@@ -59,7 +30,7 @@ def html_of(page: Page, title: str | None = None) -> str:
     digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
     style = files("streamkernel.report.pages").joinpath("page.css").read_text(encoding="utf-8")
-    body = "\n".join(_section(each, elements) for each in page.sections if each.figures or each.tables)
+    body = "\n".join(_section(each, elements) for each in page.sections if any(each.figures) or each.tables)
     version = plain((page.record.software or {}).get("streamkernel", ""))
     code = "\n".join(f"<script>{script}</script>" for script in scripts)
     return f"""<!DOCTYPE html>

@@ -41,7 +41,7 @@ def factors_page(factors: Sequence[Factor], optimum: PcaCurve | Absent | None = 
         residual_figure([one.curve for one in curves], optimum, rows),
         bound_figure([one.bound for one in curves], fitted),
     ]
-    costs = Section("Cost", [sweeps_figure(labels, [one.times for one in curves])])
+    costs = Section("Cost", [sweeps_figure([one.times for one in curves], labels)])
     beside, settings = factor_tables(curves, optimum)
     kind, lead = factor_headline(curves)
     return Page(
@@ -65,6 +65,6 @@ def factors_picture(factors: Sequence[Factor], optimum: PcaCurve | Absent | None
     """
     curves = [factor_curve(*one) for one in zip(factors, factor_labels(factors), strict=True)]
     figure = residual_figure(curves, optimum, "")
-    if isinstance(figure, plot.Missing):
+    if not isinstance(figure, plot.Figure):
         raise ParameterError("no factor has a residual trace to draw: the kernel matrix is 0, or there are no columns")
     return figure

@@ -18,11 +18,11 @@ from streamkernel.report.facts.fit import Absent, lengthscale_curve, target_name
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.facts.tuning import freedom_curve, lengthscales, member_weights, tuning_path
 from streamkernel.report.figures import plot
-from streamkernel.report.figures.calibration import distribution_figures, rows_figures
-from streamkernel.report.figures.committee import freedom_figures, members_figures
+from streamkernel.report.figures.calibration import distribution_figures, rows_figure
+from streamkernel.report.figures.committee import freedom_figure, members_figure
 from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
 from streamkernel.report.figures.predictions import prediction_figures
-from streamkernel.report.figures.tuning import lengthscales_figures, tuning_figures
+from streamkernel.report.figures.tuning import evidence_figure, lengthscales_figure, parameters_figure
 from streamkernel.report.pages.sections import cost_section, fit_notices, prediction_section
 from streamkernel.report.pages.tables import (
     Card,
@@ -53,19 +53,21 @@ def gaussian_page(model: TunedModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
     standardised = model.record.scaler is not None
+    path = tuning_path(model)
     parameters = [
-        *tuning_figures(tuning_path(model)),
-        *lengthscales_figures(lengthscales(model), standardised=standardised),
+        evidence_figure(path),
+        None if isinstance(path, Absent) else parameters_figure(path),
+        lengthscales_figure(lengthscales(model), standardised=standardised),
     ]
     choice = model.record.lengthscale_choice
     if choice is not None and choice.grid:
         parameters.append(lengthscale_figure(lengthscale_curve(model), standardised=standardised))
     sections = [
         Section("Hyper-parameters", parameters),
-        Section("Basis", [trace_figure(trace_curve(model)), *freedom_figures(freedom_curve(model))]),
-        Section("Committee", members_figures(member_weights(model))),
+        Section("Basis", [trace_figure(trace_curve(model)), freedom_figure(freedom_curve(model))]),
+        Section("Committee", [members_figure(member_weights(model))]),
         prediction_section(checked),
-        Section("Uncertainty", [*rows_figures(row_intervals(model, pairs)), *distribution_figures(check)]),
+        Section("Uncertainty", [rows_figure(row_intervals(model, pairs)), *distribution_figures(check)]),
         cost_section(model),
     ]
     return Page(
@@ -76,7 +78,7 @@ def gaussian_page(model: TunedModel, pairs: FieldsView | None) -> Page:
 
 def gaussian_picture(model: TunedModel) -> tuple[str, list[plot.Drawing]]:
     """Lead and figures of the small picture."""
-    none = plot.Missing("calibration", "Calibration", "no rows with predicted distributions")
+    none = plot.Missing("Calibration", "no rows with predicted distributions")
     middle = [*distribution_figures(distribution_check(model)), none][0]
     return _lead(model), [trace_figure(trace_curve(model)), middle, prediction_figures(check_pairs(model))[0]]
 

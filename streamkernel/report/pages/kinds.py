@@ -70,8 +70,12 @@ def picture_of(model: Any) -> Picture:
     return report.picture(model)
 
 
+def has_page(kind: type[SavedBasis]) -> bool:
+    """Whether there are pages about models of this class."""
+    return any(base in _REPORTS for base in kind.__mro__)
+
+
 def _report_of(model: Any) -> Report:
-    for kind in type(model).__mro__:
-        if kind in _REPORTS:
-            return _REPORTS[kind]
-    raise ParameterError(f"there is no report about a {title_of(model)}")
+    if not has_page(type(model)):
+        raise ParameterError(f"there is no report about a {title_of(model)}")
+    return next(_REPORTS[base] for base in type(model).__mro__ if base in _REPORTS)

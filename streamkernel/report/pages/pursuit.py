@@ -23,8 +23,8 @@ from streamkernel.report.figures.predictions import prediction_figures
 from streamkernel.report.figures.pursuit import (
     error_bound_figure,
     error_figure,
-    loss_figures,
-    rate_figures,
+    loss_figure,
+    rate_figure,
     weakness_figure,
 )
 from streamkernel.report.pages.gaussian import Check
@@ -62,8 +62,8 @@ def pursuit_page(model: PursuitModel, pairs: FieldsView | None) -> Page:
     standardised = model.record.scaler is not None
     by_error = model.record.settings.choose_by == "error"
     path = [
-        *(loss_figures(loss_curve(model)) or [error_figure(squared_errors(model), chose=not by_error)]),
-        *rate_figures(error_rates(model), error_text(model), chose=by_error),
+        loss_figure(loss_curve(model)) or error_figure(squared_errors(model), chose=not by_error),
+        rate_figure(error_rates(model), error_text(model), chose=by_error),
         error_bound_figure(pursuit_bound(model), "Hussain & Shawe-Taylor, Theorem 3"),
         weakness_figure(weakness(model)),
     ]
@@ -83,8 +83,8 @@ def pursuit_page(model: PursuitModel, pairs: FieldsView | None) -> Page:
 
 def pursuit_picture(model: PursuitModel) -> tuple[str, list[plot.Drawing]]:
     """Lead and figures of the small picture."""
-    rates = rate_figures(error_rates(model), error_text(model)) if model.classes is not None else []
-    middle = rates[0] if rates and isinstance(rates[0], plot.Figure) else error_figure(squared_errors(model))
+    rates = rate_figure(error_rates(model) if model.classes is not None else None, error_text(model))
+    middle = rates if isinstance(rates, plot.Figure) else error_figure(squared_errors(model))
     return _lead(model), [trace_figure(_trace(model)), middle, prediction_figures(check_pairs(model))[0]]
 
 
