@@ -1,4 +1,4 @@
-"""Checkpoints of a run: beside its output, kept only where a run can resume from them."""
+"""The session of a run that can be resumed: its checkpoints are beside its output."""
 
 from __future__ import annotations
 
@@ -7,13 +7,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from streamkernel.blobs import beside
+from streamkernel.cli.ending_signals import ends_after_sweep
 from streamkernel.cli.fit_request import FitRequest
+from streamkernel.cli.output import Display
+from streamkernel.cli.progress import SweepBar
+from streamkernel.engine import Session
 from streamkernel.errors import DataError, NumericalError, ParameterError, StoreError
 from streamkernel.store import Checkpoints
 
 
 @contextlib.contextmanager
-def kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
+def resumable_session(wanted: FitRequest, target: str | Path, resume: bool, display: Display) -> Iterator[Session]:
+    """A session with checkpoints, which are removed at its end, or where a run could not resume from them.
+
+    SIGTERM ends it after the present sweep.
+    """
+    with (
+        SweepBar(display.quiet) as bar,
+        wanted.place.executor(bar.note, wanted.worker_bytes) as executor,
+        _kept_if_useful(_checkpoints_of(target, wanted, resume)) as checkpoints,
+        ends_after_sweep(bar, display.quiet) as progress,
+    ):
+        yield Session(executor, progress=progress, checkpoints=checkpoints)
+        checkpoints.discard()
+
+
+@contextlib.contextmanager
+def _kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
     """Remove the checkpoints after an error where there is nothing to resume: before the first sweep, or after an error
     of the rows or the numbers, which would come again.
     """
@@ -29,7 +49,7 @@ def kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
             raise
 
 
-def checkpoints_of(target: str | Path, wanted: FitRequest, resume: bool) -> Checkpoints:
+def _checkpoints_of(target: str | Path, wanted: FitRequest, resume: bool) -> Checkpoints:
     """Checkpoints beside the model; a resumed run must have the same estimator, settings, table and rows."""
     config = {
         "estimator": wanted.estimator,

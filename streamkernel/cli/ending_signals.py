@@ -9,9 +9,13 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+if TYPE_CHECKING:
+    from streamkernel.engine import Progress
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR, _ERASE_LINE = b"\x1b[?25h", b"\r\x1b[2K"  # a progress bar may be visible
 
 
@@ -19,7 +23,7 @@ class EndedBySignal(BaseException):
     """A signal ended the command. It is not an error of the run: code that cleans up after errors keeps checkpoints."""
 
     def __init__(self, number: int, message: str | None = None) -> None:
-        super().__init__(message or _said(number))
+        super().__init__(message or _message(number))
         self.number = number
 
     @property
@@ -28,7 +32,7 @@ class EndedBySignal(BaseException):
         return 128 + self.number
 
 
-def _said(number: int) -> str:
+def _message(number: int) -> str:
     return "interrupted by Ctrl-C" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
 
 
@@ -55,19 +59,20 @@ def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) 
     but : signals that keep their handlers.
     until_exit : let a signal after the block end the process at once, too; for a program, not for a library.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _can_handle():
         yield
         return
     plain = (signal.SIG_DFL, signal.default_int_handler)
     former = {
-        number: handler for number in _ENDING if number not in but and (handler := signal.getsignal(number)) in plain
+        number: handler for number in ENDING if number not in but and (handler := signal.getsignal(number)) in plain
     }
+    in_block = True
 
     def at_once(number: int, frame: object) -> None:
         # The signal interrupts any code: nothing here may wait, or use a buffer.
         cursor, line = (_SHOW_CURSOR, _ERASE_LINE) if os.isatty(2) else (b"", b"")
         with contextlib.suppress(OSError):
-            os.write(2, cursor + (b"" if said else line + f"error: {_said(number)}{hint}\n".encode()))
+            os.write(2, cursor + (line + f"error: {_message(number)}{hint}\n".encode() if in_block else b""))
         os._exit(128 + number)
 
     def end(number: int, frame: object) -> None:
@@ -76,13 +81,86 @@ def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) 
         _received.append(number)
         raise EndedBySignal(number)
 
-    said: list[bool] = []
     for number in former:
         signal.signal(number, end)
     try:
         yield
     finally:
-        said.append(True)
+        in_block = False
         _received.clear()
         for number, handler in former.items():
             signal.signal(number, at_once if until_exit else handler)
+
+
+@contextlib.contextmanager
+def first_signal(numbers: Iterable[int], action: Callable[[], object]) -> Iterator[None]:
+    """Call `action` at the first of each of these signals in the block; a second one has its former effect."""
+    if not _can_handle():
+        yield
+        return
+    former = {number: signal.getsignal(number) for number in map(signal.Signals, numbers)}
+
+    def handle(number: int, frame: object) -> None:
+        signal.signal(number, former[signal.Signals(number)])
+        action()
+
+    for number in former:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _can_handle() -> bool:
+    """Whether this thread may set handlers of signals."""
+    return threading.current_thread() is threading.main_thread()
+
+
+class _UntilSigterm:
+    """A `Progress` that passes on each call to another one, and ends the session between two sweeps after SIGTERM."""
+
+    def __init__(self, progress: Progress, quiet: bool) -> None:
+        self._progress, self._quiet = progress, quiet
+        self._ending = False
+
+    def sigterm(self) -> None:
+        self._ending = True
+        if not self._quiet:
+            # os.write, because the signal may interrupt the console in the middle of a write to its buffers.
+            os.write(2, b"SIGTERM: ends after this sweep; a second one ends at once\n")
+
+    def begin(self, name: str, rows: int, tasks: int) -> None:
+        self._end()
+        self._progress.begin(name, rows, tasks)
+
+    def advance(self, rows: int) -> None:
+        self._progress.advance(rows)
+
+    def end(self, seconds: float) -> None:
+        # A session reports the end of a sweep after its checkpoint is stored.
+        self._progress.end(seconds)
+        self._end()
+
+    def note(self, text: str) -> None:
+        self._progress.note(text)
+
+    def _end(self) -> None:
+        if self._ending:
+            raise EndedBySignal(signal.SIGTERM, "ended by SIGTERM between two sweeps")
+
+
+@contextlib.contextmanager
+def ends_after_sweep(progress: Progress, quiet: bool) -> Iterator[Progress]:
+    """Yield the `Progress` for a session, with which SIGTERM ends it after the present sweep and its checkpoint.
+
+    A second SIGTERM ends it at once.
+
+    Raises
+    ------
+    EndedBySignal
+    """
+    until = _UntilSigterm(progress, quiet)
+    with first_signal([signal.SIGTERM], until.sigterm):
+        yield until

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from streamkernel.cli.options import Scheduler
+from streamkernel.cli.options import Resources
 from streamkernel.engine import (
     LOCAL_WORKER_BYTES,
     Executor,
@@ -20,6 +20,7 @@ from streamkernel.engine import (
     machine_of,
 )
 from streamkernel.engine.compiling import Notify, compile_here
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Untyped
 
@@ -30,12 +31,14 @@ class ExecutionTarget:
 
     Attributes
     ----------
+    memory : bytes that `--memory` allows; None where it was not given.
     security : certificates for a ``tls://`` address, None where Dask's own configuration names them.
     insecure : whether an address on another machine may be unencrypted.
     """
 
     scheduler: str
     workers: int
+    memory: int | None = None
     security: Untyped = None
     insecure: bool = False
 
@@ -55,9 +58,9 @@ class ExecutionTarget:
         """Whether the workers belong to a scheduler that this process did not start."""
         return self.scheduler not in ("local", "threads")
 
-    def limits(self, asked: int | None) -> MemoryLimits:
+    def limits(self) -> MemoryLimits:
         """The limits that are known before anything is started; those of remote workers are not."""
-        return limits_here(asked, workers=self.workers > 0, remote=self.remote)
+        return limits_here(self.memory, workers=self.workers > 0, remote=self.remote)
 
     @contextlib.contextmanager
     def executor(self, tell: Notify, worker_bytes: int | None = None) -> Iterator[Executor]:
@@ -75,25 +78,31 @@ class ExecutionTarget:
                 yield executor
 
 
-def execution_target(asked: Scheduler, workers: int | None) -> ExecutionTarget:
-    """Check `--scheduler`, its TLS files and `--workers` before any work."""
-    scheduler = asked.address
+def execution_target(resources: Resources) -> ExecutionTarget:
+    """Check `--scheduler`, its TLS files, `--workers` and `--memory` before any work."""
+    options, workers, memory = resources.scheduler, resources.workers, parse_bytes(resources.memory)
+    scheduler = options.address
     if scheduler == "threads":
         if workers is not None:
             raise ParameterError("--workers is for the local cluster; with --scheduler threads leave it out")
-        return ExecutionTarget(scheduler, 0)
+        return ExecutionTarget(scheduler, 0, memory)
     if scheduler == "local":
-        return ExecutionTarget(scheduler, workers or available_cpus())
-    if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
+        return ExecutionTarget(scheduler, workers or available_cpus(), memory)
+    if not is_address(scheduler):
         raise ParameterError(
             f"--scheduler must be local, threads or an address such as tls://host:8786, not {scheduler!r}"
         )
     if workers is not None:
         raise ParameterError("--workers is for the local cluster; a remote scheduler has its own workers")
     security = _engine("security")
-    security.check_encrypted(scheduler, insecure=asked.insecure)
-    files = security.tls_security(asked.tls_ca, asked.tls_cert, asked.tls_key)
-    return ExecutionTarget(scheduler, 1, files, asked.insecure)
+    security.check_encrypted(scheduler, insecure=options.insecure)
+    files = security.tls_security(options.tls_ca, options.tls_cert, options.tls_key)
+    return ExecutionTarget(scheduler, 1, memory, files, options.insecure)
+
+
+def is_address(scheduler: str) -> bool:
+    """Whether this is the address of a scheduler, by the protocol it begins with."""
+    return scheduler.partition("://")[0] in ("tcp", "tls", "ws", "wss", "ucx")
 
 
 def _engine(module: str) -> Any:

@@ -12,7 +12,7 @@ import click
 
 from streamkernel.cli.grouped_help import section_option
 from streamkernel.cli.options import NumberOr, ShareOrStore, rows, run_options, stack
-from streamkernel.cli.rule_options import NAMED, RULE_FLAGS, RULE_OPTION
+from streamkernel.cli.rule_options import NAMED, RULE_OPTION
 from streamkernel.kinds import PREDICTORS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import Parameter, parameters_in
@@ -104,15 +104,15 @@ def _rule_options(stated: Mapping[str, Stated], unused: frozenset[str]) -> list[
             f"--{name}",
             type=kind,
             default=None,
-            help=NAMED[name],
+            help=help,
             metavar="INTEGER" if isinstance(kind, click.IntRange) else None,
-            by_estimator=dict.fromkeys(rules, NAMED[name])
+            by_estimator=dict.fromkeys(rules, help)
             | {
                 kind: _with_default(each.help, _typed(default))
                 for kind, (each, default) in stated.get(name, {}).items()
             },
         )
-        for name, kind in RULE_FLAGS.items()
+        for name, (kind, help) in NAMED.items()
     ]
     help = "An option of the rule, such as centre=no; may be repeated. The end of this help lists the options."
     return [

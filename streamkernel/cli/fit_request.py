@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from streamkernel.cli.execution import ExecutionTarget, execution_target
-from streamkernel.cli.options import cut
+from streamkernel.cli.options import Resources, cut
 from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
 from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_of
@@ -26,7 +25,6 @@ class FitRequest:
 
     Attributes
     ----------
-    memory : bytes that `--memory` allows, None where it was not given.
     limits : limits of the processes, as far as they are known before the start.
     plan : plan of the run; for a remote cluster that of a single worker, until the workers are known.
     """
@@ -36,7 +34,6 @@ class FitRequest:
     whole: Table
     table: Table
     place: ExecutionTarget
-    memory: int | None
     limits: MemoryLimits
     plan: Plan
 
@@ -53,7 +50,7 @@ class FitRequest:
         return max(self.plan.worker_bytes, (self.limits.total - self.plan.driver_bytes) // self.place.workers)
 
 
-_OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *NAMED}
+_OF_THE_RUN = {"estimator", "rows", *NAMED}
 
 
 def settings_given(options: Fields) -> Fields:
@@ -79,6 +76,7 @@ def settings_given(options: Fields) -> Fields:
 def fit_request(
     store: str,
     options: Fields,
+    resources: Resources,
     settings: BasisSettings,
     plan_of: Callable[[Table, Any, Machine, int], Plan],
     *,
@@ -90,9 +88,8 @@ def fit_request(
 
     Without ``--workers`` the local cluster has one worker per core, or fewer where more would exceed the memory limit.
     """
-    place = execution_target(options["scheduler"], options["workers"])
-    memory = parse_bytes(options["memory"])
-    limits = place.limits(memory)
+    place = execution_target(resources)
+    limits = place.limits()
     whole = open_table(store, classify=classify)
     table = cut(whole, options["rows"])
     n = settings.components(table)
@@ -100,21 +97,30 @@ def fit_request(
     def plan_on(machine: Machine, size: int) -> Plan:
         return plan_of(table, settings, machine, size)
 
-    if place.scheduler == "local" and options["workers"] is None:
+    if place.scheduler == "local" and resources.workers is None:
         while place.workers > 1 and limits.exceeded(plan_on(place.machine(driver_bytes), n)):
-            place = ExecutionTarget(place.scheduler, place.workers - 1)
+            place = replace(place, workers=place.workers - 1)
     plan = plan_on(place.machine(driver_bytes), n)
     check_memory(plan, limits, lambda size: plan_on(place.machine(driver_bytes), size), n)
-    return FitRequest(settings, estimator, whole, table, place, memory, limits, plan)
+    return FitRequest(settings, estimator, whole, table, place, limits, plan)
 
 
-def planned_request(store: str, options: Fields, driver_bytes: int | None = None) -> tuple[Predictor, FitRequest]:
+def planned_request(
+    store: str, options: Fields, resources: Resources, driver_bytes: int | None = None
+) -> tuple[Predictor, FitRequest]:
     """`fit_request` for the commands `fit` and `plan`, where `--estimator` determines the settings."""
     kind = PREDICTORS[options["estimator"]]
     given = with_stores_opened(kind, settings_given(options))
     settings = settings_of(kind, given)
     found = fit_request(
-        store, options, settings, kind.plan, estimator=kind.name, classify=kind.classify, driver_bytes=driver_bytes
+        store,
+        options,
+        resources,
+        settings,
+        kind.plan,
+        estimator=kind.name,
+        classify=kind.classify,
+        driver_bytes=driver_bytes,
     )
     kind.check(found.table, kind.name)
     return kind, found

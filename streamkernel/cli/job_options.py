@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import click
 
 from streamkernel.cli.execution import execution_target
-from streamkernel.cli.options import Scheduler, scheduler_as_one, stack, tls_options
+from streamkernel.cli.options import Resources, Scheduler, as_one, stack, tls_options
 from streamkernel.cli.output import stderr
 from streamkernel.cli.wording import text_of
 from streamkernel.engine import format_bytes
@@ -28,45 +27,51 @@ jobs_option = click.option(
     help="The folder or URL of the records of jobs. [default: .jobs beside the model]",
 )
 
-looking_options = stack(
+
+@dataclass(frozen=True)
+class JobPlace:
+    """The values of `--jobs` and of the options of a scheduler."""
+
+    place: str | None
+    scheduler: Scheduler
+
+    def records(self) -> JobsSession:
+        """A session that only reads and writes the jobs' records: no scheduler need answer."""
+        return connect(jobs=self.place)
+
+    def session(self, timeout: float = 10.0) -> JobsSession:
+        """A session with the scheduler; without its address (or with "local" or "threads") one of records."""
+        if self.scheduler.address in (None, "local", "threads"):
+            return connect(jobs=self.place, insecure=self.scheduler.insecure, timeout=timeout)
+        target = execution_target(Resources(self.scheduler))
+        return connect(target.scheduler, target.security, jobs=self.place, insecure=target.insecure, timeout=timeout)
+
+    def session_or_records(self) -> JobsSession:
+        """A session with the scheduler, or one of records with a warning where the scheduler does not answer."""
+        try:
+            return self.session(timeout=_PATIENCE)
+        except ClusterError as error:
+            stderr.print(f"warning: {text_of(error)}; interrupted jobs stay interrupted", markup=False, soft_wrap=True)
+            return self.records()
+
+
+# The commands get a `JobPlace`.
+job_options = stack(
     jobs_option,
     click.option(
         "--scheduler",
+        "address",
         default=None,
         metavar="ADDRESS",
         envvar="STREAMKERNEL_SCHEDULER",
         help="The tls:// or tcp:// address of a scheduler, which continues interrupted jobs.",
     ),
     tls_options,
-    scheduler_as_one,
+    as_one("jobs", JobPlace),
 )
 
-
-@contextlib.contextmanager
-def job_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSession]:
-    """A session; without a scheduler's address (or with "local" or "threads") it can only look at jobs."""
-    with _connected(place, scheduler) as session:
-        yield session
-
-
-@contextlib.contextmanager
-def looking_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSession]:
-    """A session to look at jobs, from their records; it works also where the scheduler does not answer."""
-    try:
-        session = _connected(place, scheduler, timeout=_PATIENCE)
-    except ClusterError as error:
-        stderr.print(f"warning: {text_of(error)}; interrupted jobs stay interrupted", markup=False, soft_wrap=True)
-        session = connect(jobs=place)
-    with session:
-        yield session
-
-
-def _connected(place: str | None, scheduler: Scheduler, timeout: float = 10.0) -> JobsSession:
-    address, security = None, None
-    if scheduler.address not in (None, "local", "threads"):
-        reached = execution_target(scheduler, None)
-        address, security = reached.scheduler, reached.security
-    return connect(address, security, jobs=place, insecure=scheduler.insecure, timeout=timeout)
+# And the job that the command is about.
+one_job = stack(click.argument("job", metavar="ID|MODEL"), job_options)
 
 
 def moment(seconds: float) -> str:
@@ -77,17 +82,17 @@ def moment(seconds: float) -> str:
         return f"{seconds:g} s"
 
 
-def shown(told: FieldsView) -> Fields:
+def shown(job: FieldsView) -> Fields:
     """A job's description for display."""
-    progress = told["progress"]
+    progress = job["progress"]
     lines: Fields = {
-        "id": told["id"],
-        "status": told["status"],
-        "estimator": told["estimator"],
-        "table": told["table"],
-        "model": told["model"],
-        "submitted": moment(told["submitted"]),
-        "changed": moment(told["changed"]),
+        "id": job["id"],
+        "status": job["status"],
+        "estimator": job["estimator"],
+        "table": job["table"],
+        "model": job["model"],
+        "submitted": moment(job["submitted"]),
+        "changed": moment(job["changed"]),
     }
     if progress:
         if progress["sweep"]:
@@ -102,9 +107,9 @@ def shown(told: FieldsView) -> Fields:
         }
         if progress["planned_bytes"]:
             lines["planned memory"] = format_bytes(progress["planned_bytes"])
-    if told["error"]:
-        lines["error"] = f"{told['error']['type']}: {told['error']['message']}"
-    if told["result"]:
+    if job["error"]:
+        lines["error"] = f"{job['error']['type']}: {job['error']['message']}"
+    if job["result"]:
         names = ("basis_size", "relative_residual_trace", "resumed_sweeps", "digest")
-        lines |= {name: told["result"][name] for name in names}
+        lines |= {name: job["result"][name] for name in names}
     return lines

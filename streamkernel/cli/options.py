@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import click
 
 from streamkernel.cli.grouped_help import MACHINE, section_option
+from streamkernel.cli.output import Display
 from streamkernel.type_aliases import Unchecked
 from streamkernel.updating.staleness import STALE
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Bounds = tuple[int | None, int | None] | None  # the value of `--rows`
 
 
 class _Rows(click.ParamType[Any]):
@@ -78,12 +81,28 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def as_one(name: str, kind: type) -> Callable[[F], F]:
+    """Pass the options that are named by the fields of the dataclass `kind` to the command as one value, `name`."""
+    names = [field.name for field in fields(kind)]
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def command(**options: Unchecked) -> Unchecked:
+            value = kind(**{field: options.pop(field) for field in names})
+            return function(**options, **{name: value})
+
+        return command  # type: ignore[return-value]  # click hands over what the function names
+
+    return decorate
+
+
 common = stack(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout; all else goes to stderr."),
     click.option("--quiet", is_flag=True, help="Show no progress."),
-    click.option("--debug", is_flag=True, help="Show the traceback of an error."),
+    # Read from the arguments by `command_list.run`, because it is of errors of the options, too.
+    click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."),
+    as_one("display", Display),
 )
-
 
 overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing output when the new one is complete.")
 
@@ -95,6 +114,29 @@ stale_option = click.option(
     metavar="FACTOR",
     help="Warn when the basis leaves more than FACTOR times as much of the new rows as of the rows of the fit.",
 )
+
+grow_option = click.option(
+    "--grow",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Add at most N basis functions if the basis is stale; STORE must hold all rows, old and new.",
+)
+
+
+def seconds_option(
+    flag: str, default: float | None, help: str, *, least: float = 0, name: str | None = None
+) -> Callable[[F], F]:
+    """An option for a time."""
+    return click.option(
+        *([flag] if name is None else [flag, name]),
+        type=click.FloatRange(min=least),
+        default=default,
+        show_default=default is not None,
+        metavar="SECONDS",
+        help=help,
+    )
+
 
 rows = section_option(
     "Rows", "--rows", type=ROWS, default=None, help="The stored rows from A to B, without B. [default: all]"
@@ -112,29 +154,20 @@ class Scheduler:
     insecure: bool = False
 
 
-def scheduler_as_one(function: F) -> F:
-    """Pass the options of a scheduler to the command as one value."""
+@dataclass(frozen=True)
+class Resources:
+    """The values of `--scheduler`, `--workers` and `--memory`."""
 
-    @functools.wraps(function)
-    def command(
-        *arguments: Unchecked,
-        scheduler: str,
-        tls_ca: str | None,
-        tls_cert: str | None,
-        tls_key: str | None,
-        insecure: bool,
-        **options: Unchecked,
-    ) -> Unchecked:
-        asked = Scheduler(scheduler, tls_ca, tls_cert, tls_key, insecure)
-        return function(*arguments, scheduler=asked, **options)
-
-    return command  # type: ignore[return-value]  # click hands over what the function asks for
+    scheduler: Scheduler
+    workers: int | None = None
+    memory: str | None = None
 
 
 def _tls(what: str, help: str) -> Callable[[F], F]:
     return section_option(MACHINE, f"--tls-{what}", default=None, metavar="FILE", help=help)
 
 
+# Of commands that have an option `--scheduler` with the name `address`; they get a `Scheduler`.
 tls_options = stack(
     _tls("ca", "The certificate of the CA for tls://, PEM. [default: STREAMKERNEL_TLS_CA]"),
     _tls("cert", "The certificate of this client for tls://. [default: STREAMKERNEL_TLS_CERT]"),
@@ -142,12 +175,14 @@ tls_options = stack(
     section_option(
         MACHINE, "--insecure", is_flag=True, help="Connect to a scheduler on another machine without encryption."
     ),
+    as_one("scheduler", Scheduler),
 )
 
-scheduler_options = stack(
+run_options = stack(
     section_option(
         MACHINE,
         "--scheduler",
+        "address",
         default="local",
         show_default=True,
         metavar="local|threads|ADDRESS",
@@ -156,11 +191,6 @@ scheduler_options = stack(
         "scheduler at a tls:// or tcp:// address.",
     ),
     tls_options,
-    scheduler_as_one,
-)
-
-run_options = stack(
-    scheduler_options,
     section_option(
         MACHINE,
         "--workers",
@@ -177,10 +207,11 @@ run_options = stack(
         help="The limit on the memory of all processes together, such as 4GB. [default: the memory of this machine and "
         "of the workers]",
     ),
+    as_one("resources", Resources),
 )
 
 
-def cut(table: Unchecked, bounds: tuple[int | None, int | None] | None) -> Unchecked:
+def cut(table: Unchecked, bounds: Bounds) -> Unchecked:
     """The rows A:B of a table."""
     if bounds is None:
         return table

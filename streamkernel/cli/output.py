@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console, ConsoleDimensions
@@ -75,17 +76,29 @@ def _plain(value: Unchecked) -> Unchecked:
     return value
 
 
-def emit(result: FieldsView, *, as_json: bool, title: str, shown: FieldsView | None = None) -> None:
-    """Print a result: the whole as JSON, or `shown` (default: the whole) as a table."""
-    if as_json:
-        json.dump(_plain(result), sys.stdout)
-        sys.stdout.write("\n")
-        return
-    console = Output()
-    console.print(title, style="bold")
-    table = RichTable(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in (shown or result).items():
-        table.add_row(name.replace("_", " "), number(value))
-    console.table(table)
+@dataclass(frozen=True)
+class Display:
+    """What a command prints: the values of `--json` and `--quiet`."""
+
+    as_json: bool = False
+    quiet: bool = False
+
+    def emit(self, result: FieldsView, title: str, shown: FieldsView | None = None) -> None:
+        """Print a result: the whole as JSON, or `shown` (default: the whole) as a table."""
+        if self.as_json:
+            json.dump(_plain(result), sys.stdout)
+            sys.stdout.write("\n")
+            return
+        console = Output()
+        console.print(title, style="bold")
+        table = RichTable(show_header=False, box=None, pad_edge=False)
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, value in (shown or result).items():
+            table.add_row(name.replace("_", " "), number(value))
+        console.table(table)
+
+    def note(self, text: str) -> None:
+        """Print a line that is not part of the result, unless `--quiet`."""
+        if not self.quiet:
+            stderr.print(text, style="dim")

@@ -11,27 +11,22 @@ from streamkernel.selection import RULES, SCORES, RuleOption, options_of
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
-# Options with a flag of their own, and their help; --rule-option gives any other.
-NAMED = {
-    "pool": "How sgma and kmp pool the candidates: one pool for each pick (single, split), one for several picks "
-    "(shared), or every row (full, only kmp).",
-    "score": "How sgma scores candidates.",
-    "candidates": "The number of candidates for each pick, for few-sweep, sgma, csi and kmp.",
-    "picks": "The number of picks in a sweep, for csi, kmp and the pools of sgma.",
-    "kappa": "The weight of the targets in [0, 1], for csi and csi-lookahead.",
-    "delta": "The number of columns that csi-lookahead looks ahead.",
-    "block": "The number of rows that a rule with the option block reads at once.",
-}
-
-# Their types.
-RULE_FLAGS: Fields = {
-    "pool": click.Choice(["single", "split", "shared", "full"]),
-    "score": click.Choice(list(SCORES)),
-    "candidates": click.IntRange(min=1),
-    "picks": click.IntRange(min=1),
-    "kappa": float,
-    "delta": click.IntRange(min=0),
-    "block": click.IntRange(min=1),
+# Types and help of the options with a flag of their own; --rule-option gives any other.
+NAMED: dict[str, tuple[Any, str]] = {
+    "pool": (
+        click.Choice(["single", "split", "shared", "full"]),
+        "How sgma and kmp pool the candidates: one pool for each pick (single, split), one for several picks "
+        "(shared), or every row (full, only kmp).",
+    ),
+    "score": (click.Choice(list(SCORES)), "How sgma scores candidates."),
+    "candidates": (
+        click.IntRange(min=1),
+        "The number of candidates for each pick, for few-sweep, sgma, csi and kmp.",
+    ),
+    "picks": (click.IntRange(min=1), "The number of picks in a sweep, for csi, kmp and the pools of sgma."),
+    "kappa": (float, "The weight of the targets in [0, 1], for csi and csi-lookahead."),
+    "delta": (click.IntRange(min=0), "The number of columns that csi-lookahead looks ahead."),
+    "block": (click.IntRange(min=1), "The number of rows that a rule with the option block reads at once."),
 }
 
 _TRUTH = {"yes": True, "true": True, "no": False, "false": False}

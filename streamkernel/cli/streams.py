@@ -12,29 +12,35 @@ from typing import Any, TextIO
 from streamkernel.errors import StoreError
 
 
-class _Stdout:
-    """stdout: an incomplete result raises an error, but not a reader that has read enough (`| head -1`)."""
+class _Stream:
+    """A stream whose writes are checked; all else is that of the stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Stdout(_Stream):
+    """stdout: an incomplete result raises an error, but not a reader that has read enough (`| head -1`)."""
+
     def write(self, text: str) -> int:
-        with self._told():
+        with self._checked():
             try:
-                return int(self._stream.write(text))
+                self._stream.write(text)
             except UnicodeEncodeError as error:
                 # A path with bytes that are not text, or a terminal without the letter. The work is done, so print an
                 # escape.
-                shown = text.encode(error.encoding, "backslashreplace").decode(error.encoding)
-                return int(self._stream.write(shown))
-        raise AssertionError("unreachable")
+                self._stream.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+        return len(text)
 
     def flush(self) -> None:
-        with self._told():
+        with self._checked():
             self._stream.flush()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _checked(self) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
@@ -47,27 +53,18 @@ class _Stdout:
                 "made: see what stdout leads to"
             ) from error
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
-
-class _Stderr:
+class _Stderr(_Stream):
     """stderr: a failed write is ignored, because missing progress is no reason to end the work."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError, ValueError):
-            return int(self._stream.write(text))
+            self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 def _drop(stream: TextIO) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from streamkernel.cli.execution import ExecutionTarget
-from streamkernel.cli.options import cut
+from streamkernel.cli.options import Bounds, cut
+from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import (
     Executor,
     Machine,
     Plan,
+    Session,
     TableShape,
     machine_of,
     make_plan,
     memory_limits,
     step_of,
 )
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions import RowMap
@@ -23,31 +27,36 @@ from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Unchecked
 
 
-def check_memory(
-    work: AnyReduction | RowMap,
-    model: PredictingModel,
-    table: Table,
-    place: ExecutionTarget,
-    memory: str | None,
-    executor: Executor | None = None,
-) -> None:
-    """Raise, before anything is read, where the work would need more than `--memory` or the machines' limits.
-
-    Parameters
-    ----------
-    work : of the model, on the table.
-    executor : once it is there; only then are the workers of a remote cluster known.
+@contextlib.contextmanager
+def session_for(
+    work: AnyReduction | RowMap, model: PredictingModel, table: Table, place: ExecutionTarget, quiet: bool
+) -> Iterator[Session]:
+    """A session for the work of a model on a table.
 
     Raises
     ------
     ResourceLimitError
+        It would need more memory than `--memory` or the machines' limits; raised before any row is read.
     """
-    asked = parse_bytes(memory)
+    _check_memory(work, model, table, place)
+    with SweepBar(quiet) as bar, place.executor(bar.note) as executor:
+        _check_memory(work, model, table, place, executor)
+        yield Session(executor, progress=bar)
+
+
+def _check_memory(
+    work: AnyReduction | RowMap,
+    model: PredictingModel,
+    table: Table,
+    place: ExecutionTarget,
+    executor: Executor | None = None,
+) -> None:
+    """Check the plan; the workers of a remote cluster are known only from the `executor`."""
     if executor is None:
-        machine, limits = place.machine(), place.limits(asked)
+        machine, limits = place.machine(), place.limits()
     elif place.remote:
         machine = machine_of(executor)
-        limits = memory_limits(executor, asked)
+        limits = memory_limits(executor, place.memory)
     else:
         return
     exceeded = limits.exceeded(plan_of_predictions(work, model, table, machine))
@@ -71,7 +80,7 @@ def plan_of_predictions(work: AnyReduction | RowMap, model: PredictingModel, tab
     return make_plan([step], TableShape.of(table), machine, disk_bytes=0, kernel=basis.kernel)
 
 
-def opened(model: PredictingModel, store: str, bounds: tuple[int | None, int | None] | None, *, targets: bool) -> Table:
+def opened(model: PredictingModel, store: str, bounds: Bounds, *, targets: bool) -> Table:
     """The rows of a store, scaled for the model; with `targets` also y, in the model's classes."""
     table: Unchecked = cut(open_table(store), bounds)
     if not targets:

@@ -103,7 +103,7 @@ def test_the_systems_word_is_one_line(cli: Callable[..., Any], monkeypatch: pyte
     def failing(*arguments: object, **options: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "/tmp/x")
 
-    monkeypatch.setattr("streamkernel.cli.commands.info.emit", failing)
+    monkeypatch.setattr("streamkernel.cli.output.Display.emit", failing)
     assert cli("info", place / "model").error.startswith("error: No space left on device: /tmp/x; ")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamkernel.cli.output import emit, stderr
+from streamkernel.cli.output import Display, stderr
 from streamkernel.cli.streams import checked_streams
 from streamkernel.jobs.records import JobRecords, new_id
 from streamkernel.jobs.specification import JobSpecification
@@ -27,7 +27,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_piped_result_keeps_whole_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    emit({"path": LONG, "rows": 1000}, as_json=False, title="table of [a] :smile: " + LONG)
+    Display().emit({"path": LONG, "rows": 1000}, "table of [a] :smile: " + LONG)
     title, path, rows = capsys.readouterr().out.splitlines()
     assert LONG in title
     assert "[a] :smile:" in title, "a path is no markup"
@@ -44,7 +44,7 @@ def test_what_stdout_has_no_letter_for_is_escaped(
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
     with checked_streams():
-        emit({"path": f"a{name}b", "rows": 7}, as_json=False, title="table")
+        Display().emit({"path": f"a{name}b", "rows": 7}, "table")
     title, path, rows = written.getvalue().splitlines()
     assert b"table" in title
     assert path.endswith(b"a" + shown + b"b")

@@ -7,16 +7,14 @@ from functools import partial
 
 import click
 
-from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
+from streamkernel.cli.checkpoints import resumable_session
 from streamkernel.cli.fit_options import FACTOR_DEFAULTS, SECTIONS, factor_options
 from streamkernel.cli.fit_request import fit_request, settings_given
 from streamkernel.cli.grouped_help import GroupedCommand
-from streamkernel.cli.options import common, overwrite
-from streamkernel.cli.output import emit, readable
-from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.options import Resources, common, overwrite
+from streamkernel.cli.output import Display, readable
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
-from streamkernel.cli.sigterm import ends_after_sweep
-from streamkernel.engine import Session, resident_bytes
+from streamkernel.engine import resident_bytes
 from streamkernel.factors import Factor, checked_folder
 from streamkernel.fits.factor import COLUMNS, make_factor, plan_of_factor
 from streamkernel.fits.factor_stop import STOPS
@@ -61,9 +59,8 @@ def command(
     stop: str,
     resume: bool,
     overwrite: bool,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
+    resources: Resources,
+    display: Display,
     **options: Unchecked,
 ) -> None:
     """Write G with G G^T ~ K, for the kernel matrix K of the table STORE, to FACTOR.
@@ -75,33 +72,27 @@ def command(
     given = {name: value for name, value in settings_given(options).items() if value is not None}
     settings = BasisSettings(**{**FACTOR_DEFAULTS, **given})
     plan_of = partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop)
-    wanted = fit_request(store, options, settings, plan_of, driver_bytes=resident_bytes())
-    with (
-        SweepBar(quiet) as bar,
-        wanted.place.executor(bar.note, wanted.worker_bytes) as executor,
-        kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
-        ends_after_sweep(bar, quiet) as watcher,
-    ):
+    wanted = fit_request(store, options, resources, settings, plan_of, driver_bytes=resident_bytes())
+    with resumable_session(wanted, target, resume, display) as session:
         began = time.perf_counter()
         made = make_factor(
             wanted.table,
             wanted.settings,
-            Session(executor, progress=watcher, checkpoints=checkpoints),
+            session,
             target,
             dtype=dtype,
             columns=columns,
             stop=stop,
-            memory_limit=wanted.memory,
+            memory_limit=wanted.place.memory,
             plan=wanted.plan_of_run,
             overwrite=overwrite,
             resume=resume,
         )
         seconds = time.perf_counter() - began
-        checkpoints.discard()
-    _print(made, factor, seconds, as_json)
+    _print(made, factor, seconds, display)
 
 
-def _print(factor: Factor, path: str, seconds: float, as_json: bool) -> None:
+def _print(factor: Factor, path: str, seconds: float, display: Display) -> None:
     record = factor.record
     run = record.run
     assert run is not None
@@ -121,4 +112,4 @@ def _print(factor: Factor, path: str, seconds: float, as_json: bool) -> None:
         "resumed_sweeps": sum(sweep.resumed for sweep in run.sweeps),
         "digest": factor.digest,
     }
-    emit(result, as_json=as_json, title="factor", shown=readable(result))
+    display.emit(result, "factor", readable(result))

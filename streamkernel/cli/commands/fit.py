@@ -6,16 +6,14 @@ import time
 
 import click
 
-from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
+from streamkernel.cli.checkpoints import resumable_session
 from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import planned_request
 from streamkernel.cli.grouped_help import GroupedCommand
-from streamkernel.cli.options import common, overwrite
-from streamkernel.cli.output import emit, readable
-from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.options import Resources, common, overwrite
+from streamkernel.cli.output import Display, readable
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
-from streamkernel.cli.sigterm import ends_after_sweep
-from streamkernel.engine import Session, resident_bytes
+from streamkernel.engine import resident_bytes
 from streamkernel.store import check_target
 from streamkernel.type_aliases import Unchecked
 
@@ -32,32 +30,25 @@ def command(
     model: str,
     resume: bool,
     overwrite: bool,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
+    resources: Resources,
+    display: Display,
     **options: Unchecked,
 ) -> None:
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)
-    kind, wanted = planned_request(store, options, resident_bytes())
-    with (
-        SweepBar(quiet) as bar,
-        wanted.place.executor(bar.note, wanted.worker_bytes) as executor,
-        kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
-        ends_after_sweep(bar, quiet) as watcher,
-    ):
+    kind, wanted = planned_request(store, options, resources, resident_bytes())
+    with resumable_session(wanted, target, resume, display) as session:
         began = time.perf_counter()
         fitted = kind.fit(
             wanted.table,
             wanted.settings,
-            Session(executor, progress=watcher, checkpoints=checkpoints),
+            session,
             whole=wanted.whole,
-            memory_limit=wanted.memory,
+            memory_limit=wanted.place.memory,
             estimator=wanted.estimator,
             plan=wanted.plan_of_run,
         )
         fitted.save(target, overwrite=overwrite)
         seconds = time.perf_counter() - began
-        checkpoints.discard()
     result = fitted.fit_summary(model, seconds)
-    emit(result, as_json=as_json, title="model", shown=readable(result))
+    display.emit(result, "model", readable(result))

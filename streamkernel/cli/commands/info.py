@@ -7,7 +7,7 @@ import numpy as np
 
 from streamkernel.cli.commands.update import seen_rows
 from streamkernel.cli.options import common
-from streamkernel.cli.output import emit, readable
+from streamkernel.cli.output import Display, readable
 from streamkernel.cli.saved_objects import kind_of, predicting_model
 from streamkernel.factors import Factor, SavedBasis
 from streamkernel.kinds import transformer_class
@@ -22,22 +22,22 @@ from streamkernel.type_aliases import Fields
 @click.command("info")
 @click.argument("path")
 @common
-def command(path: str, as_json: bool, quiet: bool, debug: bool) -> None:
+def command(path: str, display: Display) -> None:
     """Show what the table, model, transformer or factor at PATH holds."""
     kind = kind_of(path)
     if kind is None:
         table = table_info(path)
         shown = {name: value for name, value in table.items() if name not in ("statistics", "columns", "fingerprint")}
-        emit(table, as_json=as_json, title="table", shown=shown)
+        display.emit(table, "table", shown)
     elif kind == Factor.KIND:
-        _emit(path, Factor.load(path), "factor", as_json)
+        _emit(path, Factor.load(path), "factor", display)
     elif transformer := transformer_class(kind):
-        _emit(path, transformer.load(path), "transformer", as_json)
+        _emit(path, transformer.load(path), "transformer", display)
     else:
-        _emit(path, predicting_model(path), "model", as_json)
+        _emit(path, predicting_model(path), "model", display)
 
 
-def _emit(path: str, saved: SavedBasis, title: str, as_json: bool) -> None:
+def _emit(path: str, saved: SavedBasis, title: str, display: Display) -> None:
     result = {"path": path, **_fields(saved), "digest": saved.digest}
     shown = readable(result)
     shown["kernel"] = kernel_text(result["kernel"])
@@ -45,7 +45,7 @@ def _emit(path: str, saved: SavedBasis, title: str, as_json: bool) -> None:
     shown["relative_residual_at_rank"] = ", ".join(
         f"{count(int(rank))}: {percent(left)}" for rank, left in result["relative_residual_at_rank"].items()
     )
-    emit(result, as_json=as_json, title=title, shown=shown)
+    display.emit(result, title, shown)
 
 
 def _own(saved: SavedBasis) -> Fields:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from streamkernel.cli.options import common, overwrite
-from streamkernel.cli.output import emit
+from streamkernel.cli.output import Display
 from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.table import TableInfo
@@ -62,14 +62,12 @@ def command(
     seed: int,
     append: bool,
     overwrite: bool,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
+    display: Display,
 ) -> None:
     """Stream SOURCE (csv, parquet, npz, npy, libsvm text, Zarr) into a Zarr table at STORE, in bounded memory."""
     if append:
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
-    with IngestBar(quiet) as bar:
+    with IngestBar(display.quiet) as bar:
         if append:
             info = append_rows(source, store, target=_target(target), progress=bar)
         else:
@@ -90,7 +88,7 @@ def command(
     del shown["target_names"]
     if info.left_out:
         shown["left out"] = "; ".join(info.left_out)
-    emit(result, as_json=as_json, title="table", shown=shown)
+    display.emit(result, "table", shown)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -7,35 +7,24 @@ import sys
 
 import click
 
-from streamkernel.cli.job_options import looking_options, moment
-from streamkernel.cli.options import Scheduler, common
-from streamkernel.cli.output import emit
-from streamkernel.jobs import connect
+from streamkernel.cli.job_options import JobPlace, moment, one_job
+from streamkernel.cli.options import common
+from streamkernel.cli.output import Display
 
 
 @click.command("logs")
-@click.argument("job", metavar="ID|MODEL")
 @click.option("--follow", is_flag=True, help="Print until the job has ended; with --json one object on each line.")
-@looking_options
+@one_job
 @common
-def command(
-    job: str,
-    follow: bool,
-    place: str | None,
-    scheduler: Scheduler,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
-) -> None:
+def command(job: str, follow: bool, jobs: JobPlace, display: Display) -> None:
     """Print the log of a job: when and where it began, its sweeps, its warnings, its end."""
-    # The log is read from the job's records: no scheduler need answer.
-    with connect(jobs=place) as session:
+    with jobs.records() as session:
         found = session.job(job)
-        if as_json and not follow:
-            emit({"id": found.id, "events": list(found.logs())}, as_json=True, title="job")
+        if display.as_json and not follow:
+            display.emit({"id": found.id, "events": list(found.logs())}, "job")
             return
         for event in found.logs(follow=follow):
-            if as_json:
+            if display.as_json:
                 json.dump(event, sys.stdout)
                 sys.stdout.write("\n")
             else:

@@ -8,8 +8,8 @@ from rich.table import Table as RichTable
 from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import planned_request
 from streamkernel.cli.grouped_help import GroupedCommand
-from streamkernel.cli.options import common
-from streamkernel.cli.output import Output, emit, number
+from streamkernel.cli.options import Resources, common
+from streamkernel.cli.output import Display, Output, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import format_bytes
 from streamkernel.type_aliases import Fields, Unchecked
@@ -19,9 +19,9 @@ from streamkernel.type_aliases import Fields, Unchecked
 @click.argument("store")
 @fit_options
 @common
-def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Unchecked) -> None:
+def command(store: str, resources: Resources, display: Display, **options: Unchecked) -> None:
     """Show the cost of a fit on STORE. No row is read."""
-    _, wanted = planned_request(store, options)
+    _, wanted = planned_request(store, options, resources)
     plan = wanted.plan
     result: Fields = {
         "rows": wanted.table.n_rows,
@@ -54,8 +54,8 @@ def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Unch
     shown["bytes read"] = format_bytes(plan.bytes_read)
     shown["flops"] = f"{plan.flops:.3g}"
     shown["kernel entries"] = f"{plan.kernel_entries:.3g}"
-    emit(result, as_json=as_json, title="plan", shown=shown)
-    if not as_json:
+    display.emit(result, "plan", shown)
+    if not display.as_json:
         steps = RichTable("step", "where", "times", "rows", "flops", box=None, header_style="dim", pad_edge=False)
         for step in plan.steps:
             steps.add_row(step.name, step.where, number(step.times), number(step.rows), f"{step.flops:.3g}")

@@ -7,12 +7,10 @@ import time
 import click
 
 from streamkernel.cli.execution import execution_target
-from streamkernel.cli.options import Scheduler, common, overwrite, rows, run_options
-from streamkernel.cli.output import emit
-from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.options import Bounds, Resources, common, overwrite, rows, run_options
+from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import predicting_model
-from streamkernel.cli.tables_for_models import check_memory, opened
-from streamkernel.engine import Session
+from streamkernel.cli.tables_for_models import opened, session_for
 from streamkernel.store import RowSink, check_target
 
 _MOST_CHUNK_ROWS = 1 << 20
@@ -31,15 +29,11 @@ def command(
     model: str,
     store: str,
     out: str,
-    rows: tuple[int | None, int | None] | None,
+    rows: Bounds,
     std: bool,
-    scheduler: Scheduler,
-    workers: int | None,
-    memory: str | None,
+    resources: Resources,
     overwrite: bool,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
+    display: Display,
 ) -> None:
     """Write MODEL's predictions for the rows of STORE to the Zarr group OUT, chunk by chunk.
 
@@ -47,7 +41,7 @@ def command(
     in the group's attributes.
     """
     check_target(out, overwrite=overwrite, kind="rows")
-    place = execution_target(scheduler, workers)
+    place = execution_target(resources)
     fitted = predicting_model(model)
     work = fitted.outputs(std=std)
     table = opened(fitted, store, rows, targets=False)
@@ -57,10 +51,8 @@ def command(
         "classes": None if fitted.record.classes is None else list(fitted.record.classes),
         "target_names": list(fitted.record.target_names),
     }
-    check_memory(work, fitted, table, place, memory)
     began = time.perf_counter()
-    with SweepBar(quiet) as bar, place.executor(bar.note) as executor:
-        check_memory(work, fitted, table, place, memory, executor)
+    with session_for(work, fitted, table, place, display.quiet) as session:
         sink = RowSink.create(
             out,
             table.n_rows,
@@ -69,7 +61,7 @@ def command(
             attributes=attributes,
             overwrite=overwrite,
         )
-        Session(executor, progress=bar).write(work, table, sink, "predict")
+        session.write(work, table, sink, "predict")
     seconds = time.perf_counter() - began
     result = {"out": out, "rows": table.n_rows, "arrays": list(work.columns), "seconds": seconds}
-    emit(result, as_json=as_json, title="predictions")
+    display.emit(result, "predictions")

@@ -6,22 +6,19 @@ import click
 import numpy as np
 
 from streamkernel.blobs import blobs_at, parent_of
-from streamkernel.cli.options import common, cut, overwrite, rows
-from streamkernel.cli.output import emit
+from streamkernel.cli.options import Bounds, common, cut, overwrite, rows
+from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import is_factor, kind_of, predicting_model
 from streamkernel.cli.tables_for_models import opened
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
 from streamkernel.kinds import transformer_class
-from streamkernel.models.kernel_cca import KernelCCAModel
-from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
+from streamkernel.report.pages import has_page
 from streamkernel.report.publish import PICTURE, checked_output
 from streamkernel.table import open_table
 
 _MOST_ROWS = 5000
-
-Bounds = tuple[int | None, int | None] | None
 
 
 @click.command("report")
@@ -44,9 +41,7 @@ def command(
     rows: Bounds,
     png: str | None,
     overwrite: bool,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
+    display: Display,
 ) -> None:
     """Draw a MODEL, or FACTORs side by side, as one self-contained HTML page."""
     factors = [is_factor(source) for source in sources]
@@ -66,16 +61,16 @@ def command(
         _model(sources[0], out, data, rows, png, overwrite)
     around, name = parent_of(out)
     result = {"report": out, "bytes": blobs_at(around).size(name)}
-    emit(result if png is None else {**result, "png": png}, as_json=as_json, title="report")
+    display.emit(result if png is None else {**result, "png": png}, "report")
 
 
 def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool) -> None:
-    kind = transformer_class(kind_of(source))
-    if kind in (KernelPCAModel, KernelCCAModel):
+    transformer = transformer_class(kind_of(source))
+    if transformer is not None and has_page(transformer):
         if data is not None or png is not None:
             option = "--data" if data is not None else "--png"
             raise ParameterError(f"{option} is of models that predict, and {source} does not; leave it out")
-        write_report(kind.load(source), out, overwrite=overwrite)
+        write_report(transformer.load(source), out, overwrite=overwrite)
         return
     fitted = predicting_model(source)
     pairs = None

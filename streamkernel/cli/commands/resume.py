@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import click
 
-from streamkernel.cli.job_options import job_session, looking_options
-from streamkernel.cli.options import Scheduler, common
-from streamkernel.cli.output import emit, stderr
+from streamkernel.cli.job_options import JobPlace, one_job
+from streamkernel.cli.options import common
+from streamkernel.cli.output import Display
 
 
 @click.command("resume")
-@click.argument("job", metavar="ID|MODEL")
-@looking_options
+@one_job
 @common
-def command(
-    job: str,
-    place: str | None,
-    scheduler: Scheduler,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
-) -> None:
+def command(job: str, jobs: JobPlace, display: Display) -> None:
     """Continue a job that was lost, failed or cancelled; it is named by its id or by its model.
 
     It continues from its last checkpoint; without a checkpoint it begins anew and says so.
     """
-    with job_session(place, scheduler) as session:
+    with jobs.session() as session:
         found = session.job(job)
         sweeps = found.resume()
-        told = {"id": found.id, "status": found.status, "model": found.model, "checkpoints": sweeps}
-        emit(told, as_json=as_json, title="job")
-    if not quiet and not sweeps:
-        stderr.print("no checkpoint is left of it (or seen from here): it begins with the first sweep", style="dim")
+        result = {"id": found.id, "status": found.status, "model": found.model, "checkpoints": sweeps}
+        display.emit(result, "job")
+    if not sweeps:
+        display.note("no checkpoint is left of it (or seen from here): it begins with the first sweep")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from streamkernel.blobs import is_url, local_path
+from streamkernel.cli.execution import is_address
 from streamkernel.cli.options import common
-from streamkernel.cli.output import stderr
+from streamkernel.cli.output import Display
 from streamkernel.cli.wording import text_of
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.engine.threads import available_cpus
@@ -103,9 +104,7 @@ def command(
     scheduler_key: str | None,
     scheduler_insecure: bool,
     roots: tuple[str, ...],
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
+    display: Display,
 ) -> None:
     """Answer requests for predictions of the saved models below MODELS (or of one model) over HTTP.
 
@@ -131,7 +130,7 @@ def command(
         json_bytes=parse_bytes(max_json, "max_json") or 0,
         rows=max_rows,
     )
-    root = _place_of_models(models, quiet=quiet)
+    root = _place_of_models(models, quiet=display.quiet)
     jobs = _jobs(
         root, place, scheduler, (scheduler_ca, scheduler_cert, scheduler_key), insecure=scheduler_insecure, roots=roots
     )
@@ -147,12 +146,12 @@ def command(
     )
 
     def ready(url: str) -> None:
-        if as_json:
+        if display.as_json:
             click.echo(f'{{"url": "{url}", "workers": {workers}}}')
         else:
             click.echo(f"serving on {url}")
-        if not quiet and token is None:
-            stderr.print("no token is asked for", style="dim")
+        if token is None:
+            display.note("no token is asked for")
 
     serve(settings, Address(host, port, tls_cert, tls_key), workers=workers, ready=ready)
     if workers == 1:
@@ -203,7 +202,7 @@ def _jobs(
     made = JobsPlace(location, scheduler, tls, insecure, tuple(location_of("data", each) for each in roots))
     AllowedLocations((models, *made.roots), location)
     if scheduler is not None:
-        if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
+        if not is_address(scheduler):
             raise ParameterError(f"--scheduler must be an address such as tls://host:8786, not {scheduler!r}")
         check_encrypted(scheduler, insecure=insecure)
         if tls_security(*tls) is None and scheduler.startswith(("tls:", "wss:")):

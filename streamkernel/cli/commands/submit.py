@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import click
 
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import settings_given
 from streamkernel.cli.grouped_help import GroupedCommand
-from streamkernel.cli.job_options import job_session, jobs_option
-from streamkernel.cli.options import Scheduler, common, overwrite
-from streamkernel.cli.output import stderr
+from streamkernel.cli.job_options import JobPlace, jobs_option
+from streamkernel.cli.options import Resources, common, overwrite, seconds_option
+from streamkernel.cli.output import Display
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Unchecked
@@ -24,14 +21,7 @@ from streamkernel.type_aliases import Unchecked
 @click.argument("model")
 @fit_options
 @jobs_option
-@click.option(
-    "--lease",
-    type=click.FloatRange(min=1.0),
-    default=15.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="A driver that writes no record for this time is replaced.",
-)
+@seconds_option("--lease", 15.0, "A driver that writes no record for this time is replaced.", least=1.0)
 @click.option("--no-check", is_flag=True, help="Do not check STORE and MODEL here; only the cluster sees them.")
 @overwrite
 @common
@@ -42,11 +32,8 @@ def command(
     lease: float,
     no_check: bool,
     overwrite: bool,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
-    scheduler: Scheduler,
-    workers: int | None,
+    display: Display,
+    resources: Resources,
     **options: Unchecked,
 ) -> None:
     """Submit a job that fits a kernel model on STORE and writes it to MODEL; print the job's id.
@@ -54,14 +41,14 @@ def command(
     The options are those of fit. The job continues after this command has ended. The commands status, logs and cancel
     find it by its id or by MODEL, on any machine that can read its records.
     """
-    if not execution_target(scheduler, workers).remote:
+    if not execution_target(resources).remote:
         raise ParameterError(
             "a job outlives this process, and needs a cluster that does: give --scheduler the address of one, such as "
             "tls://host:8786; streamkernel fit runs here"
         )
     settings = settings_given(options)
     queries = settings.pop("queries", None)
-    with job_session(place, scheduler) as session:
+    with JobPlace(place, resources.scheduler).session() as session:
         job = session.submit(
             options["estimator"],
             store,
@@ -70,15 +57,13 @@ def command(
             rows=options["rows"],
             queries=queries,
             overwrite=overwrite,
-            memory_limit=options["memory"],
+            memory_limit=resources.memory,
             lease_seconds=lease,
             check=not no_check,
         )
-        told = {"id": job.id, "status": job.status, "jobs": job.jobs, "model": job.model}
-    if as_json:
-        json.dump(told, sys.stdout)
-        sys.stdout.write("\n")
+        result = {"id": job.id, "status": job.status, "jobs": job.jobs, "model": job.model}
+    if display.as_json:
+        display.emit(result, "job")
         return
     print(job.id)
-    if not quiet:
-        stderr.print(f"streamkernel status {model} --follow tells how far it is", style="dim")
+    display.note(f"streamkernel status {model} --follow tells how far it is")

@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from streamkernel.cli.execution import execution_target
-from streamkernel.cli.options import NumberOr, Scheduler, common, cut, run_options, stale_option
+from streamkernel.cli.options import Bounds, NumberOr, Resources, common, cut, grow_option, run_options, stale_option
 from streamkernel.cli.options import rows as rows_option
-from streamkernel.cli.output import emit
+from streamkernel.cli.output import Display
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.engine import Session, resident_bytes
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.following.update_saved import update_saved
 from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.records import ModelRecord, UpdatableRecord
@@ -42,43 +41,32 @@ from streamkernel.updating.update import Update, new_rows
     "in the fit]",
 )
 @stale_option
-@click.option(
-    "--grow",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Add at most N basis functions if the basis is stale; STORE must hold all rows, old and new.",
-)
+@grow_option
 @click.option("--as-new", is_flag=True, help="Treat a store with changed rows as another store.")
 @run_options
 @common
 def command(
     model: str,
     store: str,
-    rows: tuple[int | None, int | None] | None,
+    rows: Bounds,
     alpha: Unchecked,
     variances: str | None,
     stale: float,
     grow: int,
     as_new: bool,
-    scheduler: Scheduler,
-    workers: int | None,
-    memory: str | None,
-    as_json: bool,
-    quiet: bool,
-    debug: bool,
+    resources: Resources,
+    display: Display,
 ) -> None:
     """Fold the rows of STORE that MODEL has not seen yet into MODEL.
 
     Rows are recognised by their content, not by the path: a repeated update folds in nothing, and an update from a
     store that has grown folds in only the new rows. The model is then that of a fit to all rows with the same basis.
     """
-    place = execution_target(scheduler, workers)
-    limit = parse_bytes(memory)
+    place = execution_target(resources)
     before = updatable_model(model)
     table = cut(new_rows(before, store), rows)
     with ExitStack() as stack:
-        bar = stack.enter_context(SweepBar(quiet))
+        bar = stack.enter_context(SweepBar(display.quiet))
 
         def session(checkpoints: Checkpoints) -> Session:
             # The executor starts only if there is work: no cluster is needed to find that all rows were seen.
@@ -96,11 +84,11 @@ def command(
             stale=stale,
             grow=grow,
             as_new=as_new,
-            memory_limit=limit,
+            memory_limit=place.memory,
             driver_bytes=None if place.workers else resident_bytes(),
         )
         seconds = time.perf_counter() - began[-1]
-    _print(done, model, store, seconds, as_json)
+    _print(done, model, store, seconds, display)
 
 
 def seen_rows(record: ModelRecord) -> Fields:
@@ -118,7 +106,7 @@ def _solution(model: AnyUpdatable) -> Fields:
     return {"basis_size": model.record.basis_size, **model.record.certificate.to_config(), **model.told()}
 
 
-def _print(done: Update[Any], model: str, store: str, seconds: float, as_json: bool) -> None:
+def _print(done: Update[Any], model: str, store: str, seconds: float, display: Display) -> None:
     result = {
         "model": model,
         "store": store,
@@ -135,4 +123,4 @@ def _print(done: Update[Any], model: str, store: str, seconds: float, as_json: b
         "seconds": seconds,
         "digest": done.model.digest,
     }
-    emit(result, as_json=as_json, title="updated" if done.changed else "nothing to update: all rows were seen before")
+    display.emit(result, "updated" if done.changed else "nothing to update: all rows were seen before")
