@@ -27,9 +27,8 @@ from streamkernel.report.facts.factors import (
     differences,
     factor_curve,
     factor_labels,
-    rows_fitted,
 )
-from streamkernel.report.facts.fit import Absent
+from streamkernel.report.facts.fit import Absent, fitted_to_rows
 from streamkernel.report.figures.palette import MOST_LINES, line_style
 
 Made = Callable[..., Factor]
@@ -194,8 +193,8 @@ def test_labels_tell_factors_apart(made: Made, tmp_path: Path) -> None:
 
 def test_what_differs_and_what_was_fitted(made: Made) -> None:
     given, median = made("given", **GIVEN), made("greedy")
-    assert rows_fitted(given) == []
-    assert rows_fitted(median) == ["the lengthscale", "the scaling"]
+    assert fitted_to_rows(given.record) == []
+    assert fitted_to_rows(median.record) == ["the lengthscale", "the scaling"]
     assert differences([given, made("uniform", rule="uniform", **GIVEN)]) == []
     assert differences([given, median]) == ["kernel or lengthscale", "scaling"]
     assert differences([given, factorize(ROWS[:300], n_components=5, **GIVEN)]) == ["rows"]

@@ -32,7 +32,7 @@ def test_trace_curve_ends_at_the_certificate(regression: RidgeModel) -> None:
     assert curve.relative[-1] == pytest.approx(certificate["relative_residual_trace"], rel=1e-12)
     assert curve.left == certificate["relative_residual_trace"]
     assert len(curve.size) == regression.config["basis_size"] + 1
-    measured = [(r.start, r.measured) for r in curve.rounds if r.measured is not None]
+    measured = curve.measured
     assert len(measured) > 1
     for size, share in measured:
         assert curve.relative[size] == pytest.approx(share, rel=1e-6)

@@ -197,26 +197,14 @@ def times_the_optimum(curve: FactorCurve | Absent, pca: PcaCurve, rank: int) -> 
     return float(curve.relative[rank]) / pca.at(rank)
 
 
-def rows_fitted(factor: SavedBasis) -> list[str]:
-    """The parts of the kernel that were fitted to the rows; they violate an assumption of the compression bound."""
-    fitted = []
-    if factor.record.lengthscale_choice is not None:
-        fitted.append("the lengthscale")
-    if factor.record.scaler is not None:
-        fitted.append("the scaling")
-    return fitted
-
-
 def differences(factors: Sequence[Factor]) -> list[str]:
     """Reasons why the factors do not approximate the same matrix."""
     first = factors[0].record
-    found = []
-    if any(factor.record.kernel != first.kernel for factor in factors):
-        found.append("kernel or lengthscale")
-    if any(factor.record.scaler != first.scaler for factor in factors):
-        found.append("scaling")
-    if any(factor.record.rows != first.rows for factor in factors):
-        found.append("rows")
-    elif any(factor.record.table_fingerprint != first.table_fingerprint for factor in factors):
-        found.append("table")
-    return found
+    names = {"kernel": "kernel or lengthscale", "scaler": "scaling", "rows": "rows", "table_fingerprint": "table"}
+    found = [
+        words
+        for name, words in names.items()
+        if any(getattr(factor.record, name) != getattr(first, name) for factor in factors)
+    ]
+    # Other rows have another fingerprint, too.
+    return [words for words in found if words != "table" or "rows" not in found]

@@ -5,15 +5,18 @@ Each function returns its curve, or an `Absent` with the reason, so that no empt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from streamkernel.factors import SavedBasis
+from streamkernel.models.kernel_cca import ViewRecord
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.records import BasisRecord, ModelRecord
+from streamkernel.records.basis import SweepRecord
 from streamkernel.report.text import plain, plural
 from streamkernel.type_aliases import Float, Int, Unchecked
 
@@ -28,23 +31,14 @@ class Absent:
 
 
 @dataclass(frozen=True)
-class Round:
-    """Basis sizes from `start` to `stop`; `measured` is the relative trace that a sweep measured at its start."""
-
-    start: int
-    stop: int
-    measured: float | None
-    candidates: int
-    scoring_rows: int
-
-
-@dataclass(frozen=True)
 class TraceCurve:
     """Residual trace over the trace, after each basis function.
 
     Attributes
     ----------
     size, relative : (n + 1,), beginning with the empty basis; values below `ROUNDING` are drawn there.
+    rounds : basis sizes at the start and the end of each round that added functions.
+    measured : basis sizes at the start of a round, and the shares that a sweep measured there.
     left : the certificate, without this limit.
     rows : number of rows over which it is exact.
     tol : share of the trace at which the selection was to stop; 0 for none.
@@ -52,7 +46,8 @@ class TraceCurve:
 
     size: Int
     relative: Float
-    rounds: tuple[Round, ...]
+    rounds: tuple[tuple[int, int], ...]
+    measured: tuple[tuple[int, float], ...]
     left: float
     rows: int
     tol: float
@@ -101,20 +96,10 @@ class LengthscaleCurve:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """One pass over the rows."""
-
-    name: str
-    seconds: float
-    rows: int
-    resumed: bool
-
-
-@dataclass(frozen=True)
 class Sweeps:
     """All passes, and the seconds spent between them."""
 
-    sweeps: tuple[Sweep, ...]
+    sweeps: Sequence[SweepRecord]
     between: float
     total: float
 
@@ -158,26 +143,20 @@ def class_names(model: PredictingModel) -> list[str] | None:
 
 def trace_curve(model: SavedBasis) -> TraceCurve | Absent:
     """Residual trace against basis size."""
+    if not model.basis.kernel.positive_definite:
+        return Absent("the kernel is not positive definite, and has no features whose trace a basis could explain")
     record, path = model.record, np.asarray(model.arrays["residual_path"], dtype=np.float64)
     trace = record.certificate.trace
     if not trace > 0.0 or not np.isfinite(path).all():
         return Absent("the trace of the kernel matrix is 0, so that a basis has nothing to explain")
     if len(path) < 2:
         return Absent("the basis has no functions")
-    rounds = tuple(
-        Round(
-            one.start,
-            one.stop,
-            None if one.residual_trace is None else one.residual_trace / trace,
-            one.candidates,
-            one.scoring_rows,
-        )
-        for one in record.rounds
-    )
+    measured = ((each.start, (each.residual_trace or 0.0) / trace) for each in record.rounds)
     return TraceCurve(
         np.arange(len(path)),
         np.maximum(path / trace, ROUNDING),
-        rounds,
+        tuple((each.start, each.stop) for each in record.rounds if each.stop > each.start),
+        tuple((start, share) for start, share in measured if share > ROUNDING),
         record.certificate.residual_trace / trace,
         int(record.totals.rows if isinstance(record, ModelRecord) else record.rows.count),
         record.settings.tol,
@@ -265,17 +244,19 @@ def lengthscale_curve(model: PredictingModel) -> LengthscaleCurve | Absent:
     return LengthscaleCurve(grid[finite], error[finite], choice.value, choice.median, choice.sample_rows, unit)
 
 
+def fitted_to_rows(record: BasisRecord | ViewRecord) -> list[str]:
+    """The parts of the kernel that were fitted to the rows; they violate an assumption of the bounds."""
+    named = {"the lengthscale": record.lengthscale_choice, "the scaling": record.scaler}
+    return [words for words, part in named.items() if part is not None]
+
+
 def sweep_times(model: Recorded) -> Sweeps | Absent:
     """Seconds of each sweep."""
     run = model.record.run
-    sweeps = tuple(
-        Sweep(plain(sweep.name), sweep.seconds, sweep.rows, sweep.resumed)
-        for sweep in (() if run is None else run.sweeps)
-    )
-    if run is None or not sweeps:
+    if run is None or not run.sweeps:
         return Absent("no record of the sweeps was kept")
-    spent = sum(sweep.seconds for sweep in sweeps)
-    return Sweeps(sweeps, max(run.seconds - spent, 0.0), run.seconds)
+    spent = sum(sweep.seconds for sweep in run.sweeps)
+    return Sweeps(run.sweeps, max(run.seconds - spent, 0.0), run.seconds)
 
 
 def memory_use(model: Recorded) -> Memory | Absent:

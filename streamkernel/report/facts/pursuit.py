@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.bounds import MatchingPursuitBound
-from streamkernel.models.kernel_cca import KernelCCAModel, ViewRecord
+from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.records import BasisRecord
-from streamkernel.report.facts.fit import Absent, target_names
+from streamkernel.report.facts.fit import Absent, fitted_to_rows, target_names
 from streamkernel.type_aliases import Float, Int
 
 
@@ -60,7 +59,7 @@ class PursuitBound:
     at: Int
     held_out: Float | None
     wrong: str
-    fitted: tuple[str, ...]
+    fitted: list[str]
 
 
 def _is_logistic(model: PursuitModel) -> bool:
@@ -131,12 +130,6 @@ def weakness(model: PursuitModel) -> Float | Absent:
     return np.asarray(found)
 
 
-def fitted_to_rows(record: BasisRecord | ViewRecord) -> tuple[str, ...]:
-    """The parts of the kernel that were fitted to the rows; they violate an assumption of the bounds."""
-    named = {"the lengthscale": record.lengthscale_choice, "the scaling": record.scaler}
-    return tuple(words for words, part in named.items() if part is not None)
-
-
 def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
     """The bound of Theorem 3 along the path."""
     found, path = model.bound, model.path
@@ -164,4 +157,4 @@ def variates_bound(model: KernelCCAModel) -> PursuitBound | Absent:
     assert model.record.bound is not None
     wrong = f"its variates of the first pair differ by more than {model.record.bound.gamma:g} of their deviation"
     fitted = [words for view in model.record.views for words in fitted_to_rows(view)]
-    return PursuitBound(found, np.asarray(found.functions), None, wrong, tuple(dict.fromkeys(fitted)))
+    return PursuitBound(found, np.asarray(found.functions), None, wrong, list(dict.fromkeys(fitted)))

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamkernel.engine import format_bytes
-from streamkernel.report.facts.fit import Absent, Memory, Sweep, Sweeps
+from streamkernel.records.basis import SweepRecord
+from streamkernel.report.facts.fit import Absent, Memory, Sweeps
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE, PAPER
-from streamkernel.report.text import duration, percent, plural, shortened, significant
+from streamkernel.report.text import duration, percent, plain, plural, shortened, significant
 
 _NAMED_SWEEPS = 16
 _BETWEEN = "between sweeps"
@@ -39,7 +40,7 @@ def time_figure(times: Sweeps, between: str = "picking, algebra, check") -> plot
     if len(times.sweeps) > _NAMED_SWEEPS:
         return _numbered(times, seconds, colours, caption, keys)
     keys.append((GREY, "box", f"{_BETWEEN}: {between}"))
-    names = [shortened(sweep.name, 40) for sweep in times.sweeps] + [_BETWEEN]
+    names = [plain(sweep.name, 40) for sweep in times.sweeps] + [_BETWEEN]
     seconds, colours = [*seconds, times.between], [*colours, GREY]
     unit, label = _time_unit(max(seconds))
     texts = [duration(each) for each in seconds]
@@ -51,7 +52,7 @@ def time_figure(times: Sweeps, between: str = "picking, algebra, check") -> plot
     return _bars(caption, keys, names, [each / unit for each in seconds], texts, colours, label, fields)
 
 
-def _pace(sweep: Sweep) -> str:
+def _pace(sweep: SweepRecord) -> str:
     """Rows of a sweep, and rows per second."""
     if sweep.resumed or sweep.seconds <= 0.0:
         return f"{plural(sweep.rows, 'row')}, from a checkpoint" if sweep.resumed else plural(sweep.rows, "row")
@@ -103,7 +104,7 @@ def _numbered(
     unit, label = _time_unit(longest)
     number, half = np.arange(1, k + 1), 0.45 if k < 200 else 0.5
     fields: list[plot.Field] = [
-        ("sweep", [f"{index}: {sweep.name}" for index, sweep in enumerate(times.sweeps, 1)]),
+        ("sweep", [f"{index}: {plain(sweep.name)}" for index, sweep in enumerate(times.sweeps, 1)]),
         ("time", [duration(each) for each in seconds]),
     ]
     heights = np.array(seconds) / unit
@@ -148,7 +149,7 @@ def sweeps_figure(times: Sequence[Sweeps | Absent], labels: Sequence[str]) -> pl
         at = 0.0
         for index, sweep in enumerate(spent.sweeps):
             colour = ORANGE if sweep.resumed else (BLUE, PALE_BLUE)[index % 2]
-            pieces.append((y, at, sweep.seconds, colour, f"{index + 1}: {sweep.name}", _pace(sweep)))
+            pieces.append((y, at, sweep.seconds, colour, f"{index + 1}: {plain(sweep.name)}", _pace(sweep)))
             at += sweep.seconds
         pieces.append((y, at, spent.between, GREY, _BETWEEN, "picking and algebra"))
     factor, start, seconds, colours, names, details = zip(*pieces, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.report.facts.fit import ROUNDING, GcvCurve, LengthscaleCurve, Round, TraceCurve
+from streamkernel.report.facts.fit import ROUNDING, GcvCurve, LengthscaleCurve, TraceCurve
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, padded
 from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE
@@ -31,18 +31,17 @@ def trace_figure(curve: TraceCurve) -> plot.Figure:
     n = int(curve.size[-1])
     y, unit = residual_axis(float(curve.relative.min()), below=0.22, above=0.13)
     values = unit * curve.relative
-    rounds = [r for r in curve.rounds if r.stop > r.start]
-    series = _bands(rounds, n, y.limits[1]) if 1 < len(rounds) <= _BANDED_ROUNDS else []
+    series = _bands(curve, y.limits[1]) if 1 < len(curve.rounds) <= _BANDED_ROUNDS else []
     if curve.tol > ROUNDING:
         series.append(plot.Rule("y", unit * curve.tol, MUTED))
     series.append(plot.Rule("y", values[-1], dash=(1, 3)))
     shares = [percent(float(share)) for share in curve.relative]
     fields = ("basis functions", curve.size, "0,0"), ("residual trace", shares)
     series.append(plot.Line(curve.size, values, hover=fields, across=True))
-    measured = [(r.start, unit * r.measured) for r in curve.rounds if r.measured is not None and r.measured > ROUNDING]
     keys = [(BLUE, "line", "after each basis function")]
-    if measured:
-        series.append(plot.rings(*np.transpose(measured[:_MOST_MARKS])))
+    if curve.measured:
+        size, share = np.transpose(curve.measured[:_MOST_MARKS])
+        series.append(plot.rings(size, unit * share))
         keys.append((BLUE, "ring", "measured by the sweep of a round"))
     keys.append((ORANGE, "dot", "certificate"))
     left = "zero to rounding" if curve.vanished else f"{percent(curve.left)} left, exactly"
@@ -52,28 +51,28 @@ def trace_figure(curve: TraceCurve) -> plot.Figure:
     ]
     x = plot.Axis("Basis functions", counts_from_zero(n))
     summary = f"Of the kernel matrix of {plural(curve.rows, 'row')}"
-    return plot.Figure(_trace_caption(curve, rounds), x, y, series, keys, height=340, summary=summary)
+    return plot.Figure(_trace_caption(curve), x, y, series, keys, height=340, summary=summary)
 
 
-def _bands(rounds: list[Round], n: int, top: float) -> list[plot.Series]:
+def _bands(curve: TraceCurve, top: float) -> list[plot.Series]:
     """A band behind every other round, and the number of each round that has room for it."""
-    series: list[plot.Series] = [plot.Zone("x", r.start, r.stop) for r in rounds[::2]]
-    for index, r in enumerate(rounds):
-        length = (r.stop - r.start) / n
+    series: list[plot.Series] = [plot.Zone("x", start, stop) for start, stop in curve.rounds[::2]]
+    for index, (start, stop) in enumerate(curve.rounds):
+        length = (stop - start) / int(curve.size[-1])
         if length >= 0.03:
             text = f"round {index + 1}" if length >= 0.12 else f"{index + 1}"
-            middle = 0.5 * (r.start + r.stop)
+            middle = 0.5 * (start + stop)
             series.append(plot.Note(middle, top, text, MUTED, (0, -14), "center", "alphabetic", 11.0, plain=True))
     return series
 
 
-def _trace_caption(curve: TraceCurve, rounds: list[Round]) -> str:
+def _trace_caption(curve: TraceCurve) -> str:
     text = (
         f"The part of the kernel matrix of the {count(curve.rows)} rows outside the span of the first basis functions. "
         "It comes from the sums of the final sweep over all rows: a certificate, not an estimate."
     )
-    if len(rounds) > _BANDED_ROUNDS:
-        text += f" The basis was chosen in {count(len(rounds))} rounds."
+    if len(curve.rounds) > _BANDED_ROUNDS:
+        text += f" The basis was chosen in {count(len(curve.rounds))} rounds."
     if curve.tol > ROUNDING:
         text += f" The selection was to stop at {100.0 * curve.tol:.4g} % (dotted)."
     if curve.relative.min() <= ROUNDING:

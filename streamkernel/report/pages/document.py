@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from streamkernel.report.bokeh_renderer import scripts_and_elements
 from streamkernel.report.figures import plot
-from streamkernel.report.pages.tables import Card, Page, Section, Table
+from streamkernel.report.pages.parts import Card, Page, Section, Table
 from streamkernel.report.text import plain
 
 _POWER = re.compile("(?<=10)[⁻⁰¹²³⁴-⁹]+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from streamkernel.engine import format_bytes
-from streamkernel.report.facts.factors import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
+from streamkernel.report.facts.factors import FactorCurve, PcaCurve, differences, times_the_optimum
 from streamkernel.report.facts.fit import Absent, Memory, Sweeps
 from streamkernel.report.pages.factor_tables import (
     ENDED,
@@ -14,7 +14,7 @@ from streamkernel.report.pages.factor_tables import (
     rules_text,
     sweeps_text,
 )
-from streamkernel.report.pages.tables import Card, cost_cards, lengthscale_text, scaling_text
+from streamkernel.report.pages.parts import Card, bound_card, cost_cards, lengthscale_text, scaling_text
 from streamkernel.report.text import count, duration, kernel_text, percent, plain, shortened, significant
 
 
@@ -34,7 +34,7 @@ def _one(one: FactorCurves, pca: PcaCurve | Absent | None) -> list[Card]:
         Card("Rounds", count(_rounds(one)), f"of choosing, by {plain(record.rule, 40)}"),
         Card("Residual trace", percent(one.relative), _exact(one)),
         _optimum(pca, n, one),
-        _least_bound([one]),
+        bound_card([("", one.bound)]),
         Card("Lengthscale", *lengthscale_text(one.factor)),
         Card("Sweeps", *sweeps_text(one)),
         *cost_cards(one.factor),
@@ -58,7 +58,7 @@ def _several(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None) -> 
         _least(factors, "Least residual trace", lambda one: one.relative, percent),
         Card(f"At rank {count(common)}", percent(at.get(best)), f"by {best}" if best else "nothing to explain"),
         _optimum(pca, common, factors[0]),
-        _least_bound(factors),
+        bound_card([(one.label, one.bound) for one in factors]),
         _least(factors, "Fewest sweeps", lambda one: _number(one.times, "sweeps"), count),
         _least(factors, "Shortest time", lambda one: _number(one.times, "total"), duration),
         _least(
@@ -102,17 +102,6 @@ def _optimum(pca: PcaCurve | Absent | None, rank: int, first: FactorCurves) -> C
     times = times_the_optimum(first.curve, pca, rank)
     note = "the optimum" if times is None else f"the optimum; {first.label} has {significant(times)} times it"
     return Card(label, percent(pca.at(rank)), note)
-
-
-def _least_bound(factors: Sequence[FactorCurves]) -> Card:
-    bounds = [one.bound for one in factors if isinstance(one.bound, BoundCurve)]
-    if not bounds:
-        return Card("Compression bound", "–", "none for this kernel or basis")
-    least = min(bounds, key=lambda bound: bound.best)
-    if least.vacuous:
-        return Card("Compression bound", "vacuous", "at every rank: too few rows")
-    by = f", {least.label}" if len(factors) > 1 else ""
-    return Card("Compression bound", significant(least.best), f"of k(x, x), at rank {count(least.best_size)}{by}")
 
 
 def _rounds(one: FactorCurves) -> int:

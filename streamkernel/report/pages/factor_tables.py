@@ -9,7 +9,7 @@ from streamkernel.engine import format_bytes
 from streamkernel.factors import Factor
 from streamkernel.report.facts.factors import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
 from streamkernel.report.facts.fit import Absent, Memory, Sweeps, memory_use, sweep_times
-from streamkernel.report.pages.tables import Table, cost_cards, lengthscale_text, provenance, scaling_text
+from streamkernel.report.pages.parts import Table, cost_cards, lengthscale_text, provenance, scaling_text
 from streamkernel.report.text import capitalised, count, duration, kernel_text, percent, plain, plural, significant
 
 _BESIDE = 5  # most columns of text that fit side by side

@@ -12,17 +12,15 @@ from streamkernel.report.facts.factors import (
     differences,
     factor_curve,
     factor_labels,
-    rows_fitted,
 )
-from streamkernel.report.facts.fit import Absent
+from streamkernel.report.facts.fit import Absent, fitted_to_rows
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.costs import sweeps_figure
 from streamkernel.report.figures.factors import bound_figure, residual_figure
 from streamkernel.report.figures.palette import MOST_LINES
 from streamkernel.report.pages.factor_cards import factor_cards
 from streamkernel.report.pages.factor_tables import FactorCurves, factor_headline, factor_notices, factor_tables
-from streamkernel.report.pages.sections import cost_section
-from streamkernel.report.pages.tables import Page, Section
+from streamkernel.report.pages.parts import Page, Section, cost_section
 from streamkernel.report.text import plural
 
 
@@ -36,7 +34,7 @@ def factors_page(factors: Sequence[Factor], optimum: PcaCurve | Absent | None = 
         for factor, label in zip(factors, labels, strict=True)
     ]
     rows = f"the {plural(factors[0].shape[0], 'row')}" if "rows" not in differences(factors) else "each factor's rows"
-    fitted = list(dict.fromkeys(name for factor in factors for name in rows_fitted(factor)))
+    fitted = list(dict.fromkeys(name for factor in factors for name in fitted_to_rows(factor.record)))
     approximation = [
         residual_figure([one.curve for one in curves], optimum, rows),
         bound_figure([one.bound for one in curves], fitted),

@@ -21,20 +21,19 @@ from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures, rows_figure
 from streamkernel.report.figures.committee import freedom_figure, members_figure
 from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
-from streamkernel.report.figures.predictions import prediction_figures
 from streamkernel.report.figures.tuning import evidence_figure, lengthscales_figure, parameters_figure
-from streamkernel.report.pages.sections import cost_section, fit_notices, prediction_section
-from streamkernel.report.pages.tables import (
+from streamkernel.report.pages.parts import (
     Card,
     Page,
+    Picture,
+    Rows,
     Section,
-    Table,
     common_settings,
-    cost_cards,
-    data_table,
-    fitted_text,
-    heading,
     lengthscale_text,
+    model_page,
+    model_picture,
+    prediction_section,
+    rising_notice,
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
@@ -68,35 +67,29 @@ def gaussian_page(model: TunedModel, pairs: FieldsView | None) -> Page:
         Section("Committee", [members_figure(member_weights(model))]),
         prediction_section(checked),
         Section("Uncertainty", [rows_figure(row_intervals(model, pairs)), *distribution_figures(check)]),
-        cost_section(model),
     ]
-    return Page(
-        heading(model), _lead(model), _cards(model, checked, check), [*calibration_notice(check), *fit_notices(model)],
-        sections, _settings(model), model.record,
-    )  # fmt: skip
+    notices = [*calibration_notice(check), *rising_notice(model)]
+    return model_page(model, _opening(model), _cards(model, checked, check), notices, sections, _settings(model))
 
 
-def gaussian_picture(model: TunedModel) -> tuple[str, list[plot.Drawing]]:
+def gaussian_picture(model: TunedModel) -> Picture:
     """Lead and figures of the small picture."""
     none = plot.Missing("Calibration", "no rows with predicted distributions")
     middle = [*distribution_figures(distribution_check(model)), none][0]
-    return _lead(model), [trace_figure(trace_curve(model)), middle, prediction_figures(check_pairs(model))[0]]
+    return model_picture(model, _opening(model), middle)
 
 
-def _lead(model: TunedModel) -> str:
+def _opening(model: TunedModel) -> str:
     record = model.record
     kernel, n, how = kernel_text(record.kernel), record.basis_size, _approximation(model)
     if record.estimator == "committee":
         members = model.arrays.get("member_weights")
         of = "of members" if members is None else f"of {plural(len(members), 'member')}"
-        opening = f"A committee {of} that meets at {plural(n, 'query point')}, with a {kernel} kernel"
-    else:
-        opening = f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}{f' ({how})' if how else ''}"
-    return fitted_text(f"{opening}, fitted to", model)
+        return f"A committee {of} that meets at {plural(n, 'query point')}, with a {kernel} kernel, fitted to"
+    return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}{f' ({how})' if how else ''}, fitted to"
 
 
 def _cards(model: TunedModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
-    """Twelve numbers, as on every page."""
     record, n, asked = model.record, model.record.basis_size, model.record.requested_basis
     committee = record.estimator == "committee"
     return [
@@ -116,7 +109,6 @@ def _cards(model: TunedModel, pairs: Targets | ClassPairs | Absent, check: Check
         _noise_card(model),
         _evidence_card(model),
         *_check_cards(pairs, check),
-        *cost_cards(model),
     ]
 
 
@@ -213,12 +205,11 @@ def calibration_notice(check: Check) -> list[str]:
     ]
 
 
-def _settings(model: TunedModel) -> list[Table]:
-    """Tables of the user's choices, the results, the data, and the software and machine."""
+def _settings(model: TunedModel) -> Rows:
     record, settings = model.record, model.record.settings
     objective = "" if record.tuning is None else plain(record.tuning.objective)
     first, last = common_settings(model, _lengthscale(model))
-    asked = [
+    return [
         *first,
         *_variance_rows(model),
         ("Approximation", _approximation(model)),
@@ -230,7 +221,6 @@ def _settings(model: TunedModel) -> list[Table]:
         ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
         *last,
     ]  # fmt: skip
-    return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
 def _approximation(model: TunedModel) -> str:
@@ -238,7 +228,7 @@ def _approximation(model: TunedModel) -> str:
     return _APPROXIMATIONS.get(settings.approximation, "") if isinstance(settings, GaussianSettingsRecord) else ""
 
 
-def _block_rows(model: TunedModel) -> list[tuple[str, str]]:
+def _block_rows(model: TunedModel) -> Rows:
     settings = model.record.settings
     if not isinstance(settings, GaussianSettingsRecord) or settings.approximation != "pitc":
         return []
@@ -246,7 +236,7 @@ def _block_rows(model: TunedModel) -> list[tuple[str, str]]:
     return [("Rows of a block", count(settings.block_size)), ("Blocks", blocks.get(settings.partition, ""))]
 
 
-def _variance_rows(model: TunedModel) -> list[tuple[str, str]]:
+def _variance_rows(model: TunedModel) -> Rows:
     settings = model.record.settings
     rows = [_variance_row(model, "Signal variance", _signal_variance(model), settings.signal_variance)]
     noise = _noise_variance(model)

@@ -12,15 +12,13 @@ from streamkernel.kinds import title_of
 from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.report.figures import plot
 from streamkernel.report.pages.gaussian import gaussian_page, gaussian_picture
+from streamkernel.report.pages.parts import Page, Picture
 from streamkernel.report.pages.pursuit import pursuit_page, pursuit_picture
 from streamkernel.report.pages.ridge import ridge_page, ridge_picture
 from streamkernel.report.pages.subspace import cca_page, pca_page
-from streamkernel.report.pages.tables import Page
 from streamkernel.type_aliases import FieldsView
 
-Picture = tuple[str, list[plot.Drawing]]
 Pairs = FieldsView | None
 
 

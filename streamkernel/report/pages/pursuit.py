@@ -6,7 +6,7 @@ import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
 from streamkernel.report.facts.calibration import ProbabilityCheck, distribution_check
-from streamkernel.report.facts.fit import Absent, TraceCurve, lengthscale_curve, memory_use, trace_curve
+from streamkernel.report.facts.fit import Absent, lengthscale_curve, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.facts.pursuit import (
     error_rates,
@@ -19,7 +19,6 @@ from streamkernel.report.facts.pursuit import (
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures
 from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
-from streamkernel.report.figures.predictions import prediction_figures
 from streamkernel.report.figures.pursuit import (
     error_bound_figure,
     error_figure,
@@ -28,20 +27,18 @@ from streamkernel.report.figures.pursuit import (
     weakness_figure,
 )
 from streamkernel.report.pages.gaussian import Check
-from streamkernel.report.pages.sections import cost_section, prediction_section
-from streamkernel.report.pages.tables import (
+from streamkernel.report.pages.parts import (
     Card,
     Page,
+    Picture,
+    Rows,
     Section,
-    Table,
     check_cards,
     common_settings,
-    cost_cards,
-    data_table,
-    fitted_text,
-    heading,
     lengthscale_text,
-    memory_notice,
+    model_page,
+    model_picture,
+    prediction_section,
     scaling_text,
 )
 from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
@@ -70,39 +67,28 @@ def pursuit_page(model: PursuitModel, pairs: FieldsView | None) -> Page:
     choice = lengthscale_figure(lengthscale_curve(model), standardised=standardised)
     sections = [
         Section("Path", path),
-        Section("Functions", [trace_figure(_trace(model)), choice]),
+        Section("Functions", [trace_figure(trace_curve(model)), choice]),
         prediction_section(checked),
         Section("Probabilities", distribution_figures(check)),
-        cost_section(model),
     ]
-    return Page(
-        heading(model), _lead(model), _cards(model, checked, check),
-        [*_notices(model), *memory_notice(memory_use(model))], sections, _settings(model), model.record,
-    )  # fmt: skip
+    cards = _cards(model, checked, check)
+    return model_page(model, _opening(model), cards, _notices(model), sections, _settings(model))
 
 
-def pursuit_picture(model: PursuitModel) -> tuple[str, list[plot.Drawing]]:
+def pursuit_picture(model: PursuitModel) -> Picture:
     """Lead and figures of the small picture."""
     rates = rate_figure(error_rates(model) if model.classes is not None else None, error_text(model))
     middle = rates if isinstance(rates, plot.Figure) else error_figure(squared_errors(model))
-    return _lead(model), [trace_figure(_trace(model)), middle, prediction_figures(check_pairs(model))[0]]
+    return model_picture(model, _opening(model), middle)
 
 
-def _trace(model: PursuitModel) -> TraceCurve | Absent:
-    if not model.basis.kernel.positive_definite:
-        return Absent("the kernel is not positive definite, and has no features whose trace a basis could explain")
-    return trace_curve(model)
-
-
-def _lead(model: PursuitModel) -> str:
+def _opening(model: PursuitModel) -> str:
     record = model.record
     kernel, variant = kernel_text(record.kernel), plain(record.settings.variant)
-    opening = f"{plural(record.basis_size, 'function')} of a {kernel} kernel, picked one by one ({variant}) for"
-    return fitted_text(opening, model)
+    return f"{plural(record.basis_size, 'function')} of a {kernel} kernel, picked one by one ({variant}) for"
 
 
 def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
-    """Twelve numbers, as on every page."""
     record, solution = model.record, model.record.solution
     terms, tried = solution.terms, solution.terms_tried
     cards = check_cards(model, pairs)
@@ -118,7 +104,6 @@ def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Che
         Card("Least weakness", significant(solution.least_weakness), "1: always the best candidate"),
         Card("Lengthscale", *lengthscale_text(model)),
         *cards,
-        *cost_cards(model),
     ]
 
 
@@ -148,7 +133,6 @@ def _validation_card(model: PursuitModel) -> Card:
 
 
 def _notices(model: PursuitModel) -> list[str]:
-    """Warnings to read before trusting the report."""
     record = model.record
     if record.ended != "rank":
         return []
@@ -159,11 +143,10 @@ def _notices(model: PursuitModel) -> list[str]:
     ]
 
 
-def _settings(model: PursuitModel) -> list[Table]:
-    """Tables of the user's choices, the data, and the software and machine."""
+def _settings(model: PursuitModel) -> Rows:
     record, settings = model.record, model.record.settings
     first, last = common_settings(model, lengthscale_text(model))
-    asked = [
+    return [
         *first,
         ("Variant", plain(settings.variant)),
         ("Loss", plain(settings.loss)),
@@ -184,7 +167,6 @@ def _settings(model: PursuitModel) -> list[Table]:
         ("Constant", "fitted" if settings.fit_intercept else "none"),
         *last[-2:],
     ]  # fmt: skip
-    return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
 def _validation_text(validation: ValidationTable | str | float | None) -> str:

@@ -15,22 +15,20 @@ from streamkernel.report.facts.fit import (
     trace_curve,
 )
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
-from streamkernel.report.figures import plot
 from streamkernel.report.figures.fit import gcv_figure, lengthscale_figure, trace_figure
-from streamkernel.report.figures.predictions import prediction_figures
-from streamkernel.report.pages.sections import cost_section, fit_notices, prediction_section
-from streamkernel.report.pages.tables import (
+from streamkernel.report.pages.parts import (
     Card,
     Page,
+    Picture,
+    Rows,
     Section,
-    Table,
     check_cards,
     common_settings,
-    cost_cards,
-    data_table,
-    fitted_text,
-    heading,
     lengthscale_text,
+    model_page,
+    model_picture,
+    prediction_section,
+    rising_notice,
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
@@ -48,27 +46,22 @@ def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
         gcv_figure(gcv_curve(model)),
         lengthscale_figure(lengthscale_curve(model), standardised=model.record.scaler is not None),
     ]
-    sections = [Section("Basis and regularisation", fit), prediction_section(checked), cost_section(model)]
-    return Page(
-        heading(model), _lead(model), _cards(model, checked), ridge_notices(model, checked), sections, _settings(model),
-        model.record,
-    )  # fmt: skip
+    sections = [Section("Basis and regularisation", fit), prediction_section(checked)]
+    notices = ridge_notices(model, checked)
+    return model_page(model, _opening(model), _cards(model, checked), notices, sections, _settings(model))
 
 
-def ridge_picture(model: RidgeModel) -> tuple[str, list[plot.Drawing]]:
+def ridge_picture(model: RidgeModel) -> Picture:
     """Lead and figures of the small picture."""
-    return _lead(model), [
-        trace_figure(trace_curve(model)), gcv_figure(gcv_curve(model)), prediction_figures(check_pairs(model))[0],
-    ]  # fmt: skip
+    return model_picture(model, _opening(model), gcv_figure(gcv_curve(model)))
 
 
-def _lead(model: RidgeModel) -> str:
+def _opening(model: RidgeModel) -> str:
     kernel, n = kernel_text(model.record.kernel), model.record.basis_size
-    return fitted_text(f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted to", model)
+    return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted to"
 
 
 def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
-    """Twelve numbers, because twelve fills rows of six, four, three and two."""
     record = model.record
     asked, n = record.requested_basis, record.basis_size
     ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
@@ -87,7 +80,6 @@ def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card
         Card("Lengthscale", *lengthscale_text(model)),
         _gcv_card(model),
         *check_cards(model, pairs),
-        *cost_cards(model),
     ]
 
 
@@ -143,11 +135,10 @@ def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
     )
 
 
-def _settings(model: RidgeModel) -> list[Table]:
-    """Tables of the user's choices, the data, and the software and machine."""
+def _settings(model: RidgeModel) -> Rows:
     record, settings = model.record, model.record.settings
     first, last = common_settings(model, lengthscale_text(model))
-    asked = [
+    return [
         *first,
         ("Alpha", f"{significant(record.alpha, 5)} ({_alpha_note(model)})"),
         ("Solver", _solver_text(model)),
@@ -156,10 +147,9 @@ def _settings(model: RidgeModel) -> list[Table]:
         ("Intercept", "fitted" if settings.fit_intercept else "none"),
         *last,
     ]
-    return [Table("Settings", tuple(asked)), data_table(model)]
 
 
 def ridge_notices(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
     """Warnings to read before trusting the report: one sentence each, none if all is well."""
     found = [_lost_digits(model), _held_out(model, pairs)]
-    return [notice for notice in found if notice] + fit_notices(model)
+    return [*(notice for notice in found if notice), *rising_notice(model)]

@@ -6,21 +6,23 @@ import numpy as np
 
 from streamkernel.models.kernel_cca import KernelCCAModel, KernelCCARecord, ViewRecord
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.report.facts.factors import BoundCurve, FactorCurve, bound_curve, rows_fitted
-from streamkernel.report.facts.fit import ROUNDING, Absent, memory_use, trace_curve
+from streamkernel.report.facts.factors import FactorCurve, bound_curve
+from streamkernel.report.facts.fit import ROUNDING, Absent, fitted_to_rows, memory_use, trace_curve
 from streamkernel.report.facts.pursuit import PursuitBound, variates_bound
 from streamkernel.report.figures.factors import bound_figure, residual_figure
 from streamkernel.report.figures.fit import trace_figure
 from streamkernel.report.figures.pursuit import error_bound_figure
 from streamkernel.report.figures.subspace import correlations_figure, eigenvalues_figure, quotients_figure
-from streamkernel.report.pages.sections import cost_section
-from streamkernel.report.pages.tables import (
+from streamkernel.report.pages.parts import (
     Card,
     Page,
+    Rows,
     Section,
     Table,
+    bound_card,
     common_settings,
     cost_cards,
+    cost_section,
     digest_row,
     lengthscale_text,
     listed,
@@ -31,7 +33,6 @@ from streamkernel.report.pages.tables import (
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
 
 Subspace = KernelPCAModel | KernelCCAModel
-Rows = list[tuple[str, str]]
 
 _THEOREM = "Hussain & Shawe-Taylor, Theorem 4"
 
@@ -99,7 +100,7 @@ _Parts = tuple[list[Section], list[Card], Rows]
 def _pca(model: KernelPCAModel) -> _Parts:
     record, eigen = model.record, model.record.eigen
     bound = bound_curve(model, plain(record.rule, 40))
-    panels = [trace_figure(trace_curve(model)), bound_figure([bound], rows_fitted(model))]
+    panels = [trace_figure(trace_curve(model)), bound_figure([bound], fitted_to_rows(model.record))]
     values = np.asarray(model.arrays["eigenvalues"], dtype=np.float64)
     total = float(values.sum()) + eigen.residual_trace
     first, last = _common_cards(model)
@@ -110,7 +111,7 @@ def _pca(model: KernelPCAModel) -> _Parts:
         Card("First component", percent(float(values[0]) / total if len(values) and total else 0.0), "of the variance"),
         Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the basis, exact"),
         Card("Left by components", percent(eigen.relative_residual_trace), "of the trace, at most"),
-        _compression_card(bound),
+        bound_card([("", bound)]),
         *last,
     ]
     settings = [*_asked(model), ("Components requested", count(eigen.requested) if eigen.requested else "all")]
@@ -118,14 +119,6 @@ def _pca(model: KernelPCAModel) -> _Parts:
         settings.append(("Cut where", f"the bound is least, of {count(record.stop.looked or 0)} functions"))
     components = eigenvalues_figure(values, eigen.residual_trace)
     return [Section("Subspace", panels), Section("Components", [components])], cards, settings
-
-
-def _compression_card(bound: BoundCurve | Absent) -> Card:
-    if isinstance(bound, Absent):
-        return Card("Compression bound", "–", "none for this kernel or basis")
-    if bound.vacuous:
-        return Card("Compression bound", "vacuous", "at every size: too few rows")
-    return Card("Compression bound", significant(bound.best), f"of k(x, x), with {count(bound.best_size)} functions")
 
 
 def _cca(model: KernelCCAModel) -> _Parts:

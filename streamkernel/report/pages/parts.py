@@ -1,4 +1,4 @@
-"""Parts of a page: key numbers as cards, settings as tables. Text only, which is escaped when it becomes HTML."""
+"""Parts that pages of several kinds share: cards, tables, sections, warnings. Text is escaped when it becomes HTML."""
 
 from __future__ import annotations
 
@@ -13,10 +13,26 @@ from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import BasisRecord
-from streamkernel.report.facts.fit import Absent, Memory, Recorded, class_names, memory_use, target_names
-from streamkernel.report.facts.pairs import ClassPairs, Targets
+from streamkernel.report.facts.factors import BoundCurve
+from streamkernel.report.facts.fit import (
+    Absent,
+    Memory,
+    Recorded,
+    class_names,
+    memory_use,
+    sweep_times,
+    target_names,
+    trace_curve,
+)
+from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.figures import plot
-from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, significant
+from streamkernel.report.figures.costs import memory_figure, time_figure
+from streamkernel.report.figures.fit import trace_figure
+from streamkernel.report.figures.predictions import prediction_figures
+from streamkernel.report.text import capitalised, count, duration, kernel_text, percent, plain, plural, significant
+
+Rows = list[tuple[str, str]]  # names and values
+Picture = tuple[str, list[plot.Drawing]]
 
 _MOST_NAMES = 12
 _MOST_TARGETS = 24
@@ -66,10 +82,69 @@ class Page:
     record: BasisRecord
 
 
-def heading(model: PredictingModel) -> str:
-    """The title of the model's kind, as a page's heading."""
-    title = plain(title_of(model))
-    return f"{title[:1].upper()}{title[1:]}"
+def model_page(
+    model: PredictingModel,
+    opening: str,
+    cards: Sequence[Card],
+    notices: Sequence[str],
+    sections: Sequence[Section],
+    settings: Rows,
+) -> Page:
+    """The page of a model that predicts, with the parts that all such pages have: costs, and the data.
+
+    Parameters
+    ----------
+    opening : the lead's beginning: what was fitted.
+    cards : the first ten of twelve numbers, because twelve fills rows of six, four, three and two.
+    notices : warnings to read before trusting the report, a sentence each.
+    settings : the user's choices, and the results; those without a value are left out.
+    """
+    asked = Table("Settings", tuple((name, words) for name, words in settings if words))
+    return Page(
+        capitalised(plain(title_of(model))), fitted_text(opening, model), [*cards, *cost_cards(model)],
+        [*notices, *memory_notice(memory_use(model))], [*sections, cost_section(model)], [asked, data_table(model)],
+        model.record,
+    )  # fmt: skip
+
+
+def model_picture(model: PredictingModel, opening: str, middle: plot.Drawing) -> Picture:
+    """Lead and figures of the small picture of a model that predicts; `middle` is that of its kind."""
+    predictions = prediction_figures(check_pairs(model))[0]
+    return fitted_text(opening, model), [trace_figure(trace_curve(model)), middle, predictions]
+
+
+def prediction_section(pairs: Targets | ClassPairs | Absent) -> Section:
+    """Predicted against true values."""
+    errors = target_table(pairs)
+    return Section("Predictions", prediction_figures(pairs), [] if errors is None else [errors])
+
+
+def cost_section(model: Recorded, between: str = "picking, algebra, check") -> Section:
+    """Time and memory; `between` names the work between sweeps."""
+    return Section("Cost", [time_figure(sweep_times(model), between), memory_figure(memory_use(model))])
+
+
+def rising_notice(model: PredictingModel) -> list[str]:
+    """A sentence if the last basis functions are lost in rounding."""
+    curve = trace_curve(model)
+    if isinstance(curve, Absent) or not curve.left > 2.0 * float(curve.relative.min()):
+        return []
+    return [
+        f"The residual trace rises after its least value, {percent(float(curve.relative.min()))}: beyond there it is "
+        "rounding, and so are the last basis functions. A smaller basis or lengthscale does as well."
+    ]
+
+
+def bound_card(curves: Sequence[tuple[str, BoundCurve | Absent]]) -> Card:
+    """The least compression bound of several bases, each with a name; empty if there is one."""
+    label, known = "Compression bound", [(name, each) for name, each in curves if isinstance(each, BoundCurve)]
+    if not known:
+        return Card(label, "–", "none for this kernel or basis")
+    name, least = min(known, key=lambda pair: pair[1].best)
+    if least.vacuous:
+        return Card(label, "vacuous", "at every rank: too few rows")
+    by = f", {name}" if name else ""
+    return Card(label, significant(least.best), f"of k(x, x), at rank {count(least.best_size)}{by}")
 
 
 def scaling_text(model: Recorded) -> str:
@@ -164,7 +239,7 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
     return Table(f"Each target, {pairs.rows}", tuple(rows), ("Target", "RMSE", "Mean absolute error", "R²"))
 
 
-def common_settings(model: Recorded, lengthscale: tuple[str, str]) -> tuple[list[tuple[str, str]], ...]:
+def common_settings(model: Recorded, lengthscale: tuple[str, str]) -> tuple[Rows, Rows]:
     """The first and the last rows of a table of settings; those of a kind stand between them."""
     record, (value, how) = model.record, lengthscale
     return [("Kernel", kernel_text(record.kernel)), ("Lengthscale", f"{value} ({how})")], [
@@ -188,7 +263,7 @@ def data_table(model: PredictingModel) -> Table:
     return Table("Data and software", tuple(data))
 
 
-def provenance(record: BasisRecord, *digest: tuple[str, str]) -> list[tuple[str, str]]:
+def provenance(record: BasisRecord, *digest: tuple[str, str]) -> Rows:
     """Names and values of the table's fingerprint, the `digest`, the software and the machine."""
     data = [("Fingerprint of the table", plain(record.table_fingerprint, 64)), *digest]
     software = {plain(name): plain(value) for name, value in (record.software or {}).items()}
