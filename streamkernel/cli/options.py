@@ -147,7 +147,7 @@ rows = section_option(
 class Scheduler:
     """The value of `--scheduler` (`local`, `threads` or an address), and the options to reach that address."""
 
-    address: str
+    address: str | None
     tls_ca: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None

@@ -21,7 +21,7 @@ from streamkernel.report.facts.fit import (
 )
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.figures.predictions import histogram
-from streamkernel.report.pages.ridge import ridge_notices as notices
+from streamkernel.report.pages import page_of
 
 
 def test_trace_curve_ends_at_the_certificate(regression: RidgeModel) -> None:
@@ -180,14 +180,14 @@ def test_histogram_counts_every_value_and_survives_outliers() -> None:
 def test_notices_name_what_is_wrong_and_nothing_else(regression: RidgeModel, changed: Any) -> None:
     fine = {**regression.config["run"], "planned_memory_bytes": 2, "peak_memory_bytes": 1}
     sound = changed(regression, {"run": fine})
-    assert notices(sound, check_pairs(sound)) == []
+    assert page_of(sound).notices == []
     over = changed(regression, {"run": {**fine, "peak_memory_bytes": 3}})
-    assert ["Memory" in notice for notice in notices(over, check_pairs(over))] == [True]
+    assert ["Memory" in notice for notice in page_of(over).notices] == [True]
     far = changed(sound, arrays={"check_predicted": 100.0 + regression.arrays["check_predicted"]})
-    assert ["far above" in notice for notice in notices(far, check_pairs(far))] == [True]
+    assert ["far above" in notice for notice in page_of(far).notices] == [True]
     lost = changed(sound, {"solution": {**regression.config["solution"], "gcv": 0.0}})
-    assert any("digits were lost" in notice for notice in notices(lost, check_pairs(lost)))
+    assert any("digits were lost" in notice for notice in page_of(lost).notices)
     path = regression.arrays["residual_path"].copy()
     path[-5] = path[-1] / 10.0
     rising = changed(sound, arrays={"residual_path": path})
-    assert ["rises" in notice for notice in notices(rising, check_pairs(rising))] == [True]
+    assert ["rises" in notice for notice in page_of(rising).notices] == [True]

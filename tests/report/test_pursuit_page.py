@@ -101,7 +101,7 @@ def test_the_bound_stands_beside_the_shares_that_it_bounds(models: dict[str, Any
     found = pursuit_bound(model)
     assert found.bound.rows == 500
     np.testing.assert_array_equal(found.held_out, model.path.errors[1:, 1] / 200)
-    assert found.fitted == ("the lengthscale", "the scaling")
+    assert found.fitted == ["the lengthscale", "the scaling"]
     lines = [each for each in error_bound_figure(found, "a theorem").series if isinstance(each, plot.Line)]
     np.testing.assert_array_equal(lines[0].y, found.bound.values)
     np.testing.assert_array_equal(np.nan_to_num(lines[1].y), found.bound.observed)

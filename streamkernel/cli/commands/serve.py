@@ -10,7 +10,7 @@ import click
 
 from streamkernel.blobs import is_url, local_path
 from streamkernel.cli.execution import is_address
-from streamkernel.cli.options import common
+from streamkernel.cli.options import Scheduler, as_one, common
 from streamkernel.cli.output import Display
 from streamkernel.cli.wording import text_of
 from streamkernel.engine.limits import parse_bytes
@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     help="A file whose first line is the token that requests must have.",
 )
 @click.option(
-    "--tls-cert", type=click.Path(path_type=Path), help="The certificate of the service, PEM; with --tls-key."
+    "--tls-cert", "cert", type=click.Path(path_type=Path), help="The certificate of the service, PEM; with --tls-key."
 )
-@click.option("--tls-key", type=click.Path(path_type=Path), help="The private key of the certificate, PEM.")
+@click.option("--tls-key", "key", type=click.Path(path_type=Path), help="The private key of the certificate, PEM.")
 @click.option(
-    "--insecure", is_flag=True, help="Listen on other addresses of this machine without a token or without TLS."
+    "--insecure",
+    "exposed",
+    is_flag=True,
+    help="Listen on other addresses of this machine without a token or without TLS.",
 )
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="The number of processes.")
 @click.option("--max-body", default="1GiB", show_default=True, metavar="BYTES", help="The largest NPY or Arrow body.")
@@ -62,20 +65,36 @@ if TYPE_CHECKING:
 )
 @click.option("--jobs", "place", metavar="LOCATION", help="Show the jobs with records in this folder or URL.")
 @click.option(
-    "--scheduler", metavar="ADDRESS", help="Accept jobs, with --jobs, for the scheduler at this tls:// address."
+    "--scheduler",
+    "address",
+    metavar="ADDRESS",
+    help="Accept jobs, with --jobs, for the scheduler at this tls:// address.",
 )
 @click.option(
-    "--scheduler-ca", metavar="FILE", help="The certificate of the scheduler's CA. [default: STREAMKERNEL_TLS_CA]"
+    "--scheduler-ca",
+    "tls_ca",
+    metavar="FILE",
+    help="The certificate of the scheduler's CA. [default: STREAMKERNEL_TLS_CA]",
 )
 @click.option(
-    "--scheduler-cert", metavar="FILE", help="The certificate for the scheduler. [default: STREAMKERNEL_TLS_CERT]"
+    "--scheduler-cert",
+    "tls_cert",
+    metavar="FILE",
+    help="The certificate for the scheduler. [default: STREAMKERNEL_TLS_CERT]",
 )
 @click.option(
-    "--scheduler-key", metavar="FILE", help="The private key of that certificate. [default: STREAMKERNEL_TLS_KEY]"
+    "--scheduler-key",
+    "tls_key",
+    metavar="FILE",
+    help="The private key of that certificate. [default: STREAMKERNEL_TLS_KEY]",
 )
 @click.option(
-    "--scheduler-insecure", is_flag=True, help="Connect to a scheduler on another machine without encryption."
+    "--scheduler-insecure",
+    "insecure",
+    is_flag=True,
+    help="Connect to a scheduler on another machine without encryption.",
 )
+@as_one("scheduler", Scheduler)
 @click.option(
     "--data-root",
     "roots",
@@ -89,20 +108,16 @@ def command(
     host: str,
     port: int,
     token_file: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    insecure: bool,
+    cert: Path | None,
+    key: Path | None,
+    exposed: bool,
     workers: int,
     max_body: str,
     max_json: str,
     max_rows: int,
     interval: float | None,
     place: str | None,
-    scheduler: str | None,
-    scheduler_ca: str | None,
-    scheduler_cert: str | None,
-    scheduler_key: str | None,
-    scheduler_insecure: bool,
+    scheduler: Scheduler,
     roots: tuple[str, ...],
     display: Display,
 ) -> None:
@@ -118,9 +133,9 @@ def command(
         from streamkernel.service.shutdown import leave
     except ModuleNotFoundError as error:
         raise ParameterError(f"the service needs {error.name}: pip install 'streamkernel[service]'") from error
-    if (tls_cert is None) != (tls_key is None):
+    if (cert is None) != (key is None):
         raise ParameterError("--tls-cert and --tls-key belong together; give both or neither")
-    if not is_loopback(host) and not insecure and (token_file is None or tls_cert is None):
+    if not is_loopback(host) and not exposed and (token_file is None or cert is None):
         raise ParameterError(
             f"{host} can be reached from other machines: give --token-file, --tls-cert and --tls-key, or say --insecure"
         )
@@ -130,10 +145,7 @@ def command(
         json_bytes=parse_bytes(max_json, "max_json") or 0,
         rows=max_rows,
     )
-    root = _place_of_models(models, quiet=display.quiet)
-    jobs = _jobs(
-        root, place, scheduler, (scheduler_ca, scheduler_cert, scheduler_key), insecure=scheduler_insecure, roots=roots
-    )
+    root = _place_of_models(models, display)
     local = frozenset({"localhost", "127.0.0.1", "::1", host.lower()})
     settings = Settings(
         root,
@@ -141,7 +153,7 @@ def command(
         hosts=local if token is None and is_loopback(host) else None,
         poll_seconds=interval,
         threads=max(1, available_cpus() // workers),
-        jobs=jobs,
+        jobs=_jobs(root, place, scheduler, roots),
         limits=limits,
     )
 
@@ -153,12 +165,12 @@ def command(
         if token is None:
             display.note("no token is asked for")
 
-    serve(settings, Address(host, port, tls_cert, tls_key), workers=workers, ready=ready)
+    serve(settings, Address(host, port, cert, key), workers=workers, ready=ready)
     if workers == 1:
         leave()
 
 
-def _place_of_models(models: str, *, quiet: bool) -> Path | str:
+def _place_of_models(models: str, display: Display) -> Path | str:
     """Check the place once, so that a mistyped path raises an error; a store that does not answer only warns."""
     from streamkernel.service.model_sources import source_of
 
@@ -168,8 +180,8 @@ def _place_of_models(models: str, *, quiet: bool) -> Path | str:
             raise StoreNotFoundError(f"there is no folder {models}; give a folder of saved models, or one saved model")
         return folder
     try:
-        if not source_of(models).candidates() and not quiet:
-            print(f"nothing is at {models} yet; models that are saved there are served then", file=sys.stderr)
+        if not source_of(models).candidates():
+            display.note(f"nothing is at {models} yet; models that are saved there are served then")
     except StoreError as error:
         if type(error) is not StoreError:
             raise
@@ -177,34 +189,27 @@ def _place_of_models(models: str, *, quiet: bool) -> Path | str:
     return models.rstrip("/")
 
 
-def _jobs(
-    models: Path | str,
-    place: str | None,
-    scheduler: str | None,
-    tls: tuple[str | None, str | None, str | None],
-    *,
-    insecure: bool,
-    roots: tuple[str, ...],
-) -> JobsPlace | None:
+def _jobs(models: Path | str, place: str | None, scheduler: Scheduler, roots: tuple[str, ...]) -> JobsPlace | None:
     """Check the options of jobs before the service listens."""
     from streamkernel.engine.security import check_encrypted, tls_security
     from streamkernel.jobs.specification import location_of
     from streamkernel.service.allowed_locations import AllowedLocations
     from streamkernel.service.settings import JobsPlace
 
+    address, tls = scheduler.address, (scheduler.tls_ca, scheduler.tls_cert, scheduler.tls_key)
     if place is None:
-        if scheduler is not None or roots:
+        if address is not None or roots:
             raise ParameterError("--scheduler and --data-root are of jobs: say with --jobs where their records are")
         return None
-    if scheduler is None and roots:
+    if address is None and roots:
         raise ParameterError("--data-root is for jobs that are submitted: give --scheduler the address of a cluster")
     location = location_of("jobs", place)
-    made = JobsPlace(location, scheduler, tls, insecure, tuple(location_of("data", each) for each in roots))
+    made = JobsPlace(location, address, tls, scheduler.insecure, tuple(location_of("data", each) for each in roots))
     AllowedLocations((models, *made.roots), location)
-    if scheduler is not None:
-        if not is_address(scheduler):
-            raise ParameterError(f"--scheduler must be an address such as tls://host:8786, not {scheduler!r}")
-        check_encrypted(scheduler, insecure=insecure)
-        if tls_security(*tls) is None and scheduler.startswith(("tls:", "wss:")):
-            raise ParameterError(f"{scheduler} needs --scheduler-ca, --scheduler-cert and --scheduler-key")
+    if address is not None:
+        if not is_address(address):
+            raise ParameterError(f"--scheduler must be an address such as tls://host:8786, not {address!r}")
+        check_encrypted(address, insecure=scheduler.insecure)
+        if tls_security(*tls) is None and address.startswith(("tls:", "wss:")):
+            raise ParameterError(f"{address} needs --scheduler-ca, --scheduler-cert and --scheduler-key")
     return made

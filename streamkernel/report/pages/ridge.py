@@ -47,7 +47,7 @@ def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
         lengthscale_figure(lengthscale_curve(model), standardised=model.record.scaler is not None),
     ]
     sections = [Section("Basis and regularisation", fit), prediction_section(checked)]
-    notices = ridge_notices(model, checked)
+    notices = _notices(model, checked)
     return model_page(model, _opening(model), _cards(model, checked), notices, sections, _settings(model))
 
 
@@ -149,7 +149,7 @@ def _settings(model: RidgeModel) -> Rows:
     ]
 
 
-def ridge_notices(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
+def _notices(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
     """Warnings to read before trusting the report: one sentence each, none if all is well."""
     found = [_lost_digits(model), _held_out(model, pairs)]
     return [*(notice for notice in found if notice), *rising_notice(model)]
