@@ -1,14 +1,18 @@
-"""What every experiment needs: stored data sets, factors of rows in memory, pictures and pages of one style."""
+"""What every experiment needs: stored data sets, factors of rows in memory, options, pictures and pages."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from streamkernel import factorize
 
@@ -18,7 +22,52 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import data_sets  # noqa: E402  (beside the tests)
 
-__all__ = ["RESULTS", "ROOT", "data_sets", "factor_of", "finish", "write_page"]
+__all__ = ["RESULTS", "Split", "arrays_of", "data_sets", "factor_of", "finish", "parser_of", "split_of", "write_page"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to fit and to test, and their targets."""
+
+    X: Float
+    y: Float
+    X_test: Float
+    y_test: Float
+
+    @property
+    def lengthscale(self) -> float:
+        """2 sigma^2 = d / 2 (Smola & Schoelkopf 2000) is exp(-|x - x'|^2 / (2 l^2)) with l = sqrt(d) / 2."""
+        return float(np.sqrt(self.X.shape[1])) / 2.0
+
+
+def arrays_of(name: str) -> tuple[Float, Float] | None:
+    """Rows and targets of a stored set, with abalone's sex as three indicators; None where the set is not there."""
+    stored = data_sets.load(name)
+    if stored is None:
+        return None
+    X, y = stored.X.astype(np.float64), stored.y.astype(np.float64)
+    return (np.column_stack([stored.extras["sex_onehot"], X[:, 1:]]) if name == "abalone" else X), y
+
+
+def split_of(name: str, train: int, seed: int = 0) -> Split | None:
+    """A random split with `train` rows to fit; columns and targets have mean 0 and deviation 1 over these."""
+    arrays = arrays_of(name)
+    if arrays is None:
+        return None
+    X, y = arrays
+    order = np.random.default_rng(seed).permutation(len(X))
+    fit, test = order[:train], order[train:]
+    X, y = (X - X[fit].mean(axis=0)) / X[fit].std(axis=0), (y - y[fit].mean()) / y[fit].std()
+    return Split(X[fit], y[fit], X[test], y[test])
+
+
+def parser_of(description: str | None, experiment: str) -> argparse.ArgumentParser:
+    """A parser with the option for the folder of the results."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=RESULTS / experiment)
+    return parser
 
 
 def factor_of(X: Any, y: Any = None, *, n: int, lengthscale: float, **settings: Any) -> Any:

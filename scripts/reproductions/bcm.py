@@ -12,17 +12,15 @@ few-sweep, or the rows to predict. Then two tables of more than 100,000 rows in 
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _bcm_page import page
 from _bcm_runs import ASKED, CELLS, DTC, LANDMARKS, ROWS, Compared, Large, Run
 from _committees import Prediction, Problem, Scores, asked_together, exact, loss, members, rmse_loss, sparse, tuned
-from _shared import RESULTS, data_sets, factor_of, write_page
+from _shared import arrays_of, factor_of, parser_of, write_page
 
 from streamkernel.basis import Basis
 from streamkernel.committee import degrees_of_sample
@@ -60,12 +58,10 @@ SETTINGS = (
 
 
 def problem_of(setting: Setting, seed: int, most: int | None) -> Problem | None:
-    stored = data_sets.load(setting.name)
-    if stored is None:
+    arrays = arrays_of(setting.name)
+    if arrays is None:
         return None
-    X, y = stored.X.astype(np.float64), stored.y.astype(np.float64)
-    if setting.name == "abalone":
-        X = np.column_stack([stored.extras["sex_onehot"], X[:, 1:]])
+    X, y = arrays
     if setting.name == "covtype-subset":
         # Its own target is a class; the elevation is a number, and the rest tells much of it.
         X, y = X[:, 1:], X[:, 0]
@@ -145,9 +141,8 @@ def large(setting: Setting, problem: Problem, seed: int) -> list[Large]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, "bcm")
     names = [setting.name for setting in SETTINGS]
-    parser.add_argument("--results", type=Path, default=RESULTS / "bcm")
     parser.add_argument("--sets", nargs="+", choices=names, default=names, metavar="SET", help=", ".join(names))
     parser.add_argument("--seed", type=int, default=0, help="of the rows, the landmarks and the cells")
     parser.add_argument("--rows", type=int, help="to fit, and to test, at most: to see that it runs")

@@ -12,9 +12,7 @@ and the minima are reported for others beside them.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +27,7 @@ from _bounds_curves import (
     write_pursuit,
     write_residuals,
 )
-from _shared import RESULTS, data_sets, finish, write_page
+from _shared import Split, finish, parser_of, split_of, write_page
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -52,32 +50,6 @@ SPECTRA = {
 DRAWN = "20 to 2, geometric"
 TOYS = 5
 OURS, THEIRS, SEEN, GREY = "#0072b2", "#d55e00", "#009e73", "#70757a"
-
-
-@dataclass(frozen=True)
-class Split:
-    """Rows and targets of mean 0 and deviation 1 over those to fit."""
-
-    X: Float
-    y: Float
-    X_test: Float
-    y_test: Float
-
-    @property
-    def lengthscale(self) -> float:
-        """2 sigma^2 = d / 2, as Smola & Schoelkopf 2000 took it for the same rows."""
-        return float(np.sqrt(self.X.shape[1])) / 2.0
-
-
-def boston(seed: int) -> Split | None:
-    stored = data_sets.load("boston")
-    if stored is None:
-        return None
-    X, y = stored.X.astype(np.float64), stored.y.astype(np.float64)
-    order = np.random.default_rng(seed).permutation(len(X))
-    train, test = order[:TRAIN], order[TRAIN:]
-    X, y = (X - X[train].mean(axis=0)) / X[train].std(axis=0), (y - y[train].mean()) / y[train].std()
-    return Split(X[train], y[train], X[test], y[test])
 
 
 def toy_curves(seed: int, spectrum: Float) -> Residuals:
@@ -108,11 +80,11 @@ def run(folder: Path, splits: int, toys: int) -> list[str]:
     spectra = {name: [toy_curves(seed, each) for seed in range(toys)] for name, each in SPECTRA.items()}
     lines = _toy_lines(spectra)
     panels = [("toy: 1,000 x 450, 50 large directions", spectra[DRAWN][0])]
-    first = boston(0)
+    first = split_of("boston", TRAIN)
     if first is None:
         lines.append("Boston was left out: ../shared/data/boston.npz is not there.")
     else:
-        rows = [boston(seed) for seed in range(splits)]
+        rows = [split_of("boston", TRAIN, seed) for seed in range(splits)]
         kept = [split for split in rows if split is not None]
         residuals = [residual_curves(each.X, each.X_test, MOST, {"lengthscale": each.lengthscale}) for each in kept]
         panels.insert(0, ("Boston housing: 450 rows", residuals[0]))
@@ -268,8 +240,7 @@ def _pursuit_figure(path: Path, curves: PursuitCurves) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=RESULTS / "bounds")
+    parser = parser_of(__doc__, "bounds")
     parser.add_argument("--splits", type=int, default=SPLITS, help="of Boston, seeds 0, 1, ...")
     parser.add_argument("--toys", type=int, default=TOYS, help="of the toy, seeds 0, 1, ...")
     asked = parser.parse_args()

@@ -12,7 +12,6 @@ least n at which the mean score over the folds is within one standard deviation 
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from _csi_page import Outcome, page
 from _least_squares import Float, Score, fold_scores, folds_of, leading_scores, minimal_rank, misclassified, squared
-from _shared import RESULTS, data_sets, factor_of, write_page
+from _shared import arrays_of, factor_of, parser_of, write_page
 
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the median distance
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)
@@ -79,12 +78,10 @@ class Problem:
 
 
 def problem_of(setting: Setting, seed: int = 0) -> Problem | None:
-    stored = data_sets.load(setting.stored)
-    if stored is None:
+    arrays = arrays_of(setting.stored)
+    if arrays is None:
         return None
-    X, y = stored.X.astype(np.float64), stored.y.astype(np.float64)
-    if setting.name == "abalone":
-        X = np.column_stack([stored.extras["sex_onehot"], X[:, 1:]])
+    X, y = arrays
     if setting.name == "pendigits":
         # The paper's 4485 rows of 4 classes are the digits 0 to 3, and no other run of four digits.
         X, y = X[y < setting.classes], y[y < setting.classes]
@@ -199,9 +196,8 @@ def kept_or_made(setting: Setting, seed: int, keep: Path | None) -> Outcome | No
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, "csi")
     names = [setting.name for setting in SETTINGS]
-    parser.add_argument("--results", type=Path, default=RESULTS / "csi")
     parser.add_argument("--sets", nargs="+", choices=names, default=names, metavar="SET", help=", ".join(names))
     parser.add_argument("--seed", type=int, default=0, help="of the rows, the folds and the draws of the rules")
     parser.add_argument("--keep", type=Path, help="folder for the outcome of each set")

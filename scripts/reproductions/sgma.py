@@ -12,14 +12,13 @@ Figure 4: the first ten USPS digits that are picked.
 
 from __future__ import annotations
 
-import argparse
 import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import RESULTS, data_sets, factor_of, finish, write_page
+from _shared import Split, data_sets, factor_of, finish, parser_of, split_of, write_page
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -46,33 +45,7 @@ class Setting:
 SETTINGS = (Setting("abalone", 3000, 0.1, 300), Setting("boston", 350, 0.01, 200))
 
 
-@dataclass(frozen=True)
-class Rows:
-    X: Float
-    y: Float
-    X_test: Float
-    y_test: Float
-
-    @property
-    def lengthscale(self) -> float:
-        """2 sigma^2 = d / 2 is exp(-|x - x'|^2 / (2 l^2)) with l = sqrt(d) / 2."""
-        return float(np.sqrt(self.X.shape[1])) / 2.0
-
-
-def rows_of(setting: Setting) -> Rows | None:
-    stored = data_sets.load(setting.name)
-    if stored is None:
-        return None
-    X, y = stored.X.astype(np.float64), stored.y.astype(np.float64)
-    if setting.name == "abalone":
-        X = np.column_stack([stored.extras["sex_onehot"], X[:, 1:]])
-    order = np.random.default_rng(0).permutation(len(X))
-    train, test = order[: setting.train], order[setting.train :]
-    X, y = (X - X[train].mean(axis=0)) / X[train].std(axis=0), (y - y[train].mean()) / y[train].std()
-    return Rows(X[train], y[train], X[test], y[test])
-
-
-def greedy(rows: Rows, n: int, candidates: int, seed: int = 0) -> Any:
+def greedy(rows: Split, n: int, candidates: int, seed: int = 0) -> Any:
     """Algorithm 2 with so many candidates a pick."""
     options = {"candidates": candidates}
     return factor_of(rows.X, n=n, lengthscale=rows.lengthscale, rule="sgma", rule_options=options, random_state=seed)
@@ -87,7 +60,7 @@ class Curves:
     error: Float
 
 
-def greedy_path(rows: Rows, factor: Any, ridge: float) -> Curves:
+def greedy_path(rows: Split, factor: Any, ridge: float) -> Curves:
     G, G_test = (factor.rows_of(open_table(X)).to_dask().compute() for X in (rows.X, rows.X_test))
     H, g, yy = G.T @ G, G.T @ rows.y, rows.y @ rows.y
     risk, error = [], []
@@ -98,7 +71,7 @@ def greedy_path(rows: Rows, factor: Any, ridge: float) -> Curves:
     return Curves(factor.residual_path[1:], np.asarray(risk), np.asarray(error))
 
 
-def pca_path(rows: Rows, n: int, ridge: float) -> tuple[Curves, float, float]:
+def pca_path(rows: Split, n: int, ridge: float) -> tuple[Curves, float, float]:
     """The leading eigenvectors of K; and the risk and error of the full solution (eq. (6))."""
     kernel = Gaussian(rows.lengthscale).prepare(rows.X)
     K, K_test = kernel.block(rows.X), kernel.block(rows.X_test)
@@ -119,7 +92,7 @@ def run(folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
     for setting in SETTINGS:
-        rows = rows_of(setting)
+        rows = split_of(setting.name, setting.train)
         if rows is None:
             lines.append(f"{setting.name} was left out: ../shared/data/{setting.name}.npz is not there.")
             continue
@@ -223,7 +196,7 @@ def _digits(path: Path) -> list[str]:
     if stored is None:
         return ["USPS was left out: ../shared/data/usps.npz is not there."]
     X, labels = stored.X[:7291].astype(np.float64), stored.y[:7291].astype(int)
-    rows = Rows(X, labels, X[:1], labels[:1])
+    rows = Split(X, labels, X[:1], labels[:1])
     draws = [greedy(rows, 10, PAPER, seed).component_indices for seed in range(DRAWS)]
     kinds = [len(set(labels[picked].tolist())) for picked in draws]
     picked = draws[0]
@@ -247,9 +220,7 @@ def _digits(path: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=RESULTS / "sgma")
-    folder = parser.parse_args().results
+    folder = parser_of(__doc__, "sgma").parse_args().results
     lines = [
         "# Sparse greedy matrix approximation, repeated",
         "",

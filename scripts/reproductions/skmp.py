@@ -11,13 +11,11 @@ against a support vector machine: errors, and how many functions each needs for 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path as File
 
 import numpy as np
-from _shared import RESULTS, data_sets, write_page
+from _shared import data_sets, parser_of, write_page
 from _skmp_outcomes import ACTIVE, KMP, PAPER_C, Kept, Key, Outcome, again, skmp, svm, validated
 from _skmp_page import SIZES, TESTS, page
 from _skmp_pursuit import Dictionary, Float, Path, error_rates, fitted_again, full, functions, stochastic
@@ -136,8 +134,7 @@ def run(forest: Forest, kept: Kept, sizes: list[int], repeats: int, seed: int) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=File, default=RESULTS / "skmp")
+    parser = parser_of(__doc__, "skmp")
     parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=list(SIZES), metavar="ROWS")
     parser.add_argument("--repeats", type=int, default=10, help="of each stochastic pursuit, on the same rows")
     parser.add_argument("--seed", type=int, default=0, help="of the rows and of the active sets")
