@@ -28,14 +28,20 @@ _BAND = 0.95
 
 
 @dataclass(frozen=True)
-class GaussianCheck:
-    """Normal distributions of d targets on `count` rows; `rows` and `where` as in `Targets`."""
+class _Check:
+    """Predictions of `count` rows; `rows` and `where` as in `Targets`."""
 
     rows: str
     where: str
     count: int
+
+
+@dataclass(frozen=True)
+class DistributionCheck(_Check):
+    """Distributions of d targets, with their names."""
+
     names: tuple[str, ...]
-    found: GaussianCalibration
+    found: GaussianCalibration | CountCalibration
 
     @property
     def transform(self) -> Float:
@@ -44,30 +50,28 @@ class GaussianCheck:
 
 
 @dataclass(frozen=True)
-class CountCheck:
-    """Poisson distributions on some rows; the other fields as in `GaussianCheck`."""
+class GaussianCheck(DistributionCheck):
+    """Normal distributions."""
 
-    rows: str
-    where: str
-    count: int
-    names: tuple[str, ...]
-    found: CountCalibration
-
-    @property
-    def transform(self) -> Float:
-        """(20,) as in `GaussianCheck`."""
-        return np.asarray(self.found.transform.mean(axis=0))
+    found: GaussianCalibration
 
 
 @dataclass(frozen=True)
-class ProbabilityCheck:
-    """Class probabilities on some rows; `label` is their class, empty if they belong to each row's likeliest class."""
+class CountCheck(DistributionCheck):
+    """Poisson distributions."""
 
-    rows: str
-    where: str
-    count: int
+    found: CountCalibration
+
+
+@dataclass(frozen=True)
+class ProbabilityCheck(_Check):
+    """Class probabilities; `label` is their class, empty if they belong to each row's likeliest class."""
+
     label: str
     found: Reliability
+
+
+Check = DistributionCheck | ProbabilityCheck | Absent | None
 
 
 @dataclass(frozen=True)
@@ -86,9 +90,7 @@ class RowIntervals:
     inside: float
 
 
-def distribution_check(
-    model: PredictingModel, pairs: FieldsView | None = None
-) -> GaussianCheck | ProbabilityCheck | CountCheck | Absent | None:
+def distribution_check(model: PredictingModel, pairs: FieldsView | None = None) -> Check:
     """Calibration of the model's distributions on its check rows, or on `pairs` instead."""
     checked = checked_rows(model, pairs)
     if isinstance(checked, Absent):

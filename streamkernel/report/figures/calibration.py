@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.report.facts.calibration import (
+    Check,
     CountCheck,
+    DistributionCheck,
     GaussianCheck,
     ProbabilityCheck,
     RowIntervals,
@@ -21,7 +23,7 @@ _MOST_LINES = 6
 _BAND = blend(0.14)
 
 
-def distribution_figures(check: GaussianCheck | ProbabilityCheck | CountCheck | Absent | None) -> list[plot.Drawing]:
+def distribution_figures(check: Check) -> list[plot.Drawing]:
     """Figures of the calibration of predicted distributions."""
     if check is None:
         return []
@@ -29,9 +31,7 @@ def distribution_figures(check: GaussianCheck | ProbabilityCheck | CountCheck | 
         return [plot.Missing("Calibration", check.reason)]
     if isinstance(check, ProbabilityCheck):
         return [_reliability(check)]
-    if isinstance(check, CountCheck):
-        return [_transform(check)]
-    return [_intervals(check), _transform(check)]
+    return [_intervals(check) if isinstance(check, GaussianCheck) else None, _transform(check)]
 
 
 @plot.drawing("calibration", "Calibration of intervals")
@@ -84,7 +84,7 @@ def _band_text(rows: int) -> str:
 
 
 @plot.drawing("transform", "Probability integral transform")
-def _transform(check: GaussianCheck | CountCheck) -> plot.Figure:
+def _transform(check: DistributionCheck) -> plot.Figure:
     rows, bins = check.transform, len(check.transform)
     low, high = (check.count * float(end[0]) for end in binomial_band(np.array([1.0 / bins]), check.count))
     edges = np.linspace(0.0, 1.0, bins + 1)

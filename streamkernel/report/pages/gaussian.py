@@ -7,7 +7,9 @@ import numpy as np
 from streamkernel.models import GaussianModel, GeneralisedModel
 from streamkernel.models.gaussian import GaussianSolutionRecord
 from streamkernel.report.facts.calibration import (
+    Check,
     CountCheck,
+    DistributionCheck,
     GaussianCheck,
     ProbabilityCheck,
     binomial_band,
@@ -41,7 +43,6 @@ from streamkernel.settings.gaussian import GaussianSettingsRecord
 from streamkernel.type_aliases import FieldsView, Float
 
 TunedModel = GaussianModel | GeneralisedModel
-Check = GaussianCheck | ProbabilityCheck | CountCheck | Absent | None
 
 _APPROXIMATIONS = {"dtc": "DTC", "fitc": "FITC", "pitc": "PITC", "exact": "exact"}
 _FAR_OFF = 0.03  # difference from 0.95 at which intervals are clearly too narrow or too wide
@@ -75,7 +76,7 @@ def gaussian_page(model: TunedModel, pairs: FieldsView | None) -> Page:
 def gaussian_picture(model: TunedModel) -> Picture:
     """Lead and figures of the small picture."""
     none = plot.Missing("Calibration", "no rows with predicted distributions")
-    middle = [*distribution_figures(distribution_check(model)), none][0]
+    middle = next((each for each in distribution_figures(distribution_check(model)) if each is not None), none)
     return model_picture(model, _opening(model), middle)
 
 
@@ -169,7 +170,7 @@ def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Car
         ]
     if isinstance(pairs, Absent):
         return [Card(name, "–", "no rows to check") for name in ("RMSE", "NLPD", "Coverage")]
-    if not isinstance(check, (GaussianCheck, CountCheck)):
+    if not isinstance(check, DistributionCheck):
         target = pairs.targets[0]
         return [
             Card("RMSE", significant(target.rmse), pairs.where),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.report.facts.calibration import ProbabilityCheck, distribution_check
+from streamkernel.report.facts.calibration import Check, ProbabilityCheck, distribution_check
 from streamkernel.report.facts.fit import Absent, lengthscale_curve, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.facts.pursuit import (
@@ -26,7 +26,6 @@ from streamkernel.report.figures.pursuit import (
     rate_figure,
     weakness_figure,
 )
-from streamkernel.report.pages.gaussian import Check
 from streamkernel.report.pages.parts import (
     Card,
     Page,
