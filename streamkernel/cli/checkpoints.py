@@ -17,15 +17,15 @@ from streamkernel.store import Checkpoints
 
 
 @contextlib.contextmanager
-def resumable_session(wanted: FitRequest, target: str | Path, resume: bool, display: Display) -> Iterator[Session]:
+def resumable_session(request: FitRequest, target: str | Path, resume: bool, display: Display) -> Iterator[Session]:
     """A session with checkpoints, which are removed at its end, or where a run could not resume from them.
 
     SIGTERM ends it after the present sweep.
     """
     with (
         SweepBar(display.quiet) as bar,
-        wanted.place.executor(bar.note, wanted.worker_bytes) as executor,
-        _kept_if_useful(_checkpoints_of(target, wanted, resume)) as checkpoints,
+        request.place.executor(bar.note, request.worker_bytes) as executor,
+        _kept_if_useful(_checkpoints_of(target, request, resume)) as checkpoints,
         ends_after_sweep(bar, display.quiet) as progress,
     ):
         yield Session(executor, progress=progress, checkpoints=checkpoints)
@@ -49,12 +49,12 @@ def _kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
             raise
 
 
-def _checkpoints_of(target: str | Path, wanted: FitRequest, resume: bool) -> Checkpoints:
+def _checkpoints_of(target: str | Path, request: FitRequest, resume: bool) -> Checkpoints:
     """Checkpoints beside the model; a resumed run must have the same estimator, settings, table and rows."""
     config = {
-        "estimator": wanted.estimator,
-        "settings": wanted.settings.to_config(),
-        "table": wanted.table.fingerprint,
-        "rows": [wanted.table.start, wanted.table.stop],
+        "estimator": request.estimator,
+        "settings": request.settings.to_config(),
+        "table": request.table.fingerprint,
+        "rows": [request.table.start, request.table.stop],
     }
     return Checkpoints(beside(target, ".{}.run"), config, fresh=not resume)

@@ -63,18 +63,18 @@ class ExecutionTarget:
         return limits_here(self.memory, workers=self.workers > 0, remote=self.remote)
 
     @contextlib.contextmanager
-    def executor(self, tell: Notify, worker_bytes: int | None = None) -> Iterator[Executor]:
-        """Start the executor, and end it on leaving; `tell` gets a line about each step that takes long."""
+    def executor(self, notify: Notify, worker_bytes: int | None = None) -> Iterator[Executor]:
+        """Start the executor, and end it on leaving; `notify` gets a line about each step that takes long."""
         if self.scheduler == "threads":
-            compile_here(tell)
+            compile_here(notify)
             yield ThreadExecutor()
         elif self.scheduler == "local":
-            compile_here(tell)
-            with _engine("cluster").local_cluster(self.workers, memory_limit=worker_bytes, tell=tell) as executor:
+            compile_here(notify)
+            with _engine("cluster").local_cluster(self.workers, memory_limit=worker_bytes, tell=notify) as executor:
                 yield executor
         else:
             cluster = _engine("cluster")
-            with cluster.connect(self.scheduler, self.security, insecure=self.insecure, tell=tell) as executor:
+            with cluster.connect(self.scheduler, self.security, insecure=self.insecure, tell=notify) as executor:
                 yield executor
 
 

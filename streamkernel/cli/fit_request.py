@@ -112,7 +112,7 @@ def planned_request(
     kind = PREDICTORS[options["estimator"]]
     given = with_stores_opened(kind, settings_given(options))
     settings = settings_of(kind, given)
-    found = fit_request(
+    request = fit_request(
         store,
         options,
         resources,
@@ -122,5 +122,5 @@ def planned_request(
         classify=kind.classify,
         driver_bytes=driver_bytes,
     )
-    kind.check(found.table, kind.name)
-    return kind, found
+    kind.check(request.table, kind.name)
+    return kind, request

@@ -62,15 +62,15 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found: dict[str, list[tuple[str, str]]] = {title: [] for title in self.sections}
+        records: dict[str, list[tuple[str, str]]] = {title: [] for title in self.sections}
         for each in self.get_params(ctx):
             record = each.get_help_record(ctx) if isinstance(each, click.Option) else None
             if record is not None:
-                found.setdefault(getattr(each, "section", OUTPUT), []).append(record)
-        for title in sorted(found, key=(MACHINE, OUTPUT).__contains__):
-            if found[title]:
+                records.setdefault(getattr(each, "section", OUTPUT), []).append(record)
+        for title in sorted(records, key=(MACHINE, OUTPUT).__contains__):
+            if records[title]:
                 with formatter.section(title):
-                    formatter.write_dl(found[title])
+                    formatter.write_dl(records[title])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # It is about the rules, which some estimators do not have.

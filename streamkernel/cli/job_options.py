@@ -71,7 +71,7 @@ job_options = stack(
 )
 
 # And the job that the command is about.
-one_job = stack(click.argument("job", metavar="ID|MODEL"), job_options)
+one_job = stack(click.argument("name", metavar="ID|MODEL"), job_options)
 
 
 def moment(seconds: float) -> str:

@@ -48,10 +48,10 @@ def test_distributions_of_a_gaussian_process(gaussian: Drawn) -> None:
     assert isinstance(check, GaussianCheck)
     true, mean, std = (gaussian.arrays[f"check_{name}"] for name in ("true", "predicted", "std"))
     assert (check.count, check.where) == (1000, "held-out rows")
-    assert check.found.scalars["nlpd"] == pytest.approx(-stats.norm(mean, std).logpdf(true).mean())
-    assert check.found.scalars["coverage95"] == pytest.approx((np.abs(true - mean) <= 1.959964 * std).mean())
+    assert check.calibration.scalars["nlpd"] == pytest.approx(-stats.norm(mean, std).logpdf(true).mean())
+    assert check.calibration.scalars["coverage95"] == pytest.approx((np.abs(true - mean) <= 1.959964 * std).mean())
     # Friedman's rows are not drawn from a Gaussian process; with the noise they do have, its intervals nearly hold.
-    assert 0.92 < check.found.scalars["coverage95"] < 0.98
+    assert 0.92 < check.calibration.scalars["coverage95"] < 0.98
     assert check.transform.sum() == 1000
 
 
@@ -126,7 +126,7 @@ def test_probabilities_and_counts(labels: Drawn, counts: Drawn, classifier: Ridg
     check = distribution_check(labels)
     assert isinstance(check, ProbabilityCheck)
     true, P = labels.arrays["check_true"].argmax(axis=1), labels.arrays["check_probability"]
-    assert check.found.scalars["accuracy"] == (P.argmax(axis=1) == true).mean()
+    assert check.calibration.scalars["accuracy"] == (P.argmax(axis=1) == true).mean()
     assert check.label == ""
     poisson = distribution_check(counts)
     assert isinstance(poisson, CountCheck)
@@ -172,10 +172,10 @@ def test_all_panels(pages: dict[str, str]) -> None:
 def test_the_numbers_of_the_page(pages: dict[str, str], gaussian: Drawn) -> None:
     check = distribution_check(gaussian)
     assert isinstance(check, GaussianCheck)
-    held = f"{100 * check.found.scalars['coverage95']:.1f} %"
+    held = f"{100 * check.calibration.scalars['coverage95']:.1f} %"
     page = pages["gaussian"]
     assert cards(page)["Coverage"] == held
-    assert cards(page)["NLPD"] == f"{check.found.scalars['nlpd']:.2f}"
+    assert cards(page)["NLPD"] == f"{check.calibration.scalars['nlpd']:.2f}"
     assert cards(page)["Noise"] == "1.22"
     assert cards(page)["Lengthscale"] == "1.00 to 54.6"
     text = words(page)

@@ -83,9 +83,9 @@ def test_curves_are_those_of_the_path(models: dict[str, Any]) -> None:
     curve, path = squared_errors(model), model.path
     np.testing.assert_allclose(curve.training, np.sqrt(path.rss[:, 0] / path.fitted_rows))
     np.testing.assert_allclose(curve.held_out, np.sqrt(path.validation[:, 0] / path.validation_rows))
-    assert curve.at_kept(True) == pytest.approx(model.config["solution"]["validation_rmse"][0])
+    assert curve.at_chosen(True) == pytest.approx(model.config["solution"]["validation_rmse"][0])
     rates = error_rates(model)
-    assert rates.at_kept(True) == model.config["solution"]["validation_error"]
+    assert rates.at_chosen(True) == model.config["solution"]["validation_error"]
     np.testing.assert_array_equal(weakness(model), path.weakness)
     assert isinstance(squared_errors(models["logistic"]), Absent)
     assert loss_curve(models["gamma"]) is None

@@ -13,9 +13,9 @@ from streamkernel.cli.output import Display
 @click.option("--keep-checkpoints", is_flag=True, help="Keep the checkpoints, so that resume can continue from them.")
 @one_job
 @common
-def command(job: str, keep_checkpoints: bool, jobs: JobPlace, display: Display) -> None:
+def command(name: str, keep_checkpoints: bool, jobs: JobPlace, display: Display) -> None:
     """Stop a job, which is named by its id or by its model. A running job stops within some seconds."""
     with jobs.records() as session:
-        found = session.job(job)
-        found.cancel(keep_checkpoints=keep_checkpoints)
-        display.emit({"id": found.id, "status": found.status, "model": found.model}, "job")
+        job = session.job(name)
+        job.cancel(keep_checkpoints=keep_checkpoints)
+        display.emit({"id": job.id, "status": job.status, "model": job.model}, "job")

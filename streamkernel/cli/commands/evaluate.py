@@ -25,6 +25,6 @@ def command(model: str, store: str, rows: Bounds, resources: Resources, display:
     table = opened(fitted, store, rows, targets=True)
     work = fitted.scores()
     with session_for(work, fitted, table, place, display.quiet) as session:
-        found = session.sweep(work, table, "evaluate")
-    scores: Fields = found if isinstance(found, dict) else found.scalars
+        result = session.sweep(work, table, "evaluate")
+    scores: Fields = result if isinstance(result, dict) else result.scalars
     display.emit(scores, f"{model} on {store}")

@@ -72,19 +72,19 @@ def command(
     given = {name: value for name, value in settings_given(options).items() if value is not None}
     settings = BasisSettings(**{**FACTOR_DEFAULTS, **given})
     plan_of = partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop)
-    wanted = fit_request(store, options, resources, settings, plan_of, driver_bytes=resident_bytes())
-    with resumable_session(wanted, target, resume, display) as session:
+    request = fit_request(store, options, resources, settings, plan_of, driver_bytes=resident_bytes())
+    with resumable_session(request, target, resume, display) as session:
         began = time.perf_counter()
         made = make_factor(
-            wanted.table,
-            wanted.settings,
+            request.table,
+            request.settings,
             session,
             target,
             dtype=dtype,
             columns=columns,
             stop=stop,
-            memory_limit=wanted.place.memory,
-            plan=wanted.plan_of_run,
+            memory_limit=request.place.memory,
+            plan=request.plan_of_run,
             overwrite=overwrite,
             resume=resume,
         )

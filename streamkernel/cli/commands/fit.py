@@ -36,17 +36,17 @@ def command(
 ) -> None:
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)
-    kind, wanted = planned_request(store, options, resources, resident_bytes())
-    with resumable_session(wanted, target, resume, display) as session:
+    kind, request = planned_request(store, options, resources, resident_bytes())
+    with resumable_session(request, target, resume, display) as session:
         began = time.perf_counter()
         fitted = kind.fit(
-            wanted.table,
-            wanted.settings,
+            request.table,
+            request.settings,
             session,
-            whole=wanted.whole,
-            memory_limit=wanted.place.memory,
-            estimator=wanted.estimator,
-            plan=wanted.plan_of_run,
+            whole=request.whole,
+            memory_limit=request.place.memory,
+            estimator=request.estimator,
+            plan=request.plan_of_run,
         )
         fitted.save(target, overwrite=overwrite)
         seconds = time.perf_counter() - began

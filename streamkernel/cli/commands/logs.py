@@ -16,14 +16,14 @@ from streamkernel.cli.output import Display
 @click.option("--follow", is_flag=True, help="Print until the job has ended; with --json one object on each line.")
 @one_job
 @common
-def command(job: str, follow: bool, jobs: JobPlace, display: Display) -> None:
+def command(name: str, follow: bool, jobs: JobPlace, display: Display) -> None:
     """Print the log of a job: when and where it began, its sweeps, its warnings, its end."""
     with jobs.records() as session:
-        found = session.job(job)
+        job = session.job(name)
         if display.as_json and not follow:
-            display.emit({"id": found.id, "events": list(found.logs())}, "job")
+            display.emit({"id": job.id, "events": list(job.logs())}, "job")
             return
-        for event in found.logs(follow=follow):
+        for event in job.logs(follow=follow):
             if display.as_json:
                 json.dump(event, sys.stdout)
                 sys.stdout.write("\n")

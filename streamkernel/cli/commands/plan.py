@@ -21,11 +21,11 @@ from streamkernel.type_aliases import Fields, Unchecked
 @common
 def command(store: str, resources: Resources, display: Display, **options: Unchecked) -> None:
     """Show the cost of a fit on STORE. No row is read."""
-    _, wanted = planned_request(store, options, resources)
-    plan = wanted.plan
+    _, request = planned_request(store, options, resources)
+    plan = request.plan
     result: Fields = {
-        "rows": wanted.table.n_rows,
-        "basis_size": wanted.settings.components(wanted.table),
+        "rows": request.table.n_rows,
+        "basis_size": request.settings.components(request.table),
         "sweeps": plan.sweeps,
         "bytes_read": plan.bytes_read,
         "flops": plan.flops,
@@ -36,8 +36,8 @@ def command(store: str, resources: Resources, display: Display, **options: Unche
         "worker_bytes": plan.worker_bytes,
         "driver_bytes": plan.driver_bytes,
         "planned_memory_bytes": plan.memory_bytes,
-        "memory_limit_bytes": wanted.limits.total,
-        "memory_limit_of": wanted.limits.by.get("total"),
+        "memory_limit_bytes": request.limits.total,
+        "memory_limit_of": request.limits.by.get("total"),
         "disk_bytes": plan.disk_bytes,
         "steps": [
             {"name": step.name, "where": step.where, "times": step.times, "rows": step.rows, "flops": step.flops}
@@ -49,7 +49,7 @@ def command(store: str, resources: Resources, display: Display, **options: Unche
         for name, value in result.items()
         if name not in ("steps", "bytes_read", "flops", "kernel_entries")
     }
-    if "total" not in wanted.limits.by:
+    if "total" not in request.limits.by:
         del shown["memory_limit_of"]
     shown["bytes read"] = format_bytes(plan.bytes_read)
     shown["flops"] = f"{plan.flops:.3g}"

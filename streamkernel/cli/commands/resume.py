@@ -12,15 +12,15 @@ from streamkernel.cli.output import Display
 @click.command("resume")
 @one_job
 @common
-def command(job: str, jobs: JobPlace, display: Display) -> None:
+def command(name: str, jobs: JobPlace, display: Display) -> None:
     """Continue a job that was lost, failed or cancelled; it is named by its id or by its model.
 
     It continues from its last checkpoint; without a checkpoint it begins anew and says so.
     """
     with jobs.session() as session:
-        found = session.job(job)
-        sweeps = found.resume()
-        result = {"id": found.id, "status": found.status, "model": found.model, "checkpoints": sweeps}
+        job = session.job(name)
+        sweeps = job.resume()
+        result = {"id": job.id, "status": job.status, "model": job.model, "checkpoints": sweeps}
         display.emit(result, "job")
     if not sweeps:
         display.note("no checkpoint is left of it (or seen from here): it begins with the first sweep")

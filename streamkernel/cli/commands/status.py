@@ -21,21 +21,21 @@ _POLL = 0.5
 @click.option("--follow", is_flag=True, help="Print until the job has ended; the exit status is 1 if it failed.")
 @one_job
 @common
-def command(job: str, follow: bool, jobs: JobPlace, display: Display) -> None:
+def command(name: str, follow: bool, jobs: JobPlace, display: Display) -> None:
     """Show the progress of a job, which is named by its id or by its model.
 
     With --scheduler, a job whose driver was lost continues there from its last checkpoint.
     """
     with jobs.session_or_records() as session:
-        found = session.job(job)
+        job = session.job(name)
         if follow:
-            _follow(found, display.quiet)
-        result = found.to_config()
+            _follow(job, display.quiet)
+        result = job.to_config()
         if result["error"]:
-            result["error"]["message"] = text_of(found.failure)
+            result["error"]["message"] = text_of(job.failure)
         display.emit(result, "job", shown(result))
         if follow:
-            found.wait(0)
+            job.wait(0)
 
 
 def _follow(job: Job, quiet: bool) -> None:

@@ -41,26 +41,26 @@ class DistributionCheck(_Check):
     """Distributions of d targets, with their names."""
 
     names: tuple[str, ...]
-    found: GaussianCalibration | CountCalibration
+    calibration: GaussianCalibration | CountCalibration
 
     @property
     def transform(self) -> Float:
         """(20,) number of rows by their probability integral transform, averaged over targets."""
-        return np.asarray(self.found.transform.mean(axis=0))
+        return np.asarray(self.calibration.transform.mean(axis=0))
 
 
 @dataclass(frozen=True)
 class GaussianCheck(DistributionCheck):
     """Normal distributions."""
 
-    found: GaussianCalibration
+    calibration: GaussianCalibration
 
 
 @dataclass(frozen=True)
 class CountCheck(DistributionCheck):
     """Poisson distributions."""
 
-    found: CountCalibration
+    calibration: CountCalibration
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class ProbabilityCheck(_Check):
     """Class probabilities; `label` is their class, empty if they belong to each row's likeliest class."""
 
     label: str
-    found: Reliability
+    calibration: Reliability
 
 
 Check = DistributionCheck | ProbabilityCheck | Absent | None

@@ -119,30 +119,30 @@ def checked_rows(model: PredictingModel, pairs: FieldsView | None = None) -> Che
         See `check_pairs`.
     """
     if pairs is None:
-        kept = {name: model.arrays[f"check_{name}"] for name in _NAMES if f"check_{name}" in model.arrays}
-        if "true" not in kept or not _PREDICTED & kept.keys():
+        arrays = {name: model.arrays[f"check_{name}"] for name in _NAMES if f"check_{name}" in model.arrays}
+        if "true" not in arrays or not _PREDICTED & arrays.keys():
             return Absent("the model keeps no rows to compare predictions with")
         kind = "training" if model.record.check is None else model.record.check.kind
     else:
-        kept = {name: np.asarray(pairs[name]) for name in _NAMES if name in pairs}
+        arrays = {name: np.asarray(pairs[name]) for name in _NAMES if name in pairs}
         missing = [name for name in ("kind", "true") if name not in pairs]
-        if not _PREDICTED & kept.keys():
+        if not _PREDICTED & arrays.keys():
             missing.append("predicted")
         if missing:
             raise ParameterError(f"pairs lacks {', '.join(missing)}; give kind, true and predicted")
         kind = str(pairs["kind"])
-    if class_names(model) is not None and "probability" in kept:
+    if class_names(model) is not None and "probability" in arrays:
         # The probability is the prediction of a class; the scores behind it may have another shape.
-        kept = {name: kept[name] for name in ("true", "probability")}
-    true = kept.pop("true")
-    for name, values in kept.items():
+        arrays = {name: arrays[name] for name in ("true", "probability")}
+    true = arrays.pop("true")
+    for name, values in arrays.items():
         if true.shape != values.shape:
             raise ShapeMismatchError(
                 f"true values have shape {true.shape}, {name} ones {values.shape}; give equal ones"
             )
     if true.size == 0:
         return Absent("there are no rows to compare predictions with")
-    return CheckedRows(f"{count(len(true))} {_rows_text(kind)}", _WHERE.get(kind, "the rows given"), true, kept)
+    return CheckedRows(f"{count(len(true))} {_rows_text(kind)}", _WHERE.get(kind, "the rows given"), true, arrays)
 
 
 def _rows_text(kind: str) -> str:
@@ -227,9 +227,9 @@ def _commonest(labels: list[str], counts: Int) -> tuple[tuple[str, ...], Int]:
     """The commonest classes in their own order, and all others merged into one."""
     if len(labels) <= _MOST_CLASSES:
         return tuple(labels), counts
-    kept = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[: _MOST_CLASSES - 1])
-    place = np.full(len(labels), len(kept))
-    place[kept] = np.arange(len(kept))
-    merged = np.zeros((len(kept) + 1, len(kept) + 1), dtype=np.int64)
+    largest = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[: _MOST_CLASSES - 1])
+    place = np.full(len(labels), len(largest))
+    place[largest] = np.arange(len(largest))
+    merged = np.zeros((len(largest) + 1, len(largest) + 1), dtype=np.int64)
     np.add.at(merged, (place[:, None], place[None, :]), counts)
-    return (*(labels[index] for index in kept), f"{len(labels) - len(kept)} others"), merged
+    return (*(labels[index] for index in largest), f"{len(labels) - len(largest)} others"), merged

@@ -24,21 +24,21 @@ class PathCurve:
     ----------
     terms : (s,) sizes.
     training, held_out : (s,) on the rows of the fit, and on held-out rows; None if there are none.
-    kept : number of terms of the model.
+    chosen : number of terms of the model.
     label, unit : names of the numbers and of their unit.
     """
 
     terms: Int
     training: Float
     held_out: Float | None
-    kept: int
+    chosen: int
     label: str
     unit: str
 
-    def at_kept(self, held_out: bool) -> float | None:
+    def at_chosen(self, held_out: bool) -> float | None:
         """The value at the model's own size; None if it is not on the curve."""
         values = self.held_out if held_out else self.training
-        place = np.flatnonzero(self.terms == self.kept)
+        place = np.flatnonzero(self.terms == self.chosen)
         return None if values is None or not len(place) else float(values[place[0]])
 
 

@@ -36,7 +36,7 @@ def distribution_figures(check: Check) -> list[plot.Drawing]:
 
 @plot.drawing("calibration", "Calibration of intervals")
 def _intervals(check: GaussianCheck) -> plot.Figure:
-    levels, coverage, scalars = check.found.levels, check.found.coverage, check.found.scalars
+    levels, coverage, scalars = check.calibration.levels, check.calibration.coverage, check.calibration.scalars
     fine = np.linspace(0.0, 1.0, 101)
     low, high = binomial_band(fine, check.count)
     series: list[plot.Series] = [
@@ -106,7 +106,7 @@ def _transform(check: DistributionCheck) -> plot.Figure:
     )
     summary = capitalised(check.where)
     if isinstance(check, CountCheck):
-        density, explained = significant(check.found.scalars["nlpd"]), percent(check.found.scalars["d2"])
+        density, explained = significant(check.calibration.scalars["nlpd"]), percent(check.calibration.scalars["d2"])
         caption += f" Negative log predictive density {density} a target; {explained} of the deviance is explained."
         summary += f": NLPD {density}, {explained} of the deviance"
     if len(check.names) > 1:
@@ -118,26 +118,26 @@ def _transform(check: DistributionCheck) -> plot.Figure:
 
 
 @plot.drawing("intervals", "Predictions and their uncertainty")
-def rows_figure(found: RowIntervals) -> plot.Figure:
+def rows_figure(intervals: RowIntervals) -> plot.Figure:
     """Predictions of some rows with their bars."""
-    reach, k = 2.0 * found.std, len(found.true)
-    at, low, high = np.arange(k), found.predicted - reach, found.predicted + reach
-    ends = np.concatenate([found.true, low, high])
-    inside = np.abs(found.true - found.predicted) <= reach
+    reach, k = 2.0 * intervals.std, len(intervals.true)
+    at, low, high = np.arange(k), intervals.predicted - reach, intervals.predicted + reach
+    ends = np.concatenate([intervals.true, low, high])
+    inside = np.abs(intervals.true - intervals.predicted) <= reach
     width, form = float(np.clip(360.0 / k, 2.5, 9.0)), "0,0.[0000]"
     fields: list[plot.Field] = [
-        ("true", found.true, form),
-        ("predicted", found.predicted, form),
-        ("deviation", found.std, form),
+        ("true", intervals.true, form),
+        ("predicted", intervals.predicted, form),
+        ("deviation", intervals.std, form),
     ]
     series = [
         plot.Segments(at, low, high, width=width, opacity=0.75, hover=fields),
-        plot.Points(at, found.predicted, edge=BLUE, edge_width=2.0, size=width + 2, marker="dash"),
-        plot.Points(at, found.true, np.where(inside, INK, ORANGE).tolist(), size=5.0, edge_width=0.5),
+        plot.Points(at, intervals.predicted, edge=BLUE, edge_width=2.0, size=width + 2, marker="dash"),
+        plot.Points(at, intervals.true, np.where(inside, INK, ORANGE).tolist(), size=5.0, edge_width=0.5),
     ]
     caption = (
-        f"{count(k)} of {count(found.count)} {found.rows.split(' ', 1)[1]}, from the least prediction to the largest; "
-        f"bars reach two standard deviations to either side. {percent(found.inside)} of all these rows lie inside; "
+        f"{count(k)} of {count(intervals.count)} {intervals.rows.split(' ', 1)[1]}, from the least prediction to the "
+        f"largest; bars reach two standard deviations to either side. {percent(intervals.inside)} of all these rows lie inside; "
         "95.4 % should."
     )
     keys = (
@@ -146,15 +146,15 @@ def rows_figure(found: RowIntervals) -> plot.Figure:
         (ORANGE, "dot", "true, and outside"),
     )
     x = plot.Axis("Rows, by their prediction", (-1.5, k + 0.5), numbered=False)
-    y = plot.Axis(plain(found.name, 30), padded(float(ends.min()), float(ends.max())))
+    y = plot.Axis(plain(intervals.name, 30), padded(float(ends.min()), float(ends.max())))
     return plot.Figure(caption, x, y, series, keys, height=380)
 
 
 @plot.drawing("reliability", "Reliability of probabilities")
 def _reliability(check: ProbabilityCheck) -> plot.Figure:
-    found, scalars = check.found, check.found.scalars
-    filled = found.count > 0
-    predicted, observed, rows = found.predicted[filled], found.observed[filled], found.count[filled]
+    reliability, scalars = check.calibration, check.calibration.scalars
+    filled = reliability.count > 0
+    predicted, observed, rows = reliability.predicted[filled], reliability.observed[filled], reliability.count[filled]
     low, high = binomial_band(predicted, rows)
     outside = (observed < low) | (observed > high)
     label = f"the class {check.label}" if check.label else "the likeliest class"
@@ -164,10 +164,10 @@ def _reliability(check: ProbabilityCheck) -> plot.Figure:
         ("rows", rows, "0,0"),
         ("if right", [f"{a:.3f} to {b:.3f}" for a, b in zip(low, high, strict=True)]),
     ]
-    edges = np.linspace(0.0, 1.0, len(found.count) + 1)
+    edges = np.linspace(0.0, 1.0, len(reliability.count) + 1)
     series: list[plot.Series] = [
         # The rows of each bin, in the lowest quarter.
-        plot.columns(edges, found.count, fill=GREY, opacity=0.45, on_right=True, below=True),
+        plot.columns(edges, reliability.count, fill=GREY, opacity=0.45, on_right=True, below=True),
         plot.Line([0.0, 1.0], [0.0, 1.0], ORANGE, 1.2, DASHED, below=True),
         plot.Segments(predicted, low, high, width=7.0, opacity=0.7),
         plot.Line(predicted, observed, width=1.5),
@@ -192,7 +192,7 @@ def _reliability(check: ProbabilityCheck) -> plot.Figure:
         plot.Axis("Share of rows", (0.0, 1.03)),
         series,
         keys,
-        right=plot.Axis("Rows", (0.0, 4.0 * float(found.count.max())), colour=MUTED),
+        right=plot.Axis("Rows", (0.0, 4.0 * float(reliability.count.max())), colour=MUTED),
         height=400,
         summary=f"{capitalised(check.where)}: log loss {loss}, Brier score {brier}",
         square=True,

@@ -77,14 +77,14 @@ def _path(caption: str, curve: PathCurve, *, in_percent: bool = False) -> plot.F
     keys = [(BLUE, "line", "rows of the fit")]
     if curve.held_out is not None:
         keys.append((TEAL, "line", "validation rows"))
-    value = curve.at_kept(curve.held_out is not None)
+    value = curve.at_chosen(curve.held_out is not None)
     if value is not None:
         keys.append((ORANGE, "dot", "the model"))
         if np.isfinite(value):
-            text = f"{percent(value) if in_percent else significant(value)} by {count(curve.kept)} terms"
-            series += [plot.Rule("x", curve.kept, dash=(1, 3)), plot.dot(curve.kept, unit * value)]
+            text = f"{percent(value) if in_percent else significant(value)} by {count(curve.chosen)} terms"
+            series += [plot.Rule("x", curve.chosen, dash=(1, 3)), plot.dot(curve.chosen, unit * value)]
             # Above the lines, which are low there.
-            series.append(plot.Note(curve.kept, limits[1], text, **_away(curve.kept, last, 6, -4), baseline="top"))
+            series.append(plot.Note(curve.chosen, limits[1], text, **_away(curve.chosen, last, 6, -4), baseline="top"))
     label = f"{curve.label}, %" if in_percent else curve.label
     y = plot.Axis(label, limits, log=logarithmic, percent=in_percent and logarithmic)
     x = plot.Axis("Terms", counts_from_zero(last))

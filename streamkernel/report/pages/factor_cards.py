@@ -26,11 +26,11 @@ def factor_cards(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None)
 def _one(one: FactorCurves, pca: PcaCurve | Absent | None) -> list[Card]:
     record, (rows, n) = one.factor.record, one.factor.shape
     ended = ENDED.get(record.ended, "")
-    asked = record.requested_basis
+    requested = record.requested_basis
     return [
         Card("Rows", count(rows), "of the kernel matrix"),
         Card("Features", count(len(record.column_names)), scaling_text(one.factor)),
-        Card("Rank", count(n), f"of {count(asked)}: {ended}" if n < asked and ended else "columns of G"),
+        Card("Rank", count(n), f"of {count(requested)}: {ended}" if n < requested and ended else "columns of G"),
         Card("Rounds", count(_rounds(one)), f"of choosing, by {plain(record.rule, 40)}"),
         Card("Residual trace", percent(one.relative), _exact(one)),
         _optimum(pca, n, one),
@@ -44,15 +44,15 @@ def _one(one: FactorCurves, pca: PcaCurve | Absent | None) -> list[Card]:
 
 def _several(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None) -> list[Card]:
     first = factors[0].factor
-    kept = differences([one.factor for one in factors])
+    different = differences([one.factor for one in factors])
     ranks = [one.rank for one in factors]
     common = min(ranks)
     at = {one.label: float(one.curve.relative[common]) for one in factors if isinstance(one.curve, FactorCurve)}
     best = min(at, key=lambda label: at[label], default="")
     return [
         Card("Factors", count(len(factors)), shortened(rules_text(factors), 60)),
-        Card("Rows", count(first.shape[0]), "not of all" if "rows" in kept else "of the kernel matrix"),
-        Card("Kernel", kernel_text(first.record.kernel), "not of all" if kept else "of all"),
+        Card("Rows", count(first.shape[0]), "not of all" if "rows" in different else "of the kernel matrix"),
+        Card("Kernel", kernel_text(first.record.kernel), "not of all" if different else "of all"),
         Card("Lengthscale", *lengthscale_text(first)),
         Card("Rank", count(common) if common == max(ranks) else f"{count(common)} to {count(max(ranks))}", "columns"),
         _least(factors, "Least residual trace", lambda one: one.relative, percent),

@@ -60,11 +60,11 @@ def factor_headline(factors: Sequence[FactorCurves]) -> tuple[str, str]:
             f"{kernel} kernel matrix of {plural(rows, 'row')} of {plural(features, 'feature')}, as G Gᵀ with "
             f"{plural(n, 'column')}, in {sweeps} over the data."
         )
-    kept = differences([one.factor for one in factors])
+    different = differences([one.factor for one in factors])
     matrix = (
         f"a {kernel} kernel matrix of {plural(rows, 'row')} of {plural(features, 'feature')}"
-        if not kept
-        else f"kernel matrices that differ in {' and '.join(kept)}"
+        if not different
+        else f"kernel matrices that differ in {' and '.join(different)}"
     )
     return f"{len(factors)} low-rank factors", f"Factors G, G Gᵀ ~ K, of {matrix}, by {rules_text(factors)}."
 
@@ -154,18 +154,18 @@ def factor_tables(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None
 def factor_notices(factors: Sequence[FactorCurves]) -> list[str]:
     """Sentences about facts that look wrong, or that make the lines incomparable."""
     found = []
-    kept = differences([one.factor for one in factors])
-    if kept:
-        of = " and ".join(kept)
+    different = differences([one.factor for one in factors])
+    if different:
+        of = " and ".join(different)
         found.append(
             f"These factors differ in {of}: the lines are shares of the traces of different matrices, and a "
             "PCA optimum is that of the first."
         )
     for one in factors:
-        asked = one.factor.record.requested_basis
+        requested = one.factor.record.requested_basis
         who = one.label if len(factors) > 1 else "The selection"
-        if one.factor.record.ended == "rank" and one.rank < asked:
-            found.append(f"{who} stopped at rank {count(one.rank)} of {count(asked)}: no independent row was left.")
+        if one.factor.record.ended == "rank" and one.rank < requested:
+            found.append(f"{who} stopped at rank {count(one.rank)} of {count(requested)}: no independent row was left.")
         if isinstance(one.memory, Memory) and one.memory.measured > one.memory.promised:
             over = f"{format_bytes(one.memory.measured)} against {format_bytes(one.memory.promised)}"
             found.append(f"{who} used more memory than promised: {over}.")

@@ -91,7 +91,7 @@ def _opening(model: TunedModel) -> str:
 
 
 def _cards(model: TunedModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
-    record, n, asked = model.record, model.record.basis_size, model.record.requested_basis
+    record, n, requested = model.record, model.record.basis_size, model.record.requested_basis
     committee = record.estimator == "committee"
     return [
         Card(
@@ -102,7 +102,7 @@ def _cards(model: TunedModel, pairs: Targets | ClassPairs | Absent, check: Check
         Card(
             "Query points" if committee else "Basis functions",
             count(n),
-            f"of {count(asked)} requested" if n < asked else "chosen rows",
+            f"of {count(requested)} requested" if n < requested else "chosen rows",
         ),
         Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
         Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
@@ -162,7 +162,7 @@ def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Car
         first = Card("Accuracy", percent(pairs.accuracy), f"{pairs.where}; commonest {percent(pairs.baseline)}")
         if not isinstance(check, ProbabilityCheck):
             return [first, Card("Log loss", "–", "no probabilities"), Card("Brier score", "–", "no probabilities")]
-        scalars = check.found.scalars
+        scalars = check.calibration.scalars
         return [
             first,
             Card("Log loss", significant(scalars["log_loss"]), check.where),
@@ -177,7 +177,7 @@ def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Car
             Card("R²", significant(target.r2), pairs.where),
             Card("NLPD", "–", "no distributions"),
         ]
-    scalars = check.found.scalars
+    scalars = check.calibration.scalars
     several = "mean over targets, " if len(check.names) > 1 else ""
     first = Card("RMSE", significant(scalars["rmse"]), f"R² {significant(scalars['r2'])}, {several}{check.where}")
     density = Card("NLPD", significant(scalars["nlpd"]), f"nats a target, {check.where}")
@@ -190,7 +190,7 @@ def calibration_notice(check: Check) -> list[str]:
     """A sentence if the intervals hold far more or far fewer targets than they should."""
     if not isinstance(check, GaussianCheck) or check.where == "training rows" or check.count < _FEW_ROWS:
         return []
-    held = check.found.scalars["coverage95"]
+    held = check.calibration.scalars["coverage95"]
     low, high = (float(end[0]) for end in binomial_band(np.array([0.95]), check.count))
     if abs(held - 0.95) <= _FAR_OFF or low <= held <= high:
         return []

@@ -99,10 +99,10 @@ def model_page(
     notices : warnings to read before trusting the report, a sentence each.
     settings : the user's choices, and the results; those without a value are left out.
     """
-    asked = Table("Settings", tuple((name, words) for name, words in settings if words))
+    choices = Table("Settings", tuple((name, words) for name, words in settings if words))
     return Page(
         capitalised(plain(title_of(model))), fitted_text(opening, model), [*cards, *cost_cards(model)],
-        [*notices, *memory_notice(memory_use(model))], [*sections, cost_section(model)], [asked, data_table(model)],
+        [*notices, *memory_notice(memory_use(model))], [*sections, cost_section(model)], [choices, data_table(model)],
         model.record,
     )  # fmt: skip
 

@@ -92,7 +92,7 @@ def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Che
     terms, tried = solution.terms, solution.terms_tried
     cards = check_cards(model, pairs)
     if isinstance(check, ProbabilityCheck):
-        cards = (cards[0], Card("Log loss", significant(check.found.scalars["log_loss"]), check.where))
+        cards = (cards[0], Card("Log loss", significant(check.calibration.scalars["log_loss"]), check.where))
     return [
         Card("Rows", count(record.totals.rows), "of the fit"),
         Card("Features", count(len(record.columns)), scaling_text(model)),
@@ -111,7 +111,7 @@ def _loss_card(model: PursuitModel) -> Card:
     if losses is None:
         return Card("Squares left", percent(float(np.mean(model.record.solution.relative_rss))), "of a constant's")
     guess = significant(float(losses.training[0]))
-    return Card("Logistic loss", significant(losses.at_kept(False)), f"nats a row of the fit; {guess} for a guess")
+    return Card("Logistic loss", significant(losses.at_chosen(False)), f"nats a row of the fit; {guess} for a guess")
 
 
 def _validation_card(model: PursuitModel) -> Card:

@@ -63,7 +63,7 @@ def _opening(model: RidgeModel) -> str:
 
 def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
     record = model.record
-    asked, n = record.requested_basis, record.basis_size
+    requested, n = record.requested_basis, record.basis_size
     ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
     basis_note = ended.get(record.ended, "")
     return [
@@ -72,7 +72,7 @@ def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card
         Card(
             "Basis functions",
             count(n),
-            f"of {count(asked)}: {basis_note}" if n < asked and basis_note else "chosen rows",
+            f"of {count(requested)}: {basis_note}" if n < requested and basis_note else "chosen rows",
         ),
         Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
         Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),

@@ -75,16 +75,16 @@ def _data(model: Subspace) -> Rows:
     ]
 
 
-def _asked(model: Subspace) -> Rows:
+def _requested(model: Subspace) -> Rows:
     first, last = common_settings(model, lengthscale_text(model))
-    asked = ("Basis functions requested", count(model.record.requested_basis))
-    return [*first, asked, *last]
+    requested = ("Basis functions requested", count(model.record.requested_basis))
+    return [*first, requested, *last]
 
 
 def _common_cards(model: Subspace) -> tuple[list[Card], list[Card]]:
     """The first three and the last three cards of every page."""
-    record, n, asked = model.record, model.record.basis_size, model.record.requested_basis
-    note = f"of {count(asked)} requested" if n < asked else f"chosen in {plural(len(record.rounds), 'round')}"
+    record, n, requested = model.record, model.record.basis_size, model.record.requested_basis
+    note = f"of {count(requested)} requested" if n < requested else f"chosen in {plural(len(record.rounds), 'round')}"
     first = [
         Card("Rows", count(record.rows.count), "of the fit"),
         Card("Basis functions", count(n), note),
@@ -114,7 +114,7 @@ def _pca(model: KernelPCAModel) -> _Parts:
         bound_card([("", bound)]),
         *last,
     ]
-    settings = [*_asked(model), ("Components requested", count(eigen.requested) if eigen.requested else "all")]
+    settings = [*_requested(model), ("Components requested", count(eigen.requested) if eigen.requested else "all")]
     if record.stop is not None:
         settings.append(("Cut where", f"the bound is least, of {count(record.stop.looked or 0)} functions"))
     components = eigenvalues_figure(values, eigen.residual_trace)
@@ -151,15 +151,15 @@ def _cca(model: KernelCCAModel) -> _Parts:
         _lengthscales_card(views, last[0]),
         *last[1:],
     ]
-    asked = [
-        *_asked(model),
+    requested = [
+        *_requested(model),
         ("Second view's kernel", kernel_text(views[1].kernel)),
         ("Second view's lengthscale", "several" if isinstance(second, tuple) else significant(second)),
         ("Regularisation", f"{record.settings.regularization:g}"),
         ("Gamma of the bound", "none" if record.bound is None else f"{record.bound.gamma:g}"),
     ]
     singular = np.asarray(arrays["singular_values"], dtype=np.float64)
-    return [Section("Variates", [correlations_figure(correlations, singular)]), Section("Path", path)], cards, asked
+    return [Section("Variates", [correlations_figure(correlations, singular)]), Section("Path", path)], cards, requested
 
 
 def _lengthscales_card(views: tuple[ViewRecord, ViewRecord], first: Card) -> Card:
