@@ -113,10 +113,10 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
             # The system's message with the path (such as a full disk) needs no traceback.
             what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-            return _fail(f"{what}; look at that disk or path, and run again (--debug shows where it came from)", 1)
+            return _fail(f"{what}; check that disk or path, and run again (--debug shows the traceback)", 1)
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
-        return _fail(f"unexpected {type(error).__name__} at {where}: {error} (--debug shows where it came from)", 1)
+        return _fail(f"unexpected {type(error).__name__} at {where}: {error} (--debug shows the traceback)", 1)
 
 
 def _fail(message: str, status: int) -> int:

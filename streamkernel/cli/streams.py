@@ -49,8 +49,8 @@ class _Stdout(_Stream):
         except OSError as error:
             _drop(self._stream)
             raise StoreError(
-                f"the result cannot be written to stdout ({error.strerror or error}); what the command was to make is "
-                "made: see what stdout leads to"
+                f"the result cannot be written to stdout ({error.strerror or error}); the command's output is "
+                "complete: check where stdout is redirected"
             ) from error
 
 

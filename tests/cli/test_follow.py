@@ -69,7 +69,7 @@ def test_a_line_for_each_fold(cli: Callable, own: Path, more: Callable) -> None:
     first, last = ran.out.splitlines()
     assert "+400 rows, 6,000 in all, in " in first
     assert "the basis leaves " in first
-    assert last[20:].startswith("as many rows as asked for: 1 folds of 400 rows in ")
+    assert last[20:].startswith("--until-rows reached: 1 folds of 400 rows in ")
     assert cli("update", own / "m", own / "s", "--json").result["rows_folded"] == 0
     assert sorted(path.name for path in own.iterdir()) == ["m", "s"]
 
@@ -168,11 +168,11 @@ def test_a_second_follower_an_update_by_hand_and_a_store_that_is_away(
     error = cli("follow", own / "s", own / "m", "--once", *THREADS).error
     assert f"is being followed by process {running.process.pid} on " in error
     (own / "s").rename(own / "away")
-    assert running.waiting().startswith("waiting: tried again in 0.25 s: there is no store at ")
+    assert running.waiting().startswith("waiting: the next try is in 0.25 s: there is no store at ")
     # What is appended meanwhile is folded in by hand; the follower finds that nothing is left to do.
     shutil.copytree(own / "away", own / "copy")
     (own / "away").rename(own / "s")
-    lines = iter(running.waiting, "waiting: over, it goes on\n")
+    lines = iter(running.waiting, "waiting is over\n")
     assert all("no store at" in line for line in lines)
     more(own, 5100, 5200)
     assert json.loads(running.line())["rows"] == 5200

@@ -82,7 +82,7 @@ def test_cancel_and_resume(cli: Callable, scheduler: str, store: Path, tmp_path:
     resumed = cli("resume", model, "--scheduler", scheduler, "--json")
     assert resumed.result == {"id": job, "status": resumed.result["status"], "model": str(model), "checkpoints": 0}
     assert resumed.result["status"] in ("queued", "running")
-    assert "no checkpoint is left of it (or seen from here): it begins with the first sweep" in resumed.err
+    assert "there is no checkpoint, or none that can be read here: the job begins with the first sweep" in resumed.err
     assert cli("cancel", model, "--keep-checkpoints").status == 0
     assert cli("status", model, "--follow", "--quiet", "--json").result["status"] == "cancelled"
 

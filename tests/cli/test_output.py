@@ -52,7 +52,7 @@ def test_what_stdout_has_no_letter_for_is_escaped(
 
 
 def test_a_hint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    stderr.print(f"streamkernel status {LONG} --follow tells how far it is", style="dim")
+    stderr.print(f"streamkernel status {LONG} --follow shows its progress", style="dim")
     (line,) = capsys.readouterr().err.splitlines()
     assert f"streamkernel status {LONG} --follow" in line
 

@@ -24,9 +24,9 @@ from streamkernel.type_aliases import Fields
 
 _ENDED = {
     "stopped": "stopped",
-    "once": "nothing more to fold in",
-    "rows": "as many rows as asked for",
-    "time": "as long as asked for",
+    "once": "no more rows to fold in",
+    "rows": "--until-rows reached",
+    "time": "--for reached",
 }
 
 
@@ -112,11 +112,13 @@ class _Lines:
 
     def failed(self, error: Exception, seconds: float) -> None:
         print(
-            f"waiting: tried again in {seconds:.3g} s: {' '.join(text_of(error).split())}", file=sys.stderr, flush=True
+            f"waiting: the next try is in {seconds:.3g} s: {' '.join(text_of(error).split())}",
+            file=sys.stderr,
+            flush=True,
         )
 
     def recovered(self) -> None:
-        print("waiting: over, it goes on", file=sys.stderr, flush=True)
+        print("waiting is over", file=sys.stderr, flush=True)
 
     def ended(self, done: Followed) -> None:
         if self._json:

@@ -23,4 +23,4 @@ def command(name: str, jobs: JobPlace, display: Display) -> None:
         result = {"id": job.id, "status": job.status, "model": job.model, "checkpoints": sweeps}
         display.emit(result, "job")
     if not sweeps:
-        display.note("no checkpoint is left of it (or seen from here): it begins with the first sweep")
+        display.note("there is no checkpoint, or none that can be read here: the job begins with the first sweep")

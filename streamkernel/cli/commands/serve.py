@@ -163,7 +163,7 @@ def command(
         else:
             click.echo(f"serving on {url}")
         if token is None:
-            display.note("no token is asked for")
+            display.note("requests need no token")
 
     serve(settings, Address(host, port, cert, key), workers=workers, ready=ready)
     if workers == 1:

@@ -66,4 +66,4 @@ def command(
         display.emit(result, "job")
         return
     print(job.id)
-    display.note(f"streamkernel status {model} --follow tells how far it is")
+    display.note(f"streamkernel status {model} --follow shows its progress")
