@@ -10,9 +10,12 @@ The engine owns the loop. It decides which process maps which block, and this ne
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
 
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Fields
@@ -86,6 +89,24 @@ class Reduction(ABC, Generic[Result]):
     @abstractmethod
     def flops_per_row(self) -> float:
         """Floating point operations per row; spans are cut to equal numbers of them."""
+
+
+class Sums(Reduction[Result]):
+    """A reduction whose state is float64 sums over the rows: they begin at 0, and `fold` adds each block in place."""
+
+    @property
+    @abstractmethod
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of each sum."""
+
+    def empty(self) -> State:
+        return {name: np.zeros(shape) for name, shape in self.shapes.items()}
+
+    @abstractmethod
+    def fold(self, state: State, block: RowBlock) -> State: ...
+
+    def state_bytes(self) -> int:
+        return 8 * sum(math.prod(shape) for shape in self.shapes.values())
 
 
 def add_states(left: State, right: State) -> State:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import State
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
-from streamkernel.reductions.likelihoods.newton import EXPONENTIAL_FLOPS, Latent, add_losses
+from streamkernel.reductions.likelihoods.newton import Latent, LikelihoodStep
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
@@ -40,22 +40,8 @@ class GradientSums:
 
 
 @dataclass(frozen=True)
-class GradientStep(Reduction[GradientSums]):
-    """Accumulate `GradientSums`.
-
-    Parameters
-    ----------
-    features : Features of n functions.
-    likelihood : Likelihood of c functions.
-    start, end : Latent, with the coefficients of the raw values F; `of` computes them.
-    steps : step lengths at which the loss is summed; the gradient is at length 1, which is `end`.
-    """
-
-    features: Features
-    likelihood: Likelihood
-    start: Latent
-    end: Latent
-    steps: tuple[float, ...] = (1.0,)
+class GradientStep(LikelihoodStep[GradientSums]):
+    """Accumulate `GradientSums`. `start` and `end` have the coefficients of the raw values F; `of` computes them."""
 
     @classmethod
     def of(
@@ -66,20 +52,16 @@ class GradientStep(Reduction[GradientSums]):
             first, last = (Latent(features.coefficients(np.ascontiguousarray(f.A)), f.a) for f in (start, end))
         return cls(features, likelihood, first, last, steps)
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n, c = self.features.width, self.likelihood.width
-        return {
-            "losses": np.zeros(len(self.steps)),
-            "coefficients": np.zeros((n, c)),
-            "constants": np.zeros(c),
-            "curvature": np.zeros((c, c)),
-            "weight": np.zeros(1),
-        }
+        sums = {"losses": (len(self.steps),), "coefficients": (n, c), "constants": (c,), "curvature": (c, c)}
+        return {**sums, "weight": (1,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         F = self.features.raw(block.X)
         f = self.end.values(F)
-        residual = add_losses(self.likelihood, block, f, self.start.values(F), self.steps, state["losses"])
+        residual = self._add_losses(block, f, self.start.values(F), state["losses"])
         state["coefficients"] += F.T @ residual
         state["constants"] += residual.sum(axis=0)
         weights = np.ones(len(F)) if block.weights is None else block.weights
@@ -96,13 +78,9 @@ class GradientStep(Reduction[GradientSums]):
             state["curvature"] / state["weight"],
         )
 
-    def state_bytes(self) -> int:
-        n, c = self.features.width, self.likelihood.width
-        return 8 * (len(self.steps) + (n + 1 + c) * c + 1)
-
     def scratch_bytes(self, rows: int) -> int:
         return self.features.scratch_bytes(rows) + 8 * rows * (8 * self.likelihood.width + 2)
 
     def flops_per_row(self) -> float:
         n, c = self.features.width, self.likelihood.width
-        return self.features.raw_flops() + float(6 * n * c + 2 * c * c + EXPONENTIAL_FLOPS * c * len(self.steps))
+        return self.features.raw_flops() + float(6 * n * c + 2 * c * c + self._loss_flops())

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import Result, State, Sums
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
+_EXPONENTIAL_FLOPS = 40  # operations in the time of one exponential and the work around it
 _PANEL_ROWS = 1024  # few enough that the weighted copy stays in the cache, and enough for SYRK to run at its full rate
 
 
@@ -115,7 +116,7 @@ class NewtonSums:
 
 
 @dataclass(frozen=True)
-class NewtonStart(Reduction[StartSums]):
+class NewtonStart(Sums[StartSums]):
     """Accumulate `StartSums`.
 
     Parameters
@@ -127,9 +128,10 @@ class NewtonStart(Reduction[StartSums]):
     features: Features
     likelihood: Likelihood
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n, c = self.features.width, self.likelihood.width
-        return {"gram": np.zeros((n + 1, n + 1)), "targets": np.zeros((n + 1, c)), "totals": np.zeros(3)}
+        return {"gram": (n + 1, n + 1), "targets": (n + 1, c), "totals": (3,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         y = self.likelihood.targets(block.Y, block.start)
@@ -148,10 +150,6 @@ class NewtonStart(Reduction[StartSums]):
         count, base, trace = (float(value) for value in state["totals"])
         return StartSums(mirror_upper(state["gram"]), state["targets"], base, trace, int(count))
 
-    def state_bytes(self) -> int:
-        n = self.features.width
-        return 8 * ((n + 1) * (n + 1 + self.likelihood.width) + 3)
-
     def scratch_bytes(self, rows: int) -> int:
         return _scratch_bytes(self.features, rows, 4 * self.likelihood.width + 4)
 
@@ -161,8 +159,8 @@ class NewtonStart(Reduction[StartSums]):
 
 
 @dataclass(frozen=True)
-class NewtonStep(Reduction[NewtonSums]):
-    """Accumulate `NewtonSums` from `start` to `end`.
+class LikelihoodStep(Sums[Result]):
+    """Base of the sums of losses along a direction, and of the derivatives at its end.
 
     Parameters
     ----------
@@ -178,18 +176,37 @@ class NewtonStep(Reduction[NewtonSums]):
     end: Latent
     steps: tuple[float, ...] = (1.0,)
 
-    def empty(self) -> State:
+    def _add_losses(self, block: RowBlock, end: Float, start: Float, into: Float) -> Float:
+        """Add the losses of the block along the direction to `into` (T,); `end` and `start` are f (b, c) at its ends.
+
+        Returns the weighted ``A'(f) - y`` (b, c) at the end of the direction.
+        """
+        y = self.likelihood.targets(block.Y, block.start)
+        for position, step in enumerate(self.steps):
+            f = end if step == 1.0 else start + step * (end - start)
+            loss = self.likelihood.loss(y, f)
+            into[position] += loss.sum() if block.weights is None else block.weights @ loss
+        residual = self.likelihood.mean(end) - y
+        return residual if block.weights is None else residual * block.weights[:, None]
+
+    def _loss_flops(self) -> int:
+        """Operations per row of the losses."""
+        return _EXPONENTIAL_FLOPS * self.likelihood.width * len(self.steps)
+
+
+@dataclass(frozen=True)
+class NewtonStep(LikelihoodStep[NewtonSums]):
+    """Accumulate `NewtonSums` from `start` to `end`."""
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n, c, K = self.features.width, self.likelihood.width, self.likelihood.pair_count
-        return {
-            "losses": np.zeros(len(self.steps)),
-            "gradient": np.zeros((n + 1, c)),
-            "curvature": np.zeros((K, n + 1, n + 1)),
-        }
+        return {"losses": (len(self.steps),), "gradient": (n + 1, c), "curvature": (K, n + 1, n + 1)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         G = self.features.of(block.X)
         f = self.end.values(G)
-        residual = add_losses(self.likelihood, block, f, self.start.values(G), self.steps, state["losses"])
+        residual = self._add_losses(block, f, self.start.values(G), state["losses"])
         state["gradient"][:-1] += G.T @ residual
         state["gradient"][-1] += residual.sum(axis=0)
         weights = self.likelihood.weights(f)
@@ -203,37 +220,12 @@ class NewtonStep(Reduction[NewtonSums]):
             mirror_upper(gram)
         return NewtonSums(state["losses"], state["gradient"], state["curvature"])
 
-    def state_bytes(self) -> int:
-        n, c, K = self.features.width, self.likelihood.width, self.likelihood.pair_count
-        return 8 * (len(self.steps) + (n + 1) * c + K * (n + 1) ** 2)
-
     def scratch_bytes(self, rows: int) -> int:
         return _scratch_bytes(self.features, rows, 8 * self.likelihood.width + 4 * self.likelihood.pair_count)
 
     def flops_per_row(self) -> float:
         n, c, K = self.features.width, self.likelihood.width, self.likelihood.pair_count
-        return _feature_flops(self.features) + float(
-            K * (n + 1) ** 2 + 6 * n * c + EXPONENTIAL_FLOPS * c * len(self.steps)
-        )
-
-
-EXPONENTIAL_FLOPS = 40  # operations in the time of one exponential and the work around it
-
-
-def add_losses(
-    likelihood: Likelihood, block: RowBlock, end: Float, start: Float, steps: tuple[float, ...], into: Float
-) -> Float:
-    """Add the losses of the block along the direction to `into` (T,).
-
-    Returns the weighted ``A'(f) - y`` (b, c) at the end of the direction.
-    """
-    y = likelihood.targets(block.Y, block.start)
-    for position, step in enumerate(steps):
-        f = end if step == 1.0 else start + step * (end - start)
-        loss = likelihood.loss(y, f)
-        into[position] += loss.sum() if block.weights is None else block.weights @ loss
-    residual = likelihood.mean(end) - y
-    return residual if block.weights is None else residual * block.weights[:, None]
+        return _feature_flops(self.features) + float(K * (n + 1) ** 2 + 6 * n * c + self._loss_flops())
 
 
 def add_weighted_gram(G: Float, weights: Float, into: Float) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, subtract_gram, syrk
 from streamkernel.reductions._mergeable import MergeableSums
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.likelihoods.families import Bernoulli
 from streamkernel.reductions.likelihoods.laplace_mode import find_mode
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
@@ -52,7 +52,7 @@ class GeneralisedSums(MergeableSums):
 
 
 @dataclass(frozen=True)
-class GeneralisedMembers(Reduction[GeneralisedSums]):
+class GeneralisedMembers(Sums[GeneralisedSums]):
     """Accumulate `GeneralisedSums` over the members of a table.
 
     Parameters
@@ -74,9 +74,10 @@ class GeneralisedMembers(Reduction[GeneralisedSums]):
     def row_multiple(self) -> int:
         return self.members.row_multiple
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n, c = len(self.basis), len(self.centre)
-        return {"H": np.zeros((c, n, n)), "g": np.zeros((n, c)), "totals": np.zeros(3)}
+        return {"H": (c, n, n), "g": (n, c), "totals": (3,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         y = self._targets(block)
@@ -120,10 +121,6 @@ class GeneralisedMembers(Reduction[GeneralisedSums]):
             mirror_upper(H)
         count, members, steps = (int(value) for value in state["totals"])
         return GeneralisedSums(state["H"], state["g"], self.centre, count, members, steps)
-
-    def state_bytes(self) -> int:
-        n, c = len(self.basis), len(self.centre)
-        return 8 * (c * n * (n + 1) + 3)
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape

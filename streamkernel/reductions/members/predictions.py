@@ -21,7 +21,7 @@ import numpy as np
 
 from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.linalg import InPlaceCholesky, single_threaded_blas
-from streamkernel.reductions.contract import Reduction, SentAsFields, State
+from streamkernel.reductions.contract import SentAsFields, State, Sums
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.members._members import each_member, factor_member
 from streamkernel.reductions.members.combiners import Combiner
@@ -68,7 +68,7 @@ class _Shared:
 
 
 @dataclass(frozen=True)
-class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
+class MemberPredictions(SentAsFields, Sums[CommitteePosterior]):
     """Accumulate S, E and N of `combiners` over the members of a table.
 
     Parameters
@@ -143,9 +143,10 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
             f"variance of {least:.1g} or more",
         )
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         q, d = len(self.queries), len(self.centre)
-        return {"S": np.zeros(q), "E": np.zeros(q), "N": np.zeros((q, d)), "members": np.zeros(1)}
+        return {"S": (q,), "E": (q,), "N": (q, d), "members": (1,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         without = None if self.shared is None else self.shared.rows
@@ -188,9 +189,6 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
             left = np.concatenate([panel.left for panel in self._panels])
             mean = self.centre + np.concatenate([panel.mean for panel in self._panels]) + shift
         return CommitteePosterior(mean, self.noise.signal * left / P, int(state["members"][0]))
-
-    def state_bytes(self) -> int:
-        return 8 * (len(self.queries) * (2 + len(self.centre)) + 1)
 
     def scratch_bytes(self, rows: int) -> int:
         (q, p), d = self.queries.shape, len(self.centre)

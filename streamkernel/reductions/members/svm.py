@@ -28,7 +28,7 @@ from sklearn.svm import SVC
 from streamkernel.basis import Basis
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, subtract_gram
 from streamkernel.reductions._mergeable import MergeableSums
-from streamkernel.reductions.contract import Reduction, SentAsFields, State
+from streamkernel.reductions.contract import SentAsFields, State, Sums
 from streamkernel.reductions.likelihoods.families import Bernoulli
 from streamkernel.reductions.members._members import each_member, factor_member
 from streamkernel.reductions.sums.row_noise import BlockNoise
@@ -61,7 +61,7 @@ class SVMSums(MergeableSums):
 
 
 @dataclass(frozen=True)
-class SVMMembers(SentAsFields, Reduction[SVMSums]):
+class SVMMembers(SentAsFields, Sums[SVMSums]):
     """Accumulate `SVMSums` over the members of a table of two classes.
 
     Parameters
@@ -104,9 +104,10 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
         K += self.offset
         return K
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n = len(self.basis)
-        return {"A": np.zeros((n, n)), "c": np.zeros(n), "totals": np.zeros(4)}
+        return {"A": (n, n), "c": (n,), "totals": (4,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         t = 2.0 * Bernoulli().targets(block.Y, block.start)[:, 0] - 1.0
@@ -137,10 +138,6 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
     def finalize(self, state: State) -> SVMSums:
         count, members, vectors, inside = (int(value) for value in state["totals"])
         return SVMSums(state["A"], state["c"], count, members, vectors, inside)
-
-    def state_bytes(self) -> int:
-        n = len(self.basis)
-        return 8 * (n * n + n + 4)
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import Reduction, State, Sums
 from streamkernel.reductions.sums.feature_maps import FeatureTimes
 from streamkernel.reductions.sums.features import Features
 from streamkernel.reductions.views import View
@@ -58,7 +58,7 @@ class CrossFeatureSums:
 
 
 @dataclass(frozen=True)
-class CrossGram(Reduction[CrossFeatureSums]):
+class CrossGram(Sums[CrossFeatureSums]):
     """Accumulate `CrossFeatureSums`.
 
     Parameters
@@ -74,8 +74,9 @@ class CrossGram(Reduction[CrossFeatureSums]):
     def width(self) -> int:
         return sum(each.width for each in self.features)
 
-    def empty(self) -> State:
-        return {"H": np.zeros((self.width,) * 2), "G1": np.zeros(self.width), "totals": np.zeros(3)}
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"H": (self.width,) * 2, "G1": (self.width,), "totals": (3,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         G, at, totals = np.empty((len(block), self.width)), 0, []
@@ -93,9 +94,6 @@ class CrossGram(Reduction[CrossFeatureSums]):
     def finalize(self, state: State) -> CrossFeatureSums:
         totals = state["totals"]
         return CrossFeatureSums(mirror_upper(state["H"]), state["G1"], int(totals[2]), totals[:2].copy())
-
-    def state_bytes(self) -> int:
-        return 8 * (self.width**2 + self.width + 3)
 
     def scratch_bytes(self, rows: int) -> int:
         views = sum(each.scratch_bytes(rows) for each in self.features)

@@ -16,7 +16,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, single_threaded_blas, solve_lower, solve_lower_t, syrk
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import State, Sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -99,7 +99,7 @@ class FeatureSums:
 
 
 @dataclass(frozen=True)
-class FeatureGram(Reduction[FeatureSums]):
+class FeatureGram(Sums[FeatureSums]):
     """Accumulate `FeatureSums`.
 
     Parameters
@@ -119,9 +119,10 @@ class FeatureGram(Reduction[FeatureSums]):
         lifted = np.finfo(np.float64).eps * np.sqrt(features.width) * lift
         return cls(features, whiten_first=bool(lifted > rounding))
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n = self.features.width
-        return {"H": np.zeros((n, n)), "G1": np.zeros(n), "totals": np.zeros(2)}
+        return {"H": (n, n), "G1": (n,), "totals": (2,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         F = self.features.of(block.X) if self.whiten_first else self.features.raw(block.X)
@@ -140,9 +141,6 @@ class FeatureGram(Reduction[FeatureSums]):
         count, trace = (float(value) for value in state["totals"])
         return FeatureSums(H, G1, int(count), None if self.features.basis is None else trace)
 
-    def state_bytes(self) -> int:
-        return 8 * (self.features.width**2 + self.features.width + 2)
-
     def scratch_bytes(self, rows: int) -> int:
         return self.features.scratch_bytes(rows) + 8 * rows
 
@@ -152,7 +150,7 @@ class FeatureGram(Reduction[FeatureSums]):
 
 
 @dataclass(frozen=True)
-class FeatureTransposed(Reduction[Float]):
+class FeatureTransposed(Sums[Float]):
     """``G^T V`` (n, q) for columns V in memory.
 
     Parameters
@@ -166,8 +164,9 @@ class FeatureTransposed(Reduction[Float]):
     V: Float
     first: int
 
-    def empty(self) -> State:
-        return {"FV": np.zeros((self.features.width, self.V.shape[1]))}
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"FV": (self.features.width, self.V.shape[1])}
 
     def fold(self, state: State, block: RowBlock) -> State:
         state["FV"] += self.features.raw(block.X).T @ self.V[block.start - self.first : block.stop - self.first]
@@ -176,9 +175,6 @@ class FeatureTransposed(Reduction[Float]):
     def finalize(self, state: State) -> Float:
         with single_threaded_blas():
             return self.features.whitened(state["FV"])
-
-    def state_bytes(self) -> int:
-        return int(8 * self.features.width * self.V.shape[1])
 
     def scratch_bytes(self, rows: int) -> int:
         return self.features.scratch_bytes(rows) + self.state_bytes()

@@ -19,7 +19,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, syrk
 from streamkernel.reductions._mergeable import MergeableSums
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.sums.row_noise import RowNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
@@ -61,7 +61,7 @@ class GaussianSums(MergeableSums):
 
 
 @dataclass(frozen=True)
-class GaussianEquations(Reduction[GaussianSums]):
+class GaussianEquations(Sums[GaussianSums]):
     """Accumulate `GaussianSums` over the rows of a table.
 
     Every block is whitened before the sum, although for a constant noise it would take half the operations to whiten
@@ -83,11 +83,11 @@ class GaussianEquations(Reduction[GaussianSums]):
     def row_multiple(self) -> int:
         return self.row_noise.row_multiple
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n, d = len(self.basis), len(self.centre)
-        shapes = {"H": (n, n), "g": (n, d), "YY": (d, d), "G1": (n,), "Y1": (d,), "squares": (n,)}
-        shapes |= {"totals": (3,), "noise": (2,)}
-        return {name: np.zeros(shape) for name, shape in shapes.items()}
+        sums = {"H": (n, n), "g": (n, d), "YY": (d, d), "G1": (n,), "Y1": (d,), "squares": (n,)}
+        return {**sums, "totals": (3,), "noise": (2,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         for members in self.row_noise.members(block.X, self.basis.kernel):
@@ -115,21 +115,13 @@ class GaussianEquations(Reduction[GaussianSums]):
         count, _, trace = (float(value) for value in state["totals"])
         return GaussianSums(
             H=mirror_upper(state["H"]),
-            g=state["g"],
-            YY=state["YY"],
-            G1=state["G1"],
-            Y1=state["Y1"],
-            squares=state["squares"],
+            **{name: state[name] for name in ("g", "YY", "G1", "Y1", "squares")},
             centre=self.centre,
             log_det=log_det,
             trace=trace,
             residual_trace=residual_trace,
             count=int(count),
         )
-
-    def state_bytes(self) -> int:
-        n, d = len(self.basis), len(self.centre)
-        return 8 * (n * n + n * (d + 2) + d * (d + 1) + 5)
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from streamkernel.kernels import Kernel, PreparedKernel
-from streamkernel.reductions.contract import Reduction, SentAsFields, State
+from streamkernel.reductions.contract import SentAsFields, State, Sums
 from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -32,7 +32,7 @@ def _panels(rows: int) -> Iterator[slice]:
 
 
 @dataclass(frozen=True)
-class KernelProducts(Reduction[Float]):
+class KernelProducts(Sums[Float]):
     """``K V`` (m, q), K the kernel matrix of the swept table.
 
     Parameters
@@ -49,8 +49,9 @@ class KernelProducts(Reduction[Float]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", replace(self.table, targets=None, weights=None))
 
-    def empty(self) -> State:
-        return {"KV": np.zeros(self.V.shape)}
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"KV": self.V.shape}
 
     def fold(self, state: State, block: RowBlock) -> State:
         X, first = np.ascontiguousarray(block.X, dtype=np.float64), block.start - self.table.start
@@ -80,9 +81,6 @@ class KernelProducts(Reduction[Float]):
     def finalize(self, state: State) -> Float:
         return state["KV"]
 
-    def state_bytes(self) -> int:
-        return int(8 * self.V.size)
-
     def scratch_bytes(self, rows: int) -> int:
         p = self.table.n_features
         # The block in float64; a tile, with its rows as read and as packed for the loops; a second reader's chunks.
@@ -94,7 +92,7 @@ class KernelProducts(Reduction[Float]):
 
 
 @dataclass(frozen=True)
-class CrossProducts(SentAsFields, Reduction[Float]):
+class CrossProducts(SentAsFields, Sums[Float]):
     """``k(Z, X) V`` (q, d) for given rows Z and the swept rows X.
 
     Parameters
@@ -116,8 +114,9 @@ class CrossProducts(SentAsFields, Reduction[Float]):
         Z = np.ascontiguousarray(self.points, dtype=np.float64)
         return [self.kernel.prepare(Z[start : start + _TILE_ROWS]) for start in range(0, len(Z), _TILE_ROWS)]
 
-    def empty(self) -> State:
-        return {"KV": np.zeros((len(self.points), self.V.shape[1]))}
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"KV": (len(self.points), self.V.shape[1])}
 
     def fold(self, state: State, block: RowBlock) -> State:
         X = np.ascontiguousarray(block.X, dtype=np.float64)
@@ -130,9 +129,6 @@ class CrossProducts(SentAsFields, Reduction[Float]):
 
     def finalize(self, state: State) -> Float:
         return state["KV"]
-
-    def state_bytes(self) -> int:
-        return int(8 * len(self.points) * self.V.shape[1])
 
     def scratch_bytes(self, rows: int) -> int:
         q, p = self.points.shape

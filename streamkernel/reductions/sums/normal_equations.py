@@ -22,7 +22,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, solve_lower, syrk
 from streamkernel.reductions._mergeable import MergeableSums
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import State, Sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
@@ -62,7 +62,7 @@ class RidgeSums(MergeableSums):
 
 
 @dataclass(frozen=True)
-class NormalEquations(Reduction[RidgeSums]):
+class NormalEquations(Sums[RidgeSums]):
     """Accumulate `RidgeSums` over the rows of a table.
 
     Parameters
@@ -92,16 +92,10 @@ class NormalEquations(Reduction[RidgeSums]):
         most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)
         return cls(basis, centre, whiten_first=bool(lifted > most))
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n, d = len(self.basis), len(self.centre)
-        return {
-            "H": np.zeros((n, n)),
-            "g": np.zeros((n, d)),
-            "YY": np.zeros((d, d)),
-            "G1": np.zeros(n),
-            "Y1": np.zeros(d),
-            "totals": np.zeros(3),
-        }
+        return {"H": (n, n), "g": (n, d), "YY": (d, d), "G1": (n,), "Y1": (d,), "totals": (3,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         b = len(block.X)
@@ -132,21 +126,7 @@ class NormalEquations(Reduction[RidgeSums]):
             H = solve_lower(L, solve_lower(L, H).T)
             H = 0.5 * (H + H.T)
             g, G1 = solve_lower(L, g), solve_lower(L, G1)
-        return RidgeSums(
-            H=H,
-            g=g,
-            YY=state["YY"],
-            G1=G1,
-            Y1=state["Y1"],
-            centre=self.centre,
-            weight=weight,
-            trace=trace,
-            count=int(count),
-        )
-
-    def state_bytes(self) -> int:
-        n, d = len(self.basis), len(self.centre)
-        return 8 * (n * n + n * (d + 1) + d * (d + 1) + 3)
+        return RidgeSums(H, g, state["YY"], G1, state["Y1"], self.centre, weight, trace, int(count))
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape

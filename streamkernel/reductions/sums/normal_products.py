@@ -17,7 +17,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import single_threaded_blas, solve_lower
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import State, Sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
 
@@ -55,7 +55,7 @@ class TargetSums:
 
 
 @dataclass(frozen=True)
-class NormalTargets(Reduction[TargetSums]):
+class NormalTargets(Sums[TargetSums]):
     """Accumulate `TargetSums`.
 
     Parameters
@@ -69,11 +69,11 @@ class NormalTargets(Reduction[TargetSums]):
     centre: Float
     whiten: bool = True
 
-    def empty(self) -> State:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         n, d = len(self.basis), len(self.centre)
-        squares = {"squares": np.zeros(n)} if self.whiten else {}
-        zeros = {"g": np.zeros((n, d)), "YY": np.zeros(d), "G1": np.zeros(n), "Y1": np.zeros(d), "totals": np.zeros(3)}
-        return zeros | squares
+        sums: dict[str, tuple[int, ...]] = {"g": (n, d), "YY": (d,), "G1": (n,), "Y1": (d,), "totals": (3,)}
+        return sums | ({"squares": (n,)} if self.whiten else {})
 
     def fold(self, state: State, block: RowBlock) -> State:
         assert block.Y is not None
@@ -99,10 +99,6 @@ class NormalTargets(Reduction[TargetSums]):
         squares = state.get("squares")
         return TargetSums(g, state["YY"], G1, state["Y1"], self.centre, weight, trace, int(count), squares)
 
-    def state_bytes(self) -> int:
-        n, d = len(self.basis), len(self.centre)
-        return 8 * (n * (d + 2) + 2 * d + 3)
-
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
         return int(8 * rows * (n + p + 2 * len(self.centre) + 2))
@@ -113,7 +109,7 @@ class NormalTargets(Reduction[TargetSums]):
 
 
 @dataclass(frozen=True)
-class NormalProduct(Reduction[Float]):
+class NormalProduct(Sums[Float]):
     """``H beta = G^T W G beta`` (n, d).
 
     Parameters
@@ -125,8 +121,9 @@ class NormalProduct(Reduction[Float]):
     basis: Basis
     coefficients: Float
 
-    def empty(self) -> State:
-        return {"FFC": np.zeros(self.coefficients.shape)}
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"FFC": self.coefficients.shape}
 
     def fold(self, state: State, block: RowBlock) -> State:
         X = np.ascontiguousarray(block.X, dtype=np.float64)
@@ -145,9 +142,6 @@ class NormalProduct(Reduction[Float]):
     def finalize(self, state: State) -> Float:
         with single_threaded_blas():
             return np.ascontiguousarray(solve_lower(self.basis.L, state["FFC"]))
-
-    def state_bytes(self) -> int:
-        return int(8 * self.coefficients.size)
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
