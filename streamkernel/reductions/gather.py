@@ -45,14 +45,8 @@ class Sample:
 
     def merged(self, other: Sample) -> Sample:
         """The rows of both samples, in ascending order; no row may be in both."""
-        keys = None if self.keys is None or other.keys is None else np.concatenate([self.keys, other.keys])
-        both = Sample(
-            np.concatenate([self.rows, other.rows]),
-            np.concatenate([self.X, other.X]),
-            np.concatenate([self.Y, other.Y]),
-            np.concatenate([self.weights, other.weights]),
-            keys,
-        )
+        names = ("rows", "X", "Y", "weights", *(("keys",) if self.keys is not None and other.keys is not None else ()))
+        both = Sample(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
         return both.at_positions(np.argsort(both.rows))
 
 

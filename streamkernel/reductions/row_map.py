@@ -44,6 +44,31 @@ class RowMap(ABC):
         """Floating point operations per row."""
 
 
+class ProbabilityMap(RowMap):
+    """Base of class probabilities; the second output is the code of the most probable class."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> int:
+        """Number of classes C."""
+
+    @abstractmethod
+    def probabilities(self, X: AnyArray) -> Float:
+        """Class probabilities (b, C); each row sums to 1."""
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
+        return {"probability": (self.classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
+
+    def check_values(self, X: AnyArray) -> dict[str, Float]:
+        """The values that are compared with the targets."""
+        return {"probability": self.probabilities(X)}
+
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
+        probabilities = self.probabilities(block.X)
+        return {"probability": probabilities, "prediction": probabilities.argmax(axis=1)}
+
+
 @dataclass(frozen=True)
 class Predictions(RowMap):
     """``f(x) = k(x, Z) coefficients + intercept``; with `argmax`, the position of the largest target.

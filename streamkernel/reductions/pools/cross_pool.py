@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import State
 from streamkernel.reductions.pools.pool import PoolColumns
+from streamkernel.reductions.pools.pool_root import TriangularFactors, triangular_factor
 from streamkernel.reductions.views import View
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
@@ -42,7 +43,7 @@ class CrossSums:
 
 
 @dataclass(frozen=True)
-class CrossPool(Reduction[CrossSums]):
+class CrossPool(TriangularFactors[CrossSums]):
     """Accumulate the triangular factor of ``[R^x, R^y]``.
 
     Parameters
@@ -66,11 +67,7 @@ class CrossPool(Reduction[CrossSums]):
             wide[:, at : at + len(columns.pool)] = columns.of(seen)[:, columns.projected :]
             at += len(columns.pool)
             totals.append(columns.totals(seen)[1])
-        return {"root": _triangular(wide), "totals": np.array([*totals, len(block)])}
-
-    def combine(self, left: State, right: State) -> State:
-        stacked = np.concatenate([left["root"], right["root"]])
-        return {"root": _triangular(stacked), "totals": left["totals"] + right["totals"]}
+        return {"root": triangular_factor(wide), "totals": np.array([*totals, len(block)])}
 
     def finalize(self, state: State) -> CrossSums:
         k, root, totals = len(self.columns[0].pool), state["root"], state["totals"]
@@ -94,9 +91,3 @@ class CrossPool(Reduction[CrossSums]):
 
     def flops_per_row(self) -> float:
         return sum(each.flops_per_row() for each in self.columns) + 2.0 * self.width**2
-
-
-def _triangular(A: Float) -> Float:
-    """Upper triangular U with ``U^T U = A^T A``."""
-    U: Float = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
-    return U

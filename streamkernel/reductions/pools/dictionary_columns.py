@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.kernels import PreparedKernel
-from streamkernel.reductions.contract import SentAsFields
+from streamkernel.reductions.pools._candidate_columns import CandidateColumns
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import Float
+from streamkernel.type_aliases import AnyDType, Float
 
 
 @dataclass(frozen=True)
-class DictionaryColumns(SentAsFields):
+class DictionaryColumns(CandidateColumns):
     """Raw columns ``[D_I, 1, D_M, Yc]``.
 
     `PoolColumns` has the whitened columns ``[G, 1, R, Yc]`` instead, which exist for positive definite kernels only.
@@ -32,20 +30,7 @@ class DictionaryColumns(SentAsFields):
     pool: Basis
     centre: Float
     constant: bool = True
-
-    @property
-    def projected(self) -> int:
-        """Number of columns of the model: the basis, and the constant."""
-        return len(self.basis) + int(self.constant)
-
-    @property
-    def width(self) -> int:
-        return self.projected + len(self.pool) + len(self.centre)
-
-    @cached_property
-    def prepared(self) -> PreparedKernel:
-        points = np.concatenate([self.basis.points, self.pool.points])
-        return self.pool.kernel.prepare(points.astype(np.float64))
+    precision: AnyDType = field(default=np.dtype(np.float64), init=False)
 
     def of(self, block: RowBlock) -> Float:
         """The columns (b, width) float64, each row multiplied by the root of its weight."""
@@ -59,10 +44,6 @@ class DictionaryColumns(SentAsFields):
         if block.weights is not None:
             columns *= np.sqrt(block.weights)[:, None]
         return columns
-
-    def coordinates(self, coefficients: Float) -> Float:
-        """Coefficients (n, d) of the first n columns, given those of the functions: the same."""
-        return coefficients
 
     def scratch_bytes(self, rows: int) -> int:
         return int(8 * rows * (2 * self.width + self.pool.points.shape[1]))

@@ -24,6 +24,7 @@ import scipy.linalg
 from streamkernel.linalg import add_product, independent_rows, mirror_upper, solve_lower, syrk
 from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
 from streamkernel.reductions.pools.pool import PoolColumns
+from streamkernel.reductions.pools.pool_root import triangular_factor
 from streamkernel.reductions.pools.residual_columns import ResidualColumns
 from streamkernel.type_aliases import Float, Int
 
@@ -89,10 +90,10 @@ class TriangularFactor:
         return np.zeros((0, self.columns.width))
 
     def add(self, sums: Float, rows: Float) -> Float:
-        return _triangular(np.concatenate([sums, rows]) if len(sums) else rows)
+        return triangular_factor(np.concatenate([sums, rows]) if len(sums) else rows)
 
     def both(self, left: Float, right: Float) -> Float:
-        return _triangular(np.concatenate([left, right]))
+        return triangular_factor(np.concatenate([left, right]))
 
     def gram(self, sums: Float, known: Float | None) -> None:
         return None
@@ -160,12 +161,6 @@ def inner_products(columns: PoolColumns | DictionaryColumns) -> InnerProducts:
     if isinstance(columns, DictionaryColumns):
         return TriangularFactor(columns)
     return GramBeyond(columns) if isinstance(columns, ResidualColumns) else GramMatrix(columns)
-
-
-def _triangular(A: Float) -> Float:
-    """Upper triangular (or trapezoidal) U with ``U^T U = A^T A``."""
-    U: Float = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
-    return U
 
 
 def root_of_gram(gram: Float, first: int) -> tuple[Float, int]:

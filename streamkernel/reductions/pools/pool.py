@@ -17,15 +17,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
-from streamkernel.kernels import PreparedKernel
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, SentAsFields, State
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.pools._candidate_columns import CandidateColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 
 @dataclass(frozen=True)
-class PoolColumns(SentAsFields):
+class PoolColumns(CandidateColumns):
     """The columns ``[G, 1, R, Yc]`` of a row block, for the Gram form and the square-root form.
 
     Parameters
@@ -42,20 +42,6 @@ class PoolColumns(SentAsFields):
     centre: Float
     precision: AnyDType
     constant: bool = False
-
-    @property
-    def projected(self) -> int:
-        """Number of columns that are projected out of the others: the basis, and the constant."""
-        return len(self.basis) + int(self.constant)
-
-    @property
-    def width(self) -> int:
-        return self.projected + len(self.pool) + len(self.centre)
-
-    @cached_property
-    def prepared(self) -> PreparedKernel:
-        points = np.concatenate([self.basis.points, self.pool.points])
-        return self.pool.kernel.prepare(points.astype(self.precision))
 
     @cached_property
     def features_of_pool(self) -> Float:

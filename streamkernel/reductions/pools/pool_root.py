@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import Reduction, Result, State
 from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
@@ -21,10 +21,18 @@ from streamkernel.type_aliases import Float
 _CONSTANT = 1e-24  # of |Y|^2: a smaller sum of squares about the mean is rounding, and the target is constant
 
 
-def _triangular(A: Float) -> Float:
-    """Upper triangular U with ``U^T U = A^T A``."""
+def triangular_factor(A: Float) -> Float:
+    """Upper triangular (or trapezoidal) U with ``U^T U = A^T A``."""
     U: Float = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
     return U
+
+
+class TriangularFactors(Reduction[Result]):
+    """Base of reductions whose state is a triangular factor of columns, "root", and sums over the rows, "totals"."""
+
+    def combine(self, left: State, right: State) -> State:
+        stacked = np.concatenate([left["root"], right["root"]])
+        return {"root": triangular_factor(stacked), "totals": left["totals"] + right["totals"]}
 
 
 @dataclass(frozen=True)
@@ -50,18 +58,14 @@ class RootSums:
 
 
 @dataclass(frozen=True)
-class PoolRoot(Reduction[RootSums]):
+class PoolRoot(TriangularFactors[RootSums]):
     """Accumulate the triangular factor of ``[G, R, Yc]``."""
 
     columns: PoolColumns
 
     def map_block(self, block: RowBlock) -> State:
         wide = self.columns.of(block).astype(np.float64, copy=False)
-        return {"root": _triangular(wide), "totals": self.columns.totals(block)}
-
-    def combine(self, left: State, right: State) -> State:
-        stacked = np.concatenate([left["root"], right["root"]])
-        return {"root": _triangular(stacked), "totals": left["totals"] + right["totals"]}
+        return {"root": triangular_factor(wide), "totals": self.columns.totals(block)}
 
     def finalize(self, state: State) -> RootSums:
         n, k = self.columns.projected, len(self.columns.pool)

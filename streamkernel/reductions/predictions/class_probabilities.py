@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from streamkernel.reductions.predictions.latent import LatentPosterior
-from streamkernel.reductions.row_map import RowMap
+from streamkernel.reductions.row_map import ProbabilityMap, RowMap
 from streamkernel.reductions.row_random import stream_generator
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
@@ -70,8 +70,8 @@ def averaged_probabilities(mean: Float, covariance: Float, contrasts: Float) -> 
 
 
 @dataclass(frozen=True)
-class ClassProbabilities(RowMap):
-    """Class probabilities, and the code of the most probable class.
+class ClassProbabilities(ProbabilityMap):
+    """Class probabilities of a generalised Gaussian process.
 
     Parameters
     ----------
@@ -82,38 +82,19 @@ class ClassProbabilities(RowMap):
 
     @property
     def classes(self) -> int:
-        """Number of classes C."""
         return max(2, len(self.latent.intercept))
 
-    @property
-    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
-        return {
-            "probability": (self.classes, np.dtype(np.float64)),
-            "prediction": (None, np.dtype(np.int64)),
-        }
-
     def probabilities(self, X: AnyArray) -> Float:
-        """Class probabilities (b, C); each row sums to 1."""
         found = np.empty((len(X), self.classes))
         panel = self._panel(len(X))
         for first in range(0, len(X), panel):
-            found[first : first + panel] = self._of_panel(X[first : first + panel])
+            moments = self.latent.moments(X[first : first + panel])
+            found[first : first + panel] = averaged_probabilities(*moments, self.latent.contrasts)
         return found
 
     def _panel(self, rows: int) -> int:
         """Number of rows whose covariances are in memory at once."""
         return max(16, min(rows, _PANEL_COVARIANCES // self.latent.covariance.free**2))
-
-    def _of_panel(self, X: AnyArray) -> Float:
-        return averaged_probabilities(*self.latent.moments(X), self.latent.contrasts)
-
-    def check_values(self, X: AnyArray) -> dict[str, Float]:
-        """The values that are compared with the targets."""
-        return {"probability": self.probabilities(X)}
-
-    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
-        probabilities = self.probabilities(block.X)
-        return {"probability": probabilities, "prediction": probabilities.argmax(axis=1)}
 
     def scratch_bytes(self, rows: int) -> int:
         C, held = self.classes, self._panel(rows)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
-from streamkernel.reductions.row_map import Predictions, RowMap
+from streamkernel.reductions.row_map import Predictions, ProbabilityMap
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import AnyArray, AnyDType, Float
+from streamkernel.type_aliases import AnyArray, Float
 
 
 def probabilities_of_indicators(values: Float) -> Float:
@@ -21,8 +21,8 @@ def probabilities_of_indicators(values: Float) -> Float:
 
 
 @dataclass(frozen=True)
-class OddsProbabilities(RowMap):
-    """Class probabilities, and the code of the most probable class.
+class OddsProbabilities(ProbabilityMap):
+    """Softmax of the predictions of each row; the predicted class is that of the largest prediction.
 
     Parameters
     ----------
@@ -33,27 +33,18 @@ class OddsProbabilities(RowMap):
     indicators: Predictions
 
     @property
-    def _classes(self) -> int:
+    def classes(self) -> int:
         return int(self.indicators.coefficients.shape[1])
 
-    @property
-    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
-        return {"probability": (self._classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
-
     def probabilities(self, X: AnyArray) -> Float:
-        """Class probabilities (b, C); each row sums to 1."""
         return probabilities_of_indicators(self.indicators.values(X))
-
-    def check_values(self, X: AnyArray) -> dict[str, Float]:
-        """The values that are compared with the targets."""
-        return {"probability": self.probabilities(X)}
 
     def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         values = self.indicators.values(block.X)
         return {"probability": probabilities_of_indicators(values), "prediction": values.argmax(axis=1)}
 
     def scratch_bytes(self, rows: int) -> int:
-        return self.indicators.scratch_bytes(rows) + 24 * rows * self._classes
+        return self.indicators.scratch_bytes(rows) + 24 * rows * self.classes
 
     def flops_per_row(self) -> float:
-        return self.indicators.flops_per_row() + 50.0 * self._classes
+        return self.indicators.flops_per_row() + 50.0 * self.classes

@@ -11,14 +11,13 @@ import numpy as np
 
 from streamkernel.reductions.predictions.class_probabilities import logistic_normal
 from streamkernel.reductions.predictions.latent import LatentPosterior
-from streamkernel.reductions.row_map import RowMap
-from streamkernel.table import RowBlock
-from streamkernel.type_aliases import AnyArray, AnyDType, Float
+from streamkernel.reductions.row_map import ProbabilityMap
+from streamkernel.type_aliases import AnyArray, Float
 
 
 @dataclass(frozen=True)
-class OneAgainstRest(RowMap):
-    """Class probabilities, and the code of the most probable class; the columns are those of `ClassProbabilities`.
+class OneAgainstRest(ProbabilityMap):
+    """The normalised probabilities of one process per class.
 
     Parameters
     ----------
@@ -29,15 +28,9 @@ class OneAgainstRest(RowMap):
 
     @property
     def classes(self) -> int:
-        """Number of classes C."""
         return len(self.latents)
 
-    @property
-    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
-        return {"probability": (self.classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
-
     def probabilities(self, X: AnyArray) -> Float:
-        """Class probabilities (b, C); each row sums to 1."""
         found = np.empty((len(X), self.classes))
         for c, latent in enumerate(self.latents):
             mean, covariance = latent.moments(X)
@@ -45,14 +38,6 @@ class OneAgainstRest(RowMap):
         # If all probabilities of a row underflow to 0, all classes become equally likely.
         found += np.finfo(np.float64).tiny
         return np.asarray(found / found.sum(axis=1, keepdims=True))
-
-    def check_values(self, X: AnyArray) -> dict[str, Float]:
-        """The values that are compared with the targets."""
-        return {"predicted": self.probabilities(X)}
-
-    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
-        probabilities = self.probabilities(block.X)
-        return {"probability": probabilities, "prediction": probabilities.argmax(axis=1)}
 
     def scratch_bytes(self, rows: int) -> int:
         return self.latents[0].scratch_bytes(rows) + 8 * rows * (2 * self.classes + 32)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.reductions.contract import Reduction, Result
 from streamkernel.type_aliases import AnyDType, Float
 
 TRANSFORM_BINS = 20
@@ -22,6 +23,18 @@ class Predictive(Protocol):
     def scratch_bytes(self, rows: int) -> int: ...
 
     def flops_per_row(self) -> float: ...
+
+
+class PredictionScores(Reduction[Result]):
+    """Base of scores, whose work is that of the predictions."""
+
+    predictions: Any
+
+    def scratch_bytes(self, rows: int) -> int:
+        return int(self.predictions.scratch_bytes(rows))
+
+    def flops_per_row(self) -> float:
+        return float(self.predictions.flops_per_row())
 
 
 def width_of(predictions: Predictive, column: str = "prediction") -> int:

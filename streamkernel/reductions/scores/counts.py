@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import gammaln, pdtr, xlog1py, xlogy
 
 from streamkernel.errors import DataError
-from streamkernel.reductions.contract import Reduction, State
-from streamkernel.reductions.scores._predictive import TINY, TRANSFORM_BINS, Predictive, width_of
+from streamkernel.reductions.contract import State
+from streamkernel.reductions.scores._predictive import TINY, TRANSFORM_BINS, PredictionScores, Predictive, width_of
 from streamkernel.reductions.scores.errors import (
     combine_errors,
     error_bytes,
@@ -46,7 +46,7 @@ class CountCalibration:
 
 
 @dataclass(frozen=True)
-class CountScores(Reduction[CountCalibration]):
+class CountScores(PredictionScores[CountCalibration]):
     """Errors of predicted rates mu, and of the distributions Poisson(mu).
 
     The predictive distribution is that of the mean rate, without the uncertainty of the rate:
@@ -87,10 +87,7 @@ class CountScores(Reduction[CountCalibration]):
         return error_bytes(d) + 8 * d * (3 + TRANSFORM_BINS)
 
     def scratch_bytes(self, rows: int) -> int:
-        return self.predictions.scratch_bytes(rows) + 8 * rows * width_of(self.predictions) * (8 + 2 * TRANSFORM_BINS)
-
-    def flops_per_row(self) -> float:
-        return self.predictions.flops_per_row()
+        return super().scratch_bytes(rows) + 8 * rows * width_of(self.predictions) * (8 + 2 * TRANSFORM_BINS)
 
 
 def score_counts(Y: Float, rate: Float) -> CountCalibration:

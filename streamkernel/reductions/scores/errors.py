@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import State
 from streamkernel.reductions.row_map import Predictions
+from streamkernel.reductions.scores._predictive import PredictionScores
 from streamkernel.table import ColumnStatistics, RowBlock
 from streamkernel.type_aliases import Float
 
@@ -54,7 +55,7 @@ def share_explained(loss: Float, least: Float) -> float:
 
 
 @dataclass(frozen=True)
-class RegressionScores(Reduction[dict[str, float]]):
+class RegressionScores(PredictionScores[dict[str, float]]):
     """Root mean squared error, mean absolute error and R^2, averaged over targets.
 
     ``R^2 = 1 - sum (y - f)^2 / sum (y - mean y)^2`` per target, as scikit-learn's ``r2_score``.
@@ -75,15 +76,9 @@ class RegressionScores(Reduction[dict[str, float]]):
     def state_bytes(self) -> int:
         return error_bytes(self.predictions.coefficients.shape[1])
 
-    def scratch_bytes(self, rows: int) -> int:
-        return self.predictions.scratch_bytes(rows)
-
-    def flops_per_row(self) -> float:
-        return self.predictions.flops_per_row()
-
 
 @dataclass(frozen=True)
-class ClassificationScores(Reduction[dict[str, float]]):
+class ClassificationScores(PredictionScores[dict[str, float]]):
     """Accuracy: share of rows whose largest predicted value is that of their class."""
 
     predictions: Predictions
@@ -99,9 +94,3 @@ class ClassificationScores(Reduction[dict[str, float]]):
 
     def state_bytes(self) -> int:
         return 16
-
-    def scratch_bytes(self, rows: int) -> int:
-        return self.predictions.scratch_bytes(rows)
-
-    def flops_per_row(self) -> float:
-        return self.predictions.flops_per_row()

@@ -8,8 +8,16 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from streamkernel.reductions.contract import Reduction, State
-from streamkernel.reductions.scores._predictive import TINY, TRANSFORM_BINS, Predictive, bins_of, tally, width_of
+from streamkernel.reductions.contract import State
+from streamkernel.reductions.scores._predictive import (
+    TINY,
+    TRANSFORM_BINS,
+    PredictionScores,
+    Predictive,
+    bins_of,
+    tally,
+    width_of,
+)
 from streamkernel.reductions.scores.errors import combine_errors, error_bytes, error_scores, error_sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
@@ -48,7 +56,7 @@ class GaussianCalibration:
 
 
 @dataclass(frozen=True)
-class GaussianScores(Reduction[GaussianCalibration]):
+class GaussianScores(PredictionScores[GaussianCalibration]):
     """Scores of the mean m and of the distribution N(m, v).
 
     ``nlpd = mean(log(2 pi v) / 2 + (y - m)^2 / (2 v))`` over rows and targets; ``coverage95`` is the share of targets
@@ -74,10 +82,7 @@ class GaussianScores(Reduction[GaussianCalibration]):
         return error_bytes(d) + 8 * d * (2 + len(LEVELS) + TRANSFORM_BINS)
 
     def scratch_bytes(self, rows: int) -> int:
-        return self.predictions.scratch_bytes(rows) + 64 * rows * width_of(self.predictions)
-
-    def flops_per_row(self) -> float:
-        return self.predictions.flops_per_row()
+        return super().scratch_bytes(rows) + 64 * rows * width_of(self.predictions)
 
 
 def score_gaussian(Y: Float, mean: Float, variance: Float) -> GaussianCalibration:

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from streamkernel.reductions.contract import Reduction, State
-from streamkernel.reductions.scores._predictive import Predictive, bins_of, width_of
+from streamkernel.reductions.contract import State
+from streamkernel.reductions.scores._predictive import PredictionScores, Predictive, bins_of, width_of
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -43,7 +43,7 @@ class Reliability:
 
 
 @dataclass(frozen=True)
-class ProbabilityScores(Reduction[Reliability]):
+class ProbabilityScores(PredictionScores[Reliability]):
     """Scores of class probabilities P (b, C) against indicators Y (b, C).
 
     ``log_loss = -mean log p_true``, probabilities clipped to ``[eps, 1 - eps]`` of float64, as in scikit-learn.
@@ -66,10 +66,7 @@ class ProbabilityScores(Reduction[Reliability]):
         return 8 * (4 + 3 * _CONFIDENCE_BINS)
 
     def scratch_bytes(self, rows: int) -> int:
-        return self.predictions.scratch_bytes(rows) + 32 * rows * width_of(self.predictions, "probability")
-
-    def flops_per_row(self) -> float:
-        return self.predictions.flops_per_row()
+        return super().scratch_bytes(rows) + 32 * rows * width_of(self.predictions, "probability")
 
 
 def score_probabilities(Y: Float, P: Float) -> Reliability:

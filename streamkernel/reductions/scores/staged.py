@@ -137,14 +137,8 @@ class StagedScores(Reduction[StagedSums]):
         return along
 
     def finalize(self, state: State) -> StagedSums:
-        return StagedSums(
-            rows=state["rows"],
-            squares=state["squares"],
-            wrong=state["wrong"],
-            losses=state["losses"],
-            outside=state["outside"].astype(np.int64),
-            counted=int(state["counted"][0]),
-        )
+        sums = {name: state[name] for name in ("rows", "squares", "wrong", "losses")}
+        return StagedSums(**sums, outside=state["outside"].astype(np.int64), counted=int(state["counted"][0]))
 
     def state_bytes(self) -> int:
         return int(8 * (3 + self.sizes * (2 * self.amounts.shape[1] + 5)))
