@@ -23,7 +23,13 @@ from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 # A row with a pivot at or below this share of k_ii depends on the basis (ALGORITHMS 1.1).
 PIVOT_TOLERANCE = 1e-12
 
+_DOUBLE = np.dtype(np.float64)
 _ITERATIONS = 10  # of the power method, on an inverse whose largest eigenvalues are far apart
+
+
+def unfilled(*shape: int, dtype: AnyDType = _DOUBLE) -> AnyArray:
+    """An array of this shape without memory behind it: plans need shapes only."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,11 @@ class Basis:
     @classmethod
     def empty(cls, kernel: Kernel, n_features: int, dtype: AnyDType) -> Basis:
         return cls(kernel, np.zeros((0, n_features), dtype), np.zeros(0, np.int64))
+
+    @classmethod
+    def unfilled(cls, kernel: Kernel, n: int, n_features: int, dtype: AnyDType = _DOUBLE) -> Basis:
+        """A basis with the shapes of n functions but without their memory, for plans."""
+        return cls(kernel, unfilled(n, n_features, dtype=dtype), unfilled(n, dtype=np.dtype(np.int64)))
 
     def __len__(self) -> int:
         return len(self.points)

@@ -228,6 +228,3 @@ class ClusterExecutor:
             return 0
         with self._translated_loss("after the last sweep"):
             return sum(self._client.run(peak_resident_bytes, on_error="ignore").values())
-
-    def close(self) -> None:
-        pass

@@ -12,6 +12,7 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
+from streamkernel.basis import unfilled
 from streamkernel.engine._tasks import map_span
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.session import layout_of
@@ -55,9 +56,7 @@ def _finalize(features: Features, state: State) -> Float:
 
 def _times(A: AnyArray, span: Span, features: Features, table: Table, block_rows: int) -> AnyArray:
     with single_threaded_blas():
-        return np.concatenate(
-            [features.raw(block.X) @ A for block in table.blocks(*span, block_rows)],
-        )
+        return np.concatenate([features.raw(block.X) @ A for block in table.blocks(*span, block_rows)])
 
 
 def _coefficients(features: Features, A: AnyArray) -> Float:
@@ -74,8 +73,7 @@ def lazy_transposed(features: Features, table: Table, V: Unchecked) -> ArrayOrDa
     V : Dask array (m, q) of float64, in any chunks.
     """
     q = V.shape[1]
-    shape = np.broadcast_to(np.zeros(()), (table.n_rows, q))
-    layout = layout_of(FeatureTransposed(features, shape, table.start), table)
+    layout = layout_of(FeatureTransposed(features, unfilled(table.n_rows, q), table.start), table)
     lengths = tuple(stop - start for start, stop in layout.spans)
     pieces = V.rechunk((lengths, (q,))).to_delayed()[:, 0]
     held_table, held_features = delayed(table, pure=False), delayed(features, pure=False)
@@ -96,8 +94,7 @@ def lazy_times(features: Features, table: Table, A: Unchecked) -> ArrayOrDask:
     A : Dask array (n, q) of float64.
     """
     q = A.shape[1]
-    shape = np.broadcast_to(np.zeros(()), (features.width, q))
-    layout = layout_of(FeatureTimes(features, shape, np.zeros(q)), table)
+    layout = layout_of(FeatureTimes(features, unfilled(features.width, q), np.zeros(q)), table)
     whole = A.rechunk((features.width, q)).to_delayed()[0, 0]
     held_table, held_features = delayed(table, pure=False), delayed(features, pure=False)
     coefficients = delayed(_coefficients, pure=False)(held_features, whole)

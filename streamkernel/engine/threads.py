@@ -119,6 +119,3 @@ class ThreadExecutor:
 
     def worker_limit(self) -> int | None:
         return None
-
-    def close(self) -> None:
-        pass

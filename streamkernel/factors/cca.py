@@ -17,11 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.errors import NumericalError
+from streamkernel.factors.eigen import above_rounding, signs_of
 from streamkernel.linalg import require_finite, single_threaded_blas, symmetric_eigen
 from streamkernel.reductions.sums import CrossFeatureSums, Features, FeatureTimes
 from streamkernel.type_aliases import Float
-
-_RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an eigenvalue counts as rounding
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class FactorCCA:
             spreads = [
                 np.sqrt(np.einsum("ij,ij->j", A, block @ A)) for A, block in zip((first, second), blocks, strict=True)
             ]
-        signs = _signs(first if at_basis is None else (at_basis - mean[:n]) @ first)
+        signs = signs_of(first if at_basis is None else (at_basis - mean[:n]) @ first)
         return cls(
             correlations=np.minimum(s[:kept] / (spreads[0] * spreads[1]), 1.0),
             singular_values=s[:kept].copy(),
@@ -106,15 +105,8 @@ class FactorCCA:
 def _inverse_root(block: Float, ridge: float, scale: float, name: str) -> Float:
     """``V (w + r)^-1/2`` (n, rank) with ``V diag(w) V^T`` the block; directions without variance are left out."""
     eigen = symmetric_eigen(block, f"the Gram matrix of the {name} view")
-    # Centring subtracts two large numbers: the difference has only the absolute accuracy of the larger one.
-    least = max(_RANK_TOLERANCE * eigen.values.max(initial=0.0), len(block) * float(np.finfo(np.float64).eps) * scale)
-    kept = eigen.values > least
+    kept = above_rounding(eigen.values, scale)
     if not kept.any():
         raise NumericalError(f"the {name} view is constant over the rows, and centring leaves nothing of it")
     root: Float = eigen.vectors[:, kept] / np.sqrt(eigen.values[kept] + ridge)
     return root
-
-
-def _signs(values: Float) -> Float:
-    largest = np.argmax(np.abs(values), axis=0)
-    return np.where(values[largest, np.arange(values.shape[1])] < 0.0, -1.0, 1.0)

@@ -19,9 +19,26 @@ import numpy as np
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.linalg import single_threaded_blas, symmetric_eigen
 from streamkernel.reductions.sums import Features, FeatureSums, FeatureTimes
-from streamkernel.type_aliases import Float
+from streamkernel.type_aliases import Bool, Float
 
 _RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an eigenvalue counts as rounding
+
+
+def above_rounding(values: Float, scale: float) -> Bool:
+    """Mask of the eigenvalues (n,) of a centred Gram matrix that are more than rounding.
+
+    Centring subtracts two large numbers: the difference has only the absolute accuracy of the larger one. `scale` is
+    the trace before centring.
+    """
+    eps = float(np.finfo(np.float64).eps)
+    found: Bool = values > max(_RANK_TOLERANCE * values.max(initial=0.0), len(values) * eps * scale)
+    return found
+
+
+def signs_of(values: Float) -> Float:
+    """Sign of each column's entry of largest absolute value, the first of equal ones."""
+    largest = np.argmax(np.abs(values), axis=0)
+    return np.where(values[largest, np.arange(values.shape[1])] < 0.0, -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -78,9 +95,7 @@ class FactorEigen:
             H = sums.H - np.outer(mean, sums.G1) if centred else sums.H
             eigen = symmetric_eigen(0.5 * (H + H.T), "the Gram matrix of the factor")
             values, directions = eigen.values[::-1], eigen.vectors[:, ::-1]
-            # Centring subtracts two large numbers: the difference has only the absolute accuracy of the larger one.
-            least = max(_RANK_TOLERANCE * values.max(initial=0.0), len(H) * float(np.finfo(np.float64).eps) * scale)
-            rank = int(np.count_nonzero(values > least))
+            rank = int(np.count_nonzero(above_rounding(values, scale)))
             if rank == 0:
                 raise NumericalError(
                     "the factor has no eigenvalue above rounding"
@@ -91,8 +106,7 @@ class FactorEigen:
             at_basis = directions
             if features.basis is not None:
                 at_basis = (features.basis.L - mean) @ directions
-        largest = np.argmax(np.abs(at_basis), axis=0)
-        directions = directions * np.where(at_basis[largest, np.arange(kept)] < 0.0, -1.0, 1.0)
+        directions = directions * signs_of(at_basis)
         total = float(np.diagonal(H).sum())
         return cls(
             values=values[:kept].copy(),

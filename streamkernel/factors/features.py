@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, layout_of
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.errors import DTypeError, NonFiniteDataError, ShapeError, ShapeMismatchError
+from streamkernel.errors import ShapeError
+from streamkernel.kernels.parameters import checked_columns
 from streamkernel.reductions import Collect
 from streamkernel.reductions.sums import (
     FeatureGram,
@@ -66,37 +67,15 @@ class FeatureRows:
 
     def transposed_times(self, V: ArrayLike, session: Session, name: str = "G^T V") -> Float:
         """``G^T V`` (n, q) for V (m, q) in memory: one sweep."""
-        columns = self.checked(V, self.shape[0])
+        columns = checked_columns(V, self.shape[0], "the vector")
         return session.sweep(FeatureTransposed(self.features, columns, self.table.start), self.table, name)
 
     def times(self, A: ArrayLike, session: Session, name: str = "G A") -> Float:
         """``G A`` (m, q) for A (n, q), in memory: one sweep."""
-        work = FeatureTimes.of(self.features, self.checked(A, self.shape[1]))
+        work = FeatureTimes.of(self.features, checked_columns(A, self.shape[1], "the vector"))
         return session.sweep(Collect(work, work.name, self.table.n_rows), self.table, name)
 
     def to_dask(self) -> ArrayOrDask:
         """G as a Dask array (m, n), in chunks of the table's spans; nothing is read yet."""
         work = FeatureMap(self.features, dtype=self.table.dtype if self.basis is None else np.dtype(np.float64))
         return lazy_rows(work, self.table, work.name, layout_of(work, self.table).block_rows)
-
-    @staticmethod
-    def checked(V: ArrayLike, rows: int) -> Float:
-        """V as finite float64 columns (rows, q).
-
-        Raises
-        ------
-        DTypeError, ShapeMismatchError, NonFiniteDataError
-            V is not numeric, has another shape, or contains NaN or infinity.
-        """
-        values = np.asarray(V)
-        if values.dtype.kind not in "biuf":
-            raise DTypeError(f"the vector holds {values.dtype}; give real numbers (float, integer or bool)")
-        if values.ndim != 2 or len(values) != rows:
-            raise ShapeMismatchError(
-                f"the columns have shape {values.shape}, not ({rows}, q); give one row for each of G"
-            )
-        columns = np.ascontiguousarray(values, dtype=np.float64)
-        if not np.isfinite(columns).all():
-            row = int(np.argwhere(~np.isfinite(columns))[0, 0])
-            raise NonFiniteDataError(f"the vector holds NaN or infinity, first in row {row}; give finite numbers")
-        return columns

@@ -22,6 +22,7 @@ from scipy.sparse.linalg import LinearOperator
 from streamkernel.engine import Session
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors.features import FeatureRows
+from streamkernel.kernels.parameters import checked_columns
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.sums import FeatureSums
 from streamkernel.type_aliases import AnyArray, Float
@@ -82,7 +83,7 @@ class _SymmetricOperator(LinearOperator, ABC):
     def _columns(self, V: Float) -> Float: ...
 
     def _matmat(self, V: AnyArray) -> Float:
-        return self._columns(FeatureRows.checked(V, self.rows.shape[0]))
+        return self._columns(checked_columns(V, self.rows.shape[0], "the vector"))
 
     def _matvec(self, v: AnyArray) -> Float:
         return self._matmat(np.reshape(v, (-1, 1)))[:, 0]

@@ -21,7 +21,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.operators import RidgeFactor, checked_ridge
-from streamkernel.kernels.parameters import checked_rows
+from streamkernel.kernels.parameters import checked_columns, checked_rows
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.sums import CrossProducts, Features, FeatureSums
@@ -69,7 +69,7 @@ class NystroemRegression:
         basis, table = self.rows.basis, self.rows.table
         if basis is None:
             raise ParameterError("a stored factor has no kernel to predict with; give the rows and the basis")
-        V = FeatureRows.checked(np.atleast_2d(self.weights.T).T, table.n_rows)
+        V = checked_columns(self.weights, table.n_rows, "the vector of weights")
         work = CrossProducts(basis.kernel, checked_rows(X, "X", table.n_features), V, table.start)
         values = session.sweep(work, table, "k(x, X) w")
         return values[:, 0] if self.weights.ndim == 1 else values
@@ -94,7 +94,7 @@ def nystroem_regression(
     """
     noise = checked_ridge(noise)
     flat = np.ndim(y) == 1
-    Y = FeatureRows.checked(np.asarray(y)[:, None] if flat else y, rows.shape[0])
+    Y = checked_columns(y, rows.shape[0], "the vector")
     factor = RidgeFactor((sums or rows.gram(session)).H, noise)
     beta = factor.solve(rows.transposed_times(Y, session, "G^T y"))
     weights = (Y - rows.times(beta, session, "weights of the rows")) / noise

@@ -14,7 +14,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._functions import INLINED, compiled_value, number
 from streamkernel.kernels._instructions import fused
-from streamkernel.kernels.formula_kernels import FormulaKernel
+from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
 from streamkernel.kernels.parameters import checked_integer, checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 
@@ -150,5 +150,5 @@ class ArcCosine(FormulaKernel):
         rows = checked_rows(X)
         if self.order == 0:
             return np.where(np.any(rows != 0, axis=1), 1.0, 0.5)
-        squares: Float = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        squares = squares_of(rows)
         return squares if self.order == 1 else 3.0 * squares**2

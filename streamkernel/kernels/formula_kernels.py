@@ -13,7 +13,13 @@ from streamkernel.kernels._formula import Formula, Transform
 from streamkernel.kernels.base import Kernel, PreparedKernel
 from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
-from streamkernel.type_aliases import Float, Unchecked
+from streamkernel.type_aliases import AnyArray, Float, Unchecked
+
+
+def squares_of(rows: AnyArray) -> Float:
+    """``|x|^2`` of each row in float64, (b,)."""
+    squares: Float = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return squares
 
 
 class FormulaKernel(Kernel):

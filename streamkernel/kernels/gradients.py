@@ -156,6 +156,8 @@ class _StationaryGradient(LengthscaleGradient):
         self.shared = not isinstance(kernel.lengthscale, tuple)
         self.size = 1 if self.shared else p
         self.centre = points.mean(axis=0) if len(points) else np.zeros(p)
+        slope, self.constant = kernel.slope(self.formula)
+        self.slopes = PreparedFormula(kernel, slope, points)
 
     def strips(self, X: Float) -> Iterator[tuple[slice, Float, Float]]:
         """Strips of features: their positions, and the rows and points in these features, centred and scaled."""
@@ -181,11 +183,6 @@ class _StationaryGradient(LengthscaleGradient):
 class _SquaredGradient(_StationaryGradient):
     """Gradient for squared differences, by a matrix product."""
 
-    def __init__(self, kernel: StationaryKernel, points: Float) -> None:
-        super().__init__(kernel, points)
-        slope, self.constant = kernel.slope(self.formula)
-        self.slopes = PreparedFormula(kernel, slope, points)
-
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
         P = scratch
         self.slopes.fill(X, P)
@@ -204,11 +201,6 @@ class _SquaredGradient(_StationaryGradient):
 
 class _AbsoluteGradient(_StationaryGradient):
     """Gradient for absolute differences: ``dk / d log l_k = k |x_k - z_k| / l_k``, one feature at a time."""
-
-    def __init__(self, kernel: StationaryKernel, points: Float) -> None:
-        super().__init__(kernel, points)
-        slope, self.constant = kernel.slope(self.formula)
-        self.slopes = PreparedFormula(kernel, slope, points)
 
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
         self.slopes.fill(X, scratch)

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._transforms import POWER
-from streamkernel.kernels.formula_kernels import FormulaKernel
+from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 
@@ -25,6 +25,4 @@ class Linear(FormulaKernel):
         return Formula(Metric.INNER, POWER, np.ones(n_features))
 
     def diagonal(self, X: Unchecked) -> Float:
-        rows = checked_rows(X)
-        squares: Float = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        return squares
+        return squares_of(checked_rows(X))

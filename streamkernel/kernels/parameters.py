@@ -7,8 +7,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeError
-from streamkernel.type_aliases import AnyArray, Unchecked
+from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeError, ShapeMismatchError
+from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 
 Lengthscale = float | tuple[float, ...]
@@ -86,6 +86,26 @@ def checked_rows(X: Unchecked, name: str = "X", n_features: int | None = None) -
         raise DTypeError(f"{name} has dtype {array.dtype}; give real numbers")
     small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     return np.require(array, np.float32 if small else np.float64, ["C", "ALIGNED"])
+
+
+def checked_columns(values: Unchecked, rows: int, name: str) -> Float:
+    """A vector (rows,), or columns (rows, q), as finite float64 columns (rows, q); `name` stands in messages.
+
+    Raises
+    ------
+    DTypeError, ShapeMismatchError, NonFiniteDataError
+        They are not numeric, have another shape, or hold NaN or infinity.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{name} holds {array.dtype}; give real numbers (float, integer or bool)")
+    if array.ndim not in (1, 2) or len(array) != rows:
+        raise ShapeMismatchError(f"{name} has shape {array.shape}, not ({rows},) or ({rows}, q); give one row for each")
+    columns = np.ascontiguousarray(array.reshape(rows, -1), dtype=np.float64)
+    if not np.isfinite(columns).all():
+        row = int(np.argwhere(~np.isfinite(columns))[0, 0])
+        raise NonFiniteDataError(f"{name} holds NaN or infinity, first in row {row}; give finite numbers")
+    return columns
 
 
 def checked_probability(name: str, value: object) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._transforms import POWER
-from streamkernel.kernels.formula_kernels import FormulaKernel
+from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 from streamkernel.wording import option
@@ -56,7 +56,5 @@ class Polynomial(FormulaKernel):
 
     def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)
-        formula = self.formula(rows.shape[1])
-        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        result: Float = (formula.factor * squares + self.coef0) ** self.degree
+        result: Float = (self.formula(rows.shape[1]).factor * squares_of(rows) + self.coef0) ** self.degree
         return result

@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._transforms import POWER
-from streamkernel.kernels.formula_kernels import FormulaKernel
+from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
@@ -59,8 +59,7 @@ class Sigmoid(FormulaKernel):
 
     def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)
-        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        values: Float = np.tanh(self.formula(rows.shape[1]).factor * squares + self.coef0)
+        values: Float = np.tanh(self.formula(rows.shape[1]).factor * squares_of(rows) + self.coef0)
         return values
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamkernel.basis import unfilled
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.pursuit._state import PursuitState
@@ -110,7 +111,7 @@ class StageErrors:
         """The sweeps of `look` and `count`, for the plan."""
         n = problem.n
         d = problem.table.n_targets if coding is None else coding.shape[1]
-        V, Z = np.broadcast_to(0.0, (n + int(constant), n + 1)), np.broadcast_to(0.0, (n + 1, d))
+        V, Z = unfilled(n + int(constant), n + 1), unfilled(n + 1, d)
         rows, basis = np.zeros(n, np.int64), unfilled_basis(problem, n)
         work = StagedScores(basis, V, Z, np.zeros(d), constant, rows, coding, self.held_out(problem))
 

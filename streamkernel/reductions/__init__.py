@@ -7,7 +7,7 @@ from streamkernel.reductions.gather import Gather, Sample
 from streamkernel.reductions.moments import Moments
 from streamkernel.reductions.reweighted import Reweighted
 from streamkernel.reductions.row_map import Predictions, RowMap
-from streamkernel.reductions.row_random import row_uniforms, stream_generator
+from streamkernel.reductions.row_random import row_uniforms, stream_generator, uniform_rows
 from streamkernel.reductions.views import View
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "View",
     "row_uniforms",
     "stream_generator",
+    "uniform_rows",
 ]

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from streamkernel.kernels import Kernel, StationaryKernel
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
@@ -20,6 +21,11 @@ from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 # Distances this close, relative to their terms, count as equal: centres are sums, and their rounding depends on the
 # chunking of the rows.
 _TIE = 1e-12
+
+
+def feature_weights(kernel: Kernel, n_features: int) -> Float:
+    """``1 / lengthscale`` of each feature; ones for a kernel without lengthscales."""
+    return kernel.weights(n_features) if isinstance(kernel, StationaryKernel) else np.ones(n_features)
 
 
 @dataclass(frozen=True)

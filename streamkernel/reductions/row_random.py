@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.type_aliases import Float
+from streamkernel.table import Table
+from streamkernel.type_aliases import Float, Int
 
 _PER_COUNTER = 4  # one Philox4x64 counter yields four 64-bit words
 
@@ -41,3 +42,10 @@ def stream_word(seed: int, stream: tuple[int, ...]) -> np.uint64:
 def stream_generator(seed: int, stream: tuple[int, ...]) -> np.random.Generator:
     """A generator for draws on the driver, independent of the variates of the rows."""
     return np.random.Generator(np.random.Philox(key=_key(seed, (*stream, 1 << 20))))
+
+
+def uniform_rows(table: Table, size: int, seed: int, stream: tuple[int, ...]) -> Int:
+    """Up to `size` distinct row numbers of a table, drawn uniformly, in random order: every prefix is such a draw."""
+    m = table.n_rows
+    drawn = stream_generator(seed, stream).choice(m, size=min(size, m), replace=False)
+    return table.start + drawn.astype(np.int64)

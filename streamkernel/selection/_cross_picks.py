@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.reductions.pools import CrossSums
-from streamkernel.selection._picks import Picks, next_group
+from streamkernel.selection._picks import PickList, Picks
 from streamkernel.type_aliases import Float, Int
 
 
@@ -42,24 +42,17 @@ def cross_picks(
     roots = [root.copy() for root in sums.roots]
     residuals = [S.copy() for S in sums.residuals]
     k = len(residuals[0])
-    free = np.ones(k, dtype=bool)
-    order: list[int] = []
-    gains: list[float] = []
-    ended, spent = "count", -1
+    picked = PickList(k, groups)
     for _ in range(min(count, k)):
-        alive = free.copy()
-        spreads = []
+        independent, spreads = np.ones(k, dtype=bool), []
         for U, S, ridge, diagonal in zip(roots, residuals, ridges, diagonals, strict=True):
             pivots = np.diagonal(S)
-            alive &= pivots > pivot_tolerance * diagonal
+            independent &= pivots > pivot_tolerance * diagonal
             spreads.append(np.einsum("ij,ij->j", U, U) + ridge * np.maximum(pivots, 0.0))
         # A function that is 0 on all rows has no correlation.
-        alive &= (spreads[0] > 0.0) & (spreads[1] > 0.0)
-        if groups is not None:
-            alive = next_group(alive, groups, spent)
+        alive = picked.alive(independent & (spreads[0] > 0.0) & (spreads[1] > 0.0))
         if not alive.any():
-            ended = "rank"
-            break
+            return picked.ended("rank")
         scale = np.sqrt(spreads[0]) * np.sqrt(spreads[1])
         quotients = np.einsum("ij,ij->j", *roots) / np.where(alive, scale, 1.0)
         i = int(np.argmax(np.where(alive, quotients, -np.inf)))
@@ -67,8 +60,5 @@ def cross_picks(
             v = S[:, i] / S[i, i]
             U -= np.outer(U[:, i], v)
             S -= np.outer(S[:, i], v)
-        free[i] = False
-        spent = spent if groups is None else int(groups[i])
-        order.append(i)
-        gains.append(float(quotients[i]))
-    return Picks.of(order, gains, [np.nan] * len(order), [], ended)
+        picked.add(i, quotients[i])
+    return picked.ended("count")

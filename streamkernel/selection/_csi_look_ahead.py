@@ -160,7 +160,7 @@ class LookAheadCSI(Rule):
                 raise ParameterError(f"{name} = {value!r} is out of range; give {wanted}")
 
     def prefetch(self, problem: Problem) -> Int:
-        return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
+        return problem.rows
 
     def steps(self, problem: Problem) -> list[Step]:
         table = problem.table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.reductions import Sample, stream_generator
+from streamkernel.reductions import Sample, uniform_rows
 from streamkernel.reductions.pools import ResidualSample, ResidualSampleResult
 from streamkernel.selection._takes import Fixed, Take
 from streamkernel.selection.candidates import candidates_needed
@@ -40,6 +39,10 @@ class Drawn:
     scoring: Table | None
     groups: Int | None = None
     residual_trace: float | None = None
+
+    def scoring_rows(self, problem: Problem) -> int:
+        """Number of rows that score the candidates."""
+        return problem.table.n_rows if self.scoring is None else self.scoring.n_rows
 
     def without(self, chosen: Int) -> Drawn:
         """The draw without the rows `chosen`, and without the sub-pools up to theirs, which are used up."""
@@ -79,11 +82,16 @@ def _pool_of(problem: Problem, sample: Sample) -> Basis:
     return Basis(problem.kernel, np.ascontiguousarray(sample.X), sample.rows)
 
 
-def _choice(problem: Problem, stream: tuple[int, ...], size: int) -> Int:
-    """`size` distinct row numbers of the table, drawn uniformly, in random order."""
-    m = problem.table.n_rows
-    picked = stream_generator(problem.seed, stream).choice(m, size=min(size, m), replace=False)
-    return problem.table.start + picked.astype(np.int64)
+def kinds_of_rounds(draw: Draw, take: Take, problem: Problem) -> dict[tuple[int, int], tuple[int, int]]:
+    """The numbers (picks, candidates) of rounds, each with the largest basis before such a round, and their number.
+
+    Rounds with the same numbers cost about the same: the largest basis stands for all of them.
+    """
+    kinds: dict[tuple[int, int], tuple[int, int]] = {}
+    for have, picks in take.schedule(problem.n):
+        kind = picks, draw.pool_size(problem, picks, have)
+        kinds[kind] = have, kinds.get(kind, (0, 0))[1] + 1
+    return kinds
 
 
 @dataclass(frozen=True)
@@ -139,33 +147,27 @@ class UniformDraw:
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         rows = sum(
             self.pool_size(problem, picks, have) + (self.scoring_rows(problem, have + picks) or 0)
-            for _, picks, have in self._schedule(problem, take)
+            for have, picks in take.schedule(problem.n)
         )
         return [gather_step(problem, rows)]
 
     def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> Int:
         # More rows than wanted, because rows of the basis among them are left out.
         spare = min(chosen, 8 + picks // 8)
-        return _choice(problem, (_POOL, round_), self._candidates(problem, picks, chosen) + spare)
+        size = self._candidates(problem, picks, chosen) + spare
+        return uniform_rows(problem.table, size, problem.seed, (_POOL, round_))
 
     def _scoring_rows(self, problem: Problem, round_: int, size: int) -> Int | None:
         wanted = self.scoring_rows(problem, size)
         if wanted is None:
             return None
         if wanted == problem.table.n_rows:
-            return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
-        return np.sort(_choice(problem, (_SCORING, round_), wanted))
-
-    def _schedule(self, problem: Problem, take: Take) -> Iterator[tuple[int, int, int]]:
-        have, round_ = 0, 0
-        while have < problem.n:
-            picks = take.count(have, problem.n)
-            yield round_, picks, have
-            have, round_ = have + picks, round_ + 1
+            return problem.rows
+        return np.sort(uniform_rows(problem.table, wanted, problem.seed, (_SCORING, round_)))
 
     def prefetch(self, problem: Problem, take: Take) -> Int:
         parts = []
-        for round_, picks, have in self._schedule(problem, take):
+        for round_, (have, picks) in enumerate(take.schedule(problem.n)):
             parts.append(self._pool_rows(problem, round_, picks, have))
             scoring = self._scoring_rows(problem, round_, have + picks)
             if scoring is not None:
@@ -204,13 +206,13 @@ class AllRows:
         return problem.table.n_rows
 
     def prefetch(self, problem: Problem, take: Take) -> Int:
-        return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
+        return problem.rows
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         return [gather_step(problem, problem.table.n_rows)]
 
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
-        rows = np.setdiff1d(self.prefetch(problem, Fixed(picks)), basis.rows)
+        rows = np.setdiff1d(problem.rows, basis.rows)
         return Drawn(_pool_of(problem, cache.get(rows)), None)
 
 
@@ -254,9 +256,7 @@ class ResidualDraw:
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         steps = []
-        have = 0
-        while have < problem.n:
-            picks = take.count(have, problem.n)
+        for have, picks in take.schedule(problem.n):
             look = self.reduction(problem, unfilled_basis(problem, have), picks, 0)
             if have == 0 and problem.kernel.stationary:
                 steps.append(gather_step(problem, look.n_candidates + look.n_scoring))
@@ -264,7 +264,6 @@ class ResidualDraw:
                 name = f"look at the residual of {have} functions"
                 held = 3 * look.state_bytes() + 24 * have**2
                 steps.append(step_of(name, look, problem.table, kernel_columns=have, held_bytes=held))
-            have += picks
         return steps
 
     def _first(self, problem: Problem) -> UniformDraw:

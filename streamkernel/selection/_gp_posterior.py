@@ -18,7 +18,7 @@ from streamkernel.engine import Session, Step
 from streamkernel.kernels import packed_bytes, packing_bytes
 from streamkernel.linalg import DualityPath, cholesky, duality_path, single_threaded_blas, solve_lower
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import Sample, stream_generator
+from streamkernel.reductions import Sample, uniform_rows
 from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection._picks import Picks, projection_ridge
 from streamkernel.selection.greedy import Greedy
@@ -59,9 +59,7 @@ class PosteriorGreedy(Greedy):
         return np.union1d(super().prefetch(problem), self._dual(problem))
 
     def _dual(self, problem: Problem) -> Int:
-        m = problem.table.n_rows
-        picked = stream_generator(problem.seed, _DUAL).choice(m, size=min(self.dual_rows, m), replace=False)
-        return problem.table.start + np.sort(picked).astype(np.int64)
+        return np.sort(uniform_rows(problem.table, self.dual_rows, problem.seed, _DUAL))
 
     def steps(self, problem: Problem) -> list[Step]:
         # The sums give the residual traces: a tolerance costs no extra sweep.

@@ -133,7 +133,9 @@ class IncompleteCholesky(Rule):
         return [*steps, replace(step, held_bytes=held + outgrown_bytes(step))]
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
-        basis, pivots = self._first(problem, cache)
+        first = cache.get(self.prefetch(problem))
+        basis, _ = problem.empty_basis().append(first.X, first.rows)
+        pivots = problem.kernel.diagonal(basis.points)
         rounds = [RoundRecord(0, len(basis), float(pivots.sum()) * problem.table.n_rows, 1, 0)] if len(basis) else []
         ended = "size"
         done = len(basis) >= problem.n
@@ -147,12 +149,13 @@ class IncompleteCholesky(Rule):
                 break
             if done:
                 break
-            grown, gained = self._extend(basis, look, problem.n - len(basis))
+            order, found = largest_pivots(basis, look, problem.n - len(basis), self.share)
+            grown, kept = basis.append(look.X[order], look.rows[order])
             if len(grown) == len(basis):
                 ended = "rank"
                 break
             rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look), 0))
-            basis, pivots = grown, np.concatenate([pivots, gained])
+            basis, pivots = grown, np.concatenate([pivots, found[kept]])
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
             done = len(basis) >= problem.n
             if not done and look.next_row < 0:
@@ -160,20 +163,9 @@ class IncompleteCholesky(Rule):
                 ended, done = "rank", True
         return Selection(basis, pivots[: len(basis)], tuple(rounds), ended)
 
-    def _first(self, problem: Problem, cache: RowCache) -> tuple[Basis, Float]:
-        first = cache.get(self.prefetch(problem))
-        basis, _ = problem.empty_basis().append(first.X, first.rows)
-        return basis, problem.kernel.diagonal(basis.points)
-
-    def _extend(self, basis: Basis, look: ResidualRows, count: int) -> tuple[Basis, Float]:
-        order, pivots = largest_pivots(basis, look, count, self.share)
-        grown, kept = basis.append(look.X[order], look.rows[order])
-        return grown, pivots[kept]
-
 
 def _shortened(basis: Basis, rounds: list[RoundRecord], size: int) -> tuple[Basis, list[RoundRecord]]:
     """The first `size` functions, and the rounds that picked them."""
     kept = [record for record in rounds if record.start < size]
-    last = kept[-1]
-    kept[-1] = RoundRecord(last.start, min(last.stop, size), last.residual_trace, last.candidates, last.scoring_rows)
+    kept[-1] = kept[-1].changed(stop=min(kept[-1].stop, size))
     return basis.take(np.arange(size)), kept

@@ -18,7 +18,7 @@ from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import stream_generator
+from streamkernel.reductions import uniform_rows
 from streamkernel.reductions.pools.leverage import LeverageDraw, RidgeLeverage, SampledKernel
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step, unfilled_basis
 from streamkernel.table import open_table
@@ -102,9 +102,7 @@ class Leverage(Rule):
 
     def prefetch(self, problem: Problem) -> Int:
         """Row numbers of the uniform sample, in random order: every prefix is a uniform sample."""
-        m = problem.table.n_rows
-        picked = stream_generator(problem.seed, _BASE).choice(m, size=self._sampled(problem), replace=False)
-        return problem.table.start + picked.astype(np.int64)
+        return uniform_rows(problem.table, self._sampled(problem), problem.seed, _BASE)
 
     def steps(self, problem: Problem) -> list[Step]:
         m, n, p = problem.table.n_rows, problem.n, problem.table.n_features

@@ -43,19 +43,6 @@ class Picks:
     ended: str
     parts: Float
 
-    @classmethod
-    def of(
-        cls, order: list[int], gains: list[float], trace_gains: list[float], parts: list[Float], ended: str
-    ) -> Picks:
-        """Picks from the lists of a loop, with one entry per pick."""
-        return cls(
-            np.asarray(order, np.int64),
-            np.asarray(gains),
-            np.asarray(trace_gains),
-            ended,
-            np.stack(parts) if parts else np.zeros((0, 0)),
-        )
-
     def take(self, positions: Int) -> Picks:
         """The picks at these positions."""
         return Picks(
@@ -81,10 +68,46 @@ class Coefficients:
         self._T[:, self._n + t] = v
 
 
-def next_group(alive: Bool, groups: Int, spent: int) -> Bool:
-    """Live candidates of the next sub-pool after `spent`; a sub-pool without live candidates gives no pick."""
-    alive = alive & (groups > spent)
-    return alive & (groups == groups[alive].min()) if alive.any() else alive
+class PickList:
+    """The picks of a loop so far, and the candidates that may still be picked.
+
+    Parameters
+    ----------
+    size : number of candidates k.
+    groups : (k,) restricts each pick to the next group that has a live candidate (split pools); None for no groups.
+    """
+
+    def __init__(self, size: int, groups: Int | None) -> None:
+        self._free = np.ones(size, dtype=bool)
+        self._groups, self._spent = groups, -1
+        self._order: list[int] = []
+        self._gains: list[float] = []
+        self._parts: list[Float] = []
+        self.trace_gains: list[float] = []
+
+    def alive(self, independent: Bool) -> Bool:
+        """Those of the independent candidates that may be picked; a group without live candidates gives no pick."""
+        alive = self._free & independent
+        if self._groups is None:
+            return alive
+        alive &= self._groups > self._spent
+        return alive & (self._groups == self._groups[alive].min()) if alive.any() else alive
+
+    def add(self, i: int, gain: float, trace_gain: float = np.nan, parts: Float | None = None) -> None:
+        """Record the pick of candidate i."""
+        self._free[i] = False
+        self._spent = -1 if self._groups is None else int(self._groups[i])
+        self._order.append(i)
+        self._gains.append(float(gain))
+        self.trace_gains.append(trace_gain)
+        self._parts.append(np.zeros(0) if parts is None else parts)
+
+    def ended(self, why: str) -> Picks:
+        """The picks, at the end of the loop."""
+        parts = np.stack(self._parts) if self._parts else np.zeros((0, 0))
+        return Picks(
+            np.asarray(self._order, np.int64), np.asarray(self._gains), np.asarray(self.trace_gains), why, parts
+        )
 
 
 def square_of(YY: Float, scale: Float) -> float:
@@ -219,19 +242,11 @@ def lazy_picks(
         watched.append((B, B.diagonal.copy()))
     T = Coefficients(coefficients, count) if score.needs_coefficients and coefficients is not None else None
     none, square = np.zeros(0), square_of(sums.YY, scale)
-    free = np.ones(k, dtype=bool)
-    order: list[int] = []
-    gains: list[float] = []
-    trace_gains: list[float] = []
-    parts: list[Float] = []
-    ended, spent = "count", -1
+    picked = PickList(k, groups)
     for t in range(count):
-        alive = free & (sd > pivot_tolerance * diagonal)
-        if groups is not None:
-            alive = next_group(alive, groups, spent)
+        alive = picked.alive(sd > pivot_tolerance * diagonal)
         if not alive.any():
-            ended = "rank"
-            break
+            return picked.ended("rank")
         candidates = Candidates(
             pivots=np.where(alive, sd, 1.0),
             trace=sums.trace,
@@ -248,9 +263,8 @@ def lazy_picks(
         worn = sd[j] < digits * sd_start[j] or any(part.diagonal[j] < digits * start[j] for part, start in watched)
         # The first pick of fresh sums is always taken, so that each computation of the sums gains a function.
         if worn and t > 0:
-            ended = "digits"
-            break
-        parts.append(score.parts(candidates)[:, j])
+            return picked.ended("digits")
+        parts = score.parts(candidates)[:, j]
         s = float(np.sqrt(sd[j]))
         f = (sums.S[j] - F[:t, j] @ F[:t]) / s
         taken = float(C.diagonal[j] / sd[j]) if C is not None else np.nan
@@ -263,12 +277,7 @@ def lazy_picks(
             T.deflate(t, j, f / s)
         sd -= f**2
         F[t] = f
-        free[j] = False
-        spent = spent if groups is None else int(groups[j])
-        order.append(j)
-        gains.append(float(worth[j]))
-        trace_gains.append(taken)
-        if np.isfinite(stop_after) and np.nansum(trace_gains) >= stop_after:
-            ended = "tolerance"
-            break
-    return Picks.of(order, gains, trace_gains, parts, ended)
+        picked.add(j, worth[j], taken, parts)
+        if np.isfinite(stop_after) and np.nansum(picked.trace_gains) >= stop_after:
+            return picked.ended("tolerance")
+    return picked.ended("count")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.reductions.pools import RootSums
-from streamkernel.selection._picks import Coefficients, Picks, next_group, square_of
+from streamkernel.selection._picks import Coefficients, PickList, Picks, square_of
 from streamkernel.selection.scores import Candidates, Score
 from streamkernel.type_aliases import Float, Int
 
@@ -44,20 +44,12 @@ def root_picks(
     T = Coefficients(coefficients, count) if score.needs_coefficients and coefficients is not None else None
     none, square = np.zeros(0), square_of(sums.YY, scale)
     first: Float = np.einsum("ij,ij->j", U_G, U_G) + np.einsum("ij,ij->j", U_R, U_R)
-    free = np.ones(k, dtype=bool)
-    order: list[int] = []
-    gains: list[float] = []
-    trace_gains: list[float] = []
-    parts: list[Float] = []
-    ended, spent = "count", -1
+    picked = PickList(k, groups)
     for t in range(count):
         sd = np.diagonal(S)
-        alive = free & (sd > pivot_tolerance * diagonal)
-        if groups is not None:
-            alive = next_group(alive, groups, spent)
+        alive = picked.alive(sd > pivot_tolerance * diagonal)
         if not alive.any():
-            ended = "rank"
-            break
+            return picked.ended("rank")
         pivots = np.where(alive, sd, 1.0)
         left: Float = np.einsum("ij,ij->j", U_R, U_R)
         C = np.einsum("ij,ij->j", U_G[: n + t], U_G[: n + t]) + left if squares else none
@@ -76,7 +68,8 @@ def root_picks(
         )
         worth = score.values(candidates)
         i = int(np.argmax(np.where(alive, worth, -1.0)))
-        parts.append(score.parts(candidates)[:, i])
+        taken = float(C[i] / pivots[i]) if squares else np.nan
+        picked.add(i, worth[i], taken, score.parts(candidates)[:, i])
         v = S[:, i] / S[i, i]
         norm = float(np.sqrt(left[i]))
         q = U_R[:, i] / norm if norm > 0.0 else np.zeros(len(U_R))
@@ -88,12 +81,6 @@ def root_picks(
         S -= np.outer(S[:, i], v)
         if T is not None:
             T.deflate(t, i, v)
-        free[i] = False
-        spent = spent if groups is None else int(groups[i])
-        order.append(i)
-        gains.append(float(worth[i]))
-        trace_gains.append(float(C[i] / pivots[i]) if squares else np.nan)
-        if np.isfinite(stop_after) and sum(trace_gains) >= stop_after:
-            ended = "tolerance"
-            break
-    return Picks.of(order, gains, trace_gains, parts, ended)
+        if np.isfinite(stop_after) and sum(picked.trace_gains) >= stop_after:
+            return picked.ended("tolerance")
+    return picked.ended("count")

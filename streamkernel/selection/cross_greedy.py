@@ -18,7 +18,7 @@ from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample, View
 from streamkernel.reductions.pools import CrossPool, PoolColumns
 from streamkernel.selection._cross_picks import cross_picks
-from streamkernel.selection._draws import AllRows, Draw, Drawn, UniformDraw
+from streamkernel.selection._draws import AllRows, Draw, Drawn, UniformDraw, kinds_of_rounds
 from streamkernel.selection._picks import Picks
 from streamkernel.selection._takes import Fixed, Geometric, Take
 from streamkernel.selection.problem import Problem, RowCache
@@ -71,10 +71,8 @@ class CrossProblem:
 
     def unfilled(self, n: int) -> Bases:
         """Bases with the shapes of n functions but without their memory, for plans."""
-        rows = np.broadcast_to(np.zeros((), np.int64), (n,))
         first, second = (
-            Basis(kernel, np.broadcast_to(np.zeros(()), (n, width)), rows)
-            for kernel, width in zip(self.kernels, self.widths, strict=True)
+            Basis.unfilled(kernel, n, width) for kernel, width in zip(self.kernels, self.widths, strict=True)
         )
         return first, second
 
@@ -126,16 +124,8 @@ class CrossGreedy:
 
     def steps(self, problem: CrossProblem) -> list[Step]:
         """Costs of the selection, for the plan; they do not depend on the lengthscales of the kernels."""
-        steps, have = self.draw.steps(problem.draws, self.take), 0
-        kinds: dict[tuple[int, int], tuple[int, int]] = {}
-        while have < problem.n:
-            picks = self.take.count(have, problem.n)
-            kind = picks, self.draw.pool_size(problem.draws, picks, have)
-            # Rounds with the same numbers of picks and candidates cost about the same: the largest basis stands for
-            # all of them.
-            kinds[kind] = have, kinds.get(kind, (0, 0))[1] + 1
-            have += picks
-        for (picks, size), (have, times) in kinds.items():
+        steps = self.draw.steps(problem.draws, self.take)
+        for (picks, size), (have, times) in kinds_of_rounds(self.draw, self.take, problem.draws).items():
             pool = min(size, problem.table.n_rows - have)  # rows of the bases are no candidates
             work = self._work(problem, problem.unfilled(have), problem.unfilled(pool))
             # The factor and the deflated copies of its halves; both S and their products; the whitening.

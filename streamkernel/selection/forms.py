@@ -13,6 +13,8 @@ from streamkernel.selection._root_picks import root_picks
 from streamkernel.selection.scores import Score
 from streamkernel.type_aliases import Unchecked
 
+_DIGITS = 1e-6  # share of its first value that a sum of squares still resolves (ALGORITHMS 1.3, remedy 1)
+
 
 class Form(Protocol):
     def reduction(self, columns: PoolColumns) -> AnyReduction:
@@ -24,15 +26,13 @@ class Form(Protocol):
 
 @dataclass(frozen=True)
 class GramForm:
-    """``[G, R, Y]^T [G, R, Y]``. If sums of a candidate fall to the share `digits`, all are computed again."""
-
-    digits: float = 1e-6
+    """``[G, R, Y]^T [G, R, Y]``. If sums of a candidate fall to a share of 1e-6, all are computed again."""
 
     def reduction(self, columns: PoolColumns) -> Reduction[PoolSums]:
         return PoolGram(columns)
 
     def picks(self, sums: PoolSums, score: Score, count: int, **limits: Unchecked) -> Picks:
-        return lazy_picks(sums, score, count, digits=self.digits, **limits)
+        return lazy_picks(sums, score, count, digits=_DIGITS, **limits)
 
 
 @dataclass(frozen=True)

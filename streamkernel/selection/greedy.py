@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from streamkernel.engine import Session, Step, step_of
 from streamkernel.records import RoundRecord
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns, ResidualSample
-from streamkernel.selection._draws import Draw, Drawn
+from streamkernel.selection._draws import Draw, Drawn, kinds_of_rounds
 from streamkernel.selection._picks import Picks
 from streamkernel.selection._takes import Take
 from streamkernel.selection.forms import Form, GramForm
@@ -62,23 +61,13 @@ class Greedy(Rule):
         return self.draw.prefetch(problem, self.take)
 
     def steps(self, problem: Problem) -> list[Step]:
-        steps = self.draw.steps(problem, self.take)
-        have = 0
-        sizes: dict[tuple[int, int], int] = {}
-        times: Counter[tuple[int, int]] = Counter()
-        while have < problem.n:
-            picks = self.take.count(have, problem.n)
-            kind = picks, self.draw.pool_size(problem, picks, have)
-            # Rounds with the same numbers of picks and candidates cost about the same: the largest basis stands for
-            # all of them.
-            sizes[kind] = have
-            times[kind] += 1
-            have += picks
+        steps, kinds = self.draw.steps(problem, self.take), kinds_of_rounds(self.draw, self.take, problem)
         # A tolerance costs one certificate per shortened round, and one per round if the draw does not compute it.
-        cut_short = _CUT_SHORT if problem.tol > 0.0 and max(sizes)[0] > 1 else 0
-        for kind, have in sizes.items():
-            steps.append(self._score_step(problem, have, *kind, times[kind], cut_short if kind == max(sizes) else 0))
-        certificates = cut_short + (0 if self.draw.looks else times.total() - int(problem.kernel.stationary))
+        cut_short = _CUT_SHORT if problem.tol > 0.0 and max(kinds)[0] > 1 else 0
+        for kind, (have, times) in kinds.items():
+            steps.append(self._score_step(problem, have, *kind, times, cut_short if kind == max(kinds) else 0))
+        rounds = sum(times for _, times in kinds.values())
+        certificates = cut_short + (0 if self.draw.looks else rounds - int(problem.kernel.stationary))
         if problem.tol > 0.0 and certificates:
             steps.append(self._certificate_step(problem, certificates))
         return steps
@@ -141,15 +130,8 @@ class Greedy(Rule):
                 # decrease is small, and the next round may take twice as much.
                 still = 2**cut_short * max(residual - problem.tol * trace, 0.0)
             grown, found = self._round(problem, session, basis, drawn, picks, still)
-            rounds.append(
-                RoundRecord(
-                    len(basis),
-                    len(grown),
-                    residual,
-                    len(drawn.pool),
-                    problem.table.n_rows if drawn.scoring is None else drawn.scoring.n_rows,
-                )
-            )
+            scoring = drawn.scoring_rows(problem)
+            rounds.append(RoundRecord(len(basis), len(grown), residual, len(drawn.pool), scoring))
             brought = len(grown) - len(basis)
             short = bool(np.isfinite(still)) and 0 < brought < picks
             cut_short += int(short)
@@ -175,7 +157,7 @@ class Greedy(Rule):
         """The basis with `picks` more functions, chosen in one round; fewer if no independent candidate is left."""
         drawn = self.draw.draw(problem, session, cache, basis, picks, 0)
         grown, _ = self._round(problem, session, basis, drawn, picks, np.inf)
-        scoring = problem.table.n_rows if drawn.scoring is None else drawn.scoring.n_rows
+        scoring = drawn.scoring_rows(problem)
         return grown, RoundRecord(len(basis), len(grown), drawn.residual_trace, len(drawn.pool), scoring)
 
     def _certificate(self, problem: Problem, session: Session, basis: Basis, drawn: Drawn) -> float | None:
@@ -192,33 +174,19 @@ class Greedy(Rule):
         self, problem: Problem, session: Session, basis: Basis, drawn: Drawn, picks: int, stop_after: float
     ) -> tuple[Basis, list[Picks]]:
         """Picks of one round. Sums without digits are computed again if the scoring rows are in memory."""
-        pool, groups, goal = drawn.pool, drawn.groups, len(basis) + picks
+        pool, goal = drawn.pool, len(basis) + picks
         picked = []
         while len(basis) < goal and len(pool):
-            found = self._pick(problem, session, basis, pool, groups, drawn, goal - len(basis), stop_after)
+            columns = self._columns(problem, basis, pool)
+            sums = self._sums(self.form.reduction(columns), problem, session, drawn, len(basis))
+            found = self._picks(problem, columns, sums, drawn.groups, goal - len(basis), stop_after)
             basis, kept = basis.append(pool.points[found.order], pool.rows[found.order])
             picked.append(found.take(kept))
             stop_after -= float(np.nansum(found.trace_gains))
             if found.ended != "digits" or drawn.scoring is None or not len(kept):
                 break
-            rest = np.setdiff1d(np.arange(len(pool)), found.order)
-            pool = pool.take(rest)
+            pool = pool.take(np.setdiff1d(np.arange(len(pool)), found.order))
         return basis, picked
-
-    def _pick(
-        self,
-        problem: Problem,
-        session: Session,
-        basis: Basis,
-        pool: Basis,
-        groups: Int | None,
-        drawn: Drawn,
-        count: int,
-        stop_after: float,
-    ) -> Picks:
-        columns = self._columns(problem, basis, pool)
-        sums = self._sums(self.form.reduction(columns), problem, session, drawn, len(basis))
-        return self._picks(problem, columns, sums, groups, count, stop_after)
 
     def _picks(
         self,

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.basis import unfilled
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
-from streamkernel.kernels import Kernel, StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import stream_generator
-from streamkernel.reductions.clusters import Clusters, LloydStep
+from streamkernel.reductions import stream_generator, uniform_rows
+from streamkernel.reductions.clusters import Clusters, LloydStep, feature_weights
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Float, Int
@@ -45,11 +45,6 @@ def plus_plus(U: Float, n: int, generator: np.random.Generator) -> Int:
         distances = np.minimum(distances, squares) if chosen else squares
         chosen.append(j)
     return np.asarray(chosen, np.int64)
-
-
-def _feature_weights(kernel: Kernel, n_features: int) -> Float:
-    """``1 / lengthscale`` of each feature; ones for a kernel without lengthscales."""
-    return kernel.weights(n_features) if isinstance(kernel, StationaryKernel) else np.ones(n_features)
 
 
 @dataclass(frozen=True)
@@ -81,15 +76,12 @@ class KMeans(Rule):
         return min(max(_LEAST_SAMPLE, _SAMPLE_PER_CENTRE * problem.n), problem.table.n_rows)
 
     def prefetch(self, problem: Problem) -> Int:
-        m = problem.table.n_rows
-        picked = stream_generator(problem.seed, _SAMPLE).choice(m, size=self._sampled(problem), replace=False)
-        return np.sort(problem.table.start + picked.astype(np.int64))
+        return np.sort(uniform_rows(problem.table, self._sampled(problem), problem.seed, _SAMPLE))
 
     def steps(self, problem: Problem) -> list[Step]:
         table, sampled = problem.table, self._sampled(problem)
         p = table.n_features
-        centres = np.broadcast_to(np.zeros(()), (problem.n, p))
-        work = Clusters(centres, np.zeros(p), table.dtype)
+        work = Clusters(unfilled(problem.n, p), np.zeros(p), table.dtype)
         # The sample as fetched and as a table, with its distances during the draw of seeds; the factor of the basis;
         # row blocks that the allocator does not return (measured).
         held = sampled * (2 * p * table.dtype.itemsize + 24 * p + 40) + 24 * problem.n * (problem.n + 2 * p)
@@ -105,7 +97,7 @@ class KMeans(Rule):
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
         table, n = problem.table, problem.n
-        weights = _feature_weights(problem.kernel, table.n_features)
+        weights = feature_weights(problem.kernel, table.n_features)
         sample = np.ascontiguousarray(cache.get(self.prefetch(problem)).X)
         centres = self._start(problem, sample, weights, session)
         rounds = [RoundRecord(0, 0, None, len(sample), len(sample))]
@@ -122,8 +114,7 @@ class KMeans(Rule):
             points, rows = step.X[step.rows >= 0], step.rows[step.rows >= 0]
             rounds.append(RoundRecord(0, 0, None, n, table.n_rows))
         basis, _ = problem.empty_basis().append(points, rows)
-        last = rounds[-1]
-        rounds[-1] = RoundRecord(0, len(basis), None, last.candidates, last.scoring_rows)
+        rounds[-1] = rounds[-1].changed(stop=len(basis))
         return Selection(basis, np.zeros(0), tuple(rounds), "size" if len(basis) == n else "rank")
 
     @staticmethod

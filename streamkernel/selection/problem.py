@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from streamkernel.basis import Basis
+from streamkernel.basis import Basis, unfilled
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
@@ -41,6 +41,11 @@ class Problem:
     seed: int = 0
     centre: Float = field(default_factory=lambda: np.zeros(0))
     scale: Float = field(default_factory=lambda: np.ones(0))
+
+    @property
+    def rows(self) -> Int:
+        """Numbers of all rows of the table."""
+        return np.arange(self.table.start, self.table.stop, dtype=np.int64)
 
     def empty_basis(self) -> Basis:
         return Basis.empty(self.kernel, self.table.n_features, self.table.dtype)
@@ -172,18 +177,15 @@ class Rule(ABC):
 
 def unfilled_basis(problem: Problem, n: int) -> Basis:
     """A basis with the shapes of n functions but without their memory, for plans."""
-    shape = (n, problem.table.n_features)
-    points = np.broadcast_to(np.zeros((), problem.table.dtype), shape)
-    return Basis(problem.kernel, points, np.broadcast_to(np.zeros((), np.int64), (n,)))
+    return Basis.unfilled(problem.kernel, n, problem.table.n_features, problem.table.dtype)
 
 
 def gather_step(problem: Problem, rows: int) -> Step:
     """Costs of the sweep that fetches `rows` rows by number."""
     table = problem.table
     rows = min(rows, table.n_rows)
-    gather = Gather(
-        np.broadcast_to(np.zeros((), np.int64), (rows,)), table.n_features, table.n_targets, np.dtype(table.dtype)
-    )
+    numbers = unfilled(rows, dtype=np.dtype(np.int64))
+    gather = Gather(numbers, table.n_features, table.n_targets, np.dtype(table.dtype))
     step = step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=2 * gather.state_bytes())
     return replace(step, kept_bytes=2 * gather.state_bytes())  # the cached rows, and the sample of them
 

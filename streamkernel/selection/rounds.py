@@ -30,10 +30,7 @@ class Rounds:
     @classmethod
     def of(cls, take: Take, n: int) -> Rounds:
         """The count for a rule with this take and n functions."""
-        have = planned = 0
-        while have < n:
-            have, planned = have + take.count(have, n), planned + 1
-        return cls(planned)
+        return cls(len(take.schedule(n)))
 
     def exhausted(self, brought: int, asked: int = 1) -> bool:
         """Record a round, and return True if it is the last one.

@@ -22,6 +22,8 @@ from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, u
 from streamkernel.selection.rounds import Rounds
 from streamkernel.type_aliases import Float, Int
 
+_DRAW = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0)  # of the proposals alone
+
 
 def proposals_with_replacement(residuals: Float, total: float, count: int, generator: np.random.Generator) -> Int:
     """`count` independent draws ~ residual, from a successive sample without replacement.
@@ -97,9 +99,7 @@ class RPCholesky(Rule):
         p, item = problem.table.n_features, problem.table.dtype.itemsize
         # Chance rejects some proposals: about half of them towards the end.
         times = (2 if self.exact else 1) * -(-problem.n // block)
-        look = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0).reduction(
-            problem, unfilled_basis(problem, problem.n), block, 0
-        )
+        look = _DRAW.reduction(problem, unfilled_basis(problem, problem.n), block, 0)
         # Row blocks widen with every look, and the allocator keeps some of those that were outgrown (measured).
         step = step_of(
             "look at the residual",
@@ -121,8 +121,7 @@ class RPCholesky(Rule):
         trace = 0.0
         ended, supply = "size", Rounds(0)
         while len(basis) < problem.n:
-            draw = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0)
-            look = draw.look(problem, session, basis, self._wanted(problem), len(rounds))
+            look = _DRAW.look(problem, session, basis, self._wanted(problem), len(rounds))
             trace = trace or look.residual_trace
             if problem.tol > 0.0 and look.residual_trace <= problem.tol * trace:
                 ended = "tolerance"

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkernel.engine import Session, Step
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import stream_generator
+from streamkernel.reductions import uniform_rows
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
 from streamkernel.type_aliases import Int
 
@@ -20,9 +20,7 @@ class Uniform(Rule):
     name: str = "uniform"
 
     def prefetch(self, problem: Problem) -> Int:
-        m = problem.table.n_rows
-        picked = stream_generator(problem.seed, (4,)).choice(m, size=min(problem.n, m), replace=False)
-        return np.sort(problem.table.start + picked.astype(np.int64))
+        return np.sort(uniform_rows(problem.table, problem.n, problem.seed, (4,)))
 
     def steps(self, problem: Problem) -> list[Step]:
         return [gather_step(problem, problem.n)]

@@ -30,7 +30,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions import Gather, stream_generator
+from streamkernel.reductions import Gather, uniform_rows
 from streamkernel.reductions.sums import FeatureGram, Features, NormalProduct, NormalTargets, TargetSums
 from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Table, open_table
@@ -234,8 +234,6 @@ def _relative(rz: Float, first: Float) -> Float:
 
 def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> Table:
     """Up to `count` uniform rows of a table, without replacement, as a table in memory: one sweep."""
-    m = table.n_rows
-    picked = stream_generator(seed, _SAMPLE_STREAM).choice(m, size=min(count, m), replace=False)
-    rows = table.start + np.sort(picked).astype(np.int64)
+    rows = np.sort(uniform_rows(table, count, seed, _SAMPLE_STREAM))
     gather = Gather(rows, table.n_features, table.n_targets, np.dtype(table.dtype))
     return open_table(np.ascontiguousarray(session.sweep(gather, table, "rows for the preconditioner").X))

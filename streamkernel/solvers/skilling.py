@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamkernel.engine import Session
-from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeMismatchError
+from streamkernel.errors import ParameterError
 from streamkernel.kernels import Kernel
-from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
+from streamkernel.kernels.parameters import checked_columns, checked_integer, checked_number, checked_rows
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions.sums import CrossProducts, KernelProducts
 from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
@@ -137,7 +137,7 @@ class FullSystem:
         ParameterError, DTypeError, ShapeMismatchError, NonFiniteDataError
         """
         tol, most = checked_number("tol", tol), checked_integer("most", most)
-        Y = _columns(y, self.table.n_rows)
+        Y = checked_columns(y, self.table.n_rows, "the right side")
         before = len(self.session.records)
         with single_threaded_blas():
             run = _Run(ConjugateGradients(Y, self.product, self._precondition), Y, self.session)
@@ -155,7 +155,7 @@ class FullSystem:
         ShapeError, DTypeError, ShapeMismatchError, NonFiniteDataError
         """
         Z = checked_rows(X, "X", self.table.n_features)
-        W = _columns(weights, self.table.n_rows)
+        W = checked_columns(weights, self.table.n_rows, "the vector of weights")
         work = CrossProducts(self.kernel, Z, W, self.table.start)
         values = self.session.sweep(work, self.table, "k(x, X) w")
         return values if np.ndim(weights) == 2 else values[:, 0]
@@ -186,16 +186,3 @@ class _Run:
         self.lower.append(lower)
         self.upper.append(upper)
         return gap
-
-
-def _columns(y: ArrayLike, rows: int) -> Float:
-    values = np.asarray(y)
-    if values.dtype.kind not in "biuf":
-        raise DTypeError(f"the right side holds {values.dtype}; give real numbers (float, integer or bool)")
-    if values.ndim not in (1, 2) or len(values) != rows:
-        raise ShapeMismatchError(f"the right side has shape {values.shape}, the table {rows} rows; give one of each")
-    columns = np.ascontiguousarray(values.reshape(rows, -1), dtype=np.float64)
-    if not np.isfinite(columns).all():
-        row = int(np.argwhere(~np.isfinite(columns))[0, 0])
-        raise NonFiniteDataError(f"the right side holds NaN or infinity, first in row {row}; give finite numbers")
-    return columns

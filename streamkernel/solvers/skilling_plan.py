@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamkernel.basis import Basis
+from streamkernel.basis import Basis, unfilled
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import Collect
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.sums import FeatureGram, Features, FeatureTimes, FeatureTransposed, KernelProducts
 from streamkernel.table import Table
-from streamkernel.type_aliases import Float
 
 _VECTORS = 7  # of m numbers, per target: right side, iterate, residual, direction, its product, and temporaries
 
@@ -31,7 +30,7 @@ def plan_full(
     """
     m, p = table.n_rows, table.n_features
     held = 8 * m * targets * _VECTORS
-    work = KernelProducts(kernel, table, _shape(m, targets))
+    work = KernelProducts(kernel, table, unfilled(m, targets))
     # One more product for the true residual at the end.
     times = iterations + 1
     steps = [step_of("K V by tiles", work, table, kernel_columns=(m + 1) // 2, points=0, times=times, held_bytes=held)]
@@ -46,20 +45,14 @@ def plan_full(
 
 def _preconditioner_steps(table: Table, kernel: Kernel, times: int, targets: int, rank: int, held: int) -> list[Step]:
     m, p = table.n_rows, table.n_features
-    points = np.broadcast_to(np.zeros((), table.dtype), (rank, p))
-    features = Features.of_basis(Basis(kernel, points, np.broadcast_to(np.zeros((), np.int64), (rank,))))
-    values = FeatureTimes(features, _shape(rank, targets), np.zeros(targets))
+    features = Features.of_basis(Basis.unfilled(kernel, rank, p, table.dtype))
+    values = FeatureTimes(features, unfilled(rank, targets), np.zeros(targets))
     parts: list[tuple[str, AnyReduction, int]] = [
         ("Gram matrix of the factor", FeatureGram(features), 1),
-        ("G^T V", FeatureTransposed(features, _shape(m, targets), table.start), times),
+        ("G^T V", FeatureTransposed(features, unfilled(m, targets), table.start), times),
         ("G A", Collect(values, values.name, m), times),
     ]
     held += 24 * rank**2
     return [
         step_of(name, work, table, kernel_columns=rank, times=often, held_bytes=held) for name, work, often in parts
     ]
-
-
-def _shape(rows: int, columns: int) -> Float:
-    """An array with this shape but without its memory."""
-    return np.broadcast_to(np.zeros(()), (rows, columns))

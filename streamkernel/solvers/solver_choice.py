@@ -8,13 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from streamkernel.basis import Basis
+from streamkernel.basis import Basis, unfilled
 from streamkernel.engine import Step, step_of
 from streamkernel.kernels import Gaussian
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions.sums import FeatureGram, Features, NormalEquations, NormalProduct, NormalTargets
 from streamkernel.table import Table
-from streamkernel.type_aliases import Float
 
 # n^3 operations on the driver, direct: eigenvalues and eigenvectors (LAPACK's evd) and the whitening of H; CG: the
 # Cholesky factor of P and the product L^T L.
@@ -68,7 +67,7 @@ def choose_solver(
     sample : number of rows that the preconditioner is made from; 0 for the basis points.
     """
     m, n, p, d = (checked_integer(name, value) for name, value in zip("mnpd", (m, n, p, d), strict=True))
-    basis = Basis(Gaussian(1.0), _shape(n, p), np.broadcast_to(np.zeros((), np.int64), (n,)))
+    basis = Basis.unfilled(Gaussian(1.0), n, p)
     sums = step_of("final sweep", NormalEquations(basis, np.zeros(d), whiten_first=False), m, kernel_columns=n)
     products = falkon_steps(basis, m, d, iterations=iterations, residual_trace=residual_trace, sample=sample)
     direct, cg = _work([sums]) + _DIRECT_ALGEBRA * n**3, _work(products) + _CG_ALGEBRA * n**3
@@ -93,18 +92,9 @@ def falkon_steps(
         seen = FeatureGram(Features.of_basis(basis))
         held += 8 * sample * (p + d)
         local = min(sample, rows if isinstance(rows, int) else rows.n_rows)
-        steps.append(
-            step_of(
-                "sample for the preconditioner",
-                seen,
-                rows,
-                sampled=local,
-                kernel_columns=n,
-                where="sample",
-                held_bytes=held,
-            )
-        )
-    each = NormalProduct(basis, _shape(n, d))
+        name = "sample for the preconditioner"
+        steps.append(step_of(name, seen, rows, sampled=local, kernel_columns=n, where="sample", held_bytes=held))
+    each = NormalProduct(basis, unfilled(n, d))
     # One more product for the true residual at the end.
     steps.append(step_of("product with G^T G", each, rows, kernel_columns=n, times=iterations + 1, held_bytes=held))
     return steps
@@ -112,7 +102,3 @@ def falkon_steps(
 
 def _work(steps: Iterable[Step]) -> float:
     return float(sum(step.flops + _VALUE * step.times * step.rows * step.kernel_columns for step in steps))
-
-
-def _shape(rows: int, columns: int) -> Float:
-    return np.broadcast_to(np.zeros(()), (rows, columns))

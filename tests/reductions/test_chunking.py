@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
@@ -399,7 +400,8 @@ def _subclasses(kind: type) -> set[type]:
 def test_every_reduction_has_a_row() -> None:
     X = np.random.default_rng(0).standard_normal((9, 2))
     made = {type(make(X, X, [0, 1, 2, 3])) for make in REDUCTIONS.values()}
-    assert {kind for kind in _subclasses(Reduction) if kind.__module__.startswith("streamkernel.reductions.")} == made
+    ours = {kind for kind in _subclasses(Reduction) if kind.__module__.startswith("streamkernel.reductions.")}
+    assert {kind for kind in ours if not inspect.isabstract(kind)} == made
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)

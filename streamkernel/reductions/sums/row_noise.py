@@ -22,10 +22,10 @@ from typing import NoReturn
 import numpy as np
 
 from streamkernel.errors import NumericalError, ParameterError
-from streamkernel.kernels import Kernel, StationaryKernel
+from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import InPlaceCholesky, subtract_gram
-from streamkernel.reductions.clusters import Clusters
+from streamkernel.reductions.clusters import Clusters, feature_weights
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float, Int
 
@@ -198,7 +198,7 @@ class BlockNoise(RowNoise):
             raise ParameterError(
                 f"cells have {self.cells.shape[1]} features, the rows {p}; give centres of rows of this table"
             )
-        weights = kernel.weights(p) if isinstance(kernel, StationaryKernel) else np.ones(p)
+        weights = feature_weights(kernel, p)
         clusters = Clusters(np.asarray(self.cells, np.float64) * weights, weights, np.dtype(np.float64))
         parts = [X[first : first + _ASSIGNED] for first in range(0, len(X), _ASSIGNED)]
         return np.concatenate([clusters.assign(part * weights - clusters.origin)[0] for part in parts])
