@@ -32,7 +32,7 @@ from streamkernel.reductions.predictions import (
     LatentPosterior,
     PoissonPredictions,
 )
-from streamkernel.reductions.predictions.one_against_rest import OneAgainstRest
+from streamkernel.reductions.predictions.class_probabilities import OneAgainstRest
 from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import time
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 
 import dask
 from distributed import Client, LocalCluster
 from distributed.security import Security
 
 from streamkernel.engine._cluster_executor import ClusterExecutor
-from streamkernel.engine._signal_groups import group_signals_blocked
 from streamkernel.engine.cluster_state import a_worker_failed, kill_workers
 from streamkernel.engine.compiling import Notify
 from streamkernel.engine.lost_cluster import dask_is_silent, translated_loss
@@ -23,7 +24,7 @@ from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.worker_warm_up import silent, warm_up_workers
 from streamkernel.errors import ClusterError, ResourceLimitError
 
-__all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster"]
+__all__ = ["ClusterExecutor", "DASK_CONFIG", "connect", "local_cluster"]
 
 _LEAST_WORKER = WORKER_BYTES // 2  # with the libraries loaded and no work
 _PATIENCE = 120.0  # seconds for the start of local workers, which takes a few on an idle machine
@@ -146,3 +147,27 @@ def _ended_at_once(cluster: LocalCluster) -> Iterator[None]:
         if not isinstance(error, Exception):
             kill_workers(cluster)
         raise
+
+
+_OF_GROUPS = {signal.SIGINT, signal.SIGHUP, signal.SIGTERM}
+
+
+@contextlib.contextmanager
+def group_signals_blocked() -> Iterator[None]:
+    """Block signals of process groups while threads are made that start processes; both inherit the blocking.
+
+    A terminal sends Ctrl-C and its hang-up to all processes that run in it, and batch systems send SIGTERM likewise.
+    These signals are for the driver, not for each of its workers.
+    Otherwise a signal ends the workers in mid-sweep, before the driver can save the sweep's state, and each prints a
+    traceback. Dask ends its workers by a message, and by SIGKILL if they do not answer it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_GROUPS)
+    try:
+        # Python's resource tracker must outlive this process for a moment. If the hang-up killed it, a new one would
+        # start without its list of semaphores, and print a traceback for each. Its start unblocks the signals of this
+        # thread, so they are blocked again.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _OF_GROUPS)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

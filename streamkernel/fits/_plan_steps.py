@@ -12,7 +12,7 @@ from streamkernel.kernels import packed_bytes
 from streamkernel.reductions import Moments
 from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
-from streamkernel.selection.forms import GramForm
+from streamkernel.selection.greedy import GramForm
 from streamkernel.selection.problem import counting, gather_step, unfilled_basis
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import choice_bytes

@@ -1,4 +1,7 @@
-"""Formulas of kernels, as the compiled loops read them: a metric of two rows, and a transform of its values."""
+"""Formulas of kernels, as the compiled loops read them: a metric of two rows, and a transform of its values.
+
+The transforms that several kernels share are here; one that a single kernel has stands in the file of this kernel.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from streamkernel.kernels._functions import LOG2E
+from streamkernel.kernels._functions import LOG2E, compiled_value, exponential
 from streamkernel.type_aliases import Float
 
 
@@ -62,3 +65,22 @@ class Formula:
     factor: float = 1.0
     offset: float = 0.0
     shape: float = 1.0
+
+
+@compiled_value
+def decreasing(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
+    # The factor is part of high + low, which saves a product for each value.
+    _, _, high, low, cut, _, _ = constants
+    return exponential(s, high, low, cut)
+
+
+@compiled_value
+def as_it_is(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
+    return s
+
+
+EXP = Transform(decreasing, slope=lambda shape: 1.0, rate=lambda factor: factor * LOG2E)
+"""``exp(-t)``"""
+
+POWER = Transform(as_it_is, power=True)
+"""``t^shape``, the shape a whole number; with shape 1 and factor 1 the number of the metric itself"""

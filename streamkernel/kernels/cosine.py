@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamkernel.kernels._formula import Formula, Metric, Transform
-from streamkernel.kernels._transforms import POWER
+from streamkernel.kernels._formula import POWER, Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float, Unchecked

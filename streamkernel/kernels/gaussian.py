@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamkernel.kernels._formula import Formula, Metric, Transform
-from streamkernel.kernels._transforms import EXP
+from streamkernel.kernels._formula import EXP, Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import StationaryKernel
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from streamkernel.kernels._formula import Formula, Metric, Transform
-from streamkernel.kernels._transforms import EXP
+from streamkernel.kernels._formula import EXP, Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import StationaryKernel
 
 

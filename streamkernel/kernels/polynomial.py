@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels._formula import Formula, Metric, Transform
-from streamkernel.kernels._transforms import POWER
+from streamkernel.kernels._formula import POWER, Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 from streamkernel.type_aliases import Float, Unchecked

@@ -3,11 +3,10 @@
 from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
 from streamkernel.linalg.duality import DualityPath, duality_path
-from streamkernel.linalg.eigen import SymmetricEigen, symmetric_eigen
+from streamkernel.linalg.eigen import SymmetricEigen, mirror_upper, symmetric_eigen
 from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
 from streamkernel.linalg.ridge import RidgePath
-from streamkernel.linalg.symmetric import mirror_upper
 from streamkernel.linalg.threads import single_threaded_blas
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener
 

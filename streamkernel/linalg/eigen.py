@@ -1,4 +1,4 @@
-"""Eigendecomposition of a symmetric matrix."""
+"""Symmetric matrices: their eigendecomposition, and the copy of an accumulated upper triangle."""
 
 from __future__ import annotations
 
@@ -34,3 +34,17 @@ def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
     except np.linalg.LinAlgError as error:
         raise NumericalError(f"the eigenvalues of {what} did not converge ({error})") from None
     return SymmetricEigen(values, vectors)
+
+
+_PANEL = 256  # columns that are copied together: one at a time would miss the cache at every row
+
+
+def mirror_upper(matrix: Float) -> Float:
+    """Copy the upper triangle onto the lower one, in place, and return the matrix."""
+    n = len(matrix)
+    for start in range(0, n, _PANEL):
+        stop = min(start + _PANEL, n)
+        matrix[start:stop, :start] = matrix[:start, start:stop].T
+        corner = matrix[start:stop, start:stop]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+    return matrix

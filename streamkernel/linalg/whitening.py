@@ -1,6 +1,6 @@
 """``K L^-T`` for many rows, at the rate of a matrix product.
 
-The triangle is divided into halves recursively (`triangle`). Blocks on its diagonal that are not well conditioned are
+The triangle is divided into halves recursively (`in_place`). Blocks on its diagonal that are not well conditioned are
 solved by substitution; for a basis in the order of its picks this is at most the first block.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from streamkernel.linalg._blas import require
-from streamkernel.linalg._triangle import Triangle, leaves
+from streamkernel.linalg.in_place import Triangle, leaves
 from streamkernel.type_aliases import Float
 
 PANEL_ROWS = 512  # rows whose n columns stay in the second-level cache for n up to some hundreds

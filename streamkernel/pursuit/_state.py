@@ -9,10 +9,9 @@ from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import Kernel
-from streamkernel.pursuit._ridge import ridge_stages
 from streamkernel.pursuit.path import PursuitPath, PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
-from streamkernel.pursuit.stages import Stages
+from streamkernel.pursuit.stages import Stages, ridge_stages
 from streamkernel.records import RoundRecord
 from streamkernel.reductions.pools import DictionaryColumns, Gram, HeldOut, PoolColumns, Roots
 from streamkernel.reductions.scores import StagedScores, StagedSums

@@ -11,9 +11,9 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.reductions import Sample, uniform_rows
 from streamkernel.reductions.pools import ResidualSample, ResidualSampleResult
-from streamkernel.selection._takes import Fixed, Take
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
+from streamkernel.selection.rounds import Fixed, Take
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Float, Int
 

@@ -20,9 +20,8 @@ from streamkernel.reductions.pools import CrossPool, PoolColumns
 from streamkernel.selection._cross_picks import cross_picks
 from streamkernel.selection._draws import AllRows, Draw, Drawn, UniformDraw, kinds_of_rounds
 from streamkernel.selection._picks import Picks
-from streamkernel.selection._takes import Fixed, Geometric, Take
 from streamkernel.selection.problem import Problem, RowCache
-from streamkernel.selection.rounds import Rounds
+from streamkernel.selection.rounds import Fixed, Geometric, Rounds, Take
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 

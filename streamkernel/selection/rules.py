@@ -33,12 +33,11 @@ from streamkernel.selection._draws import AllRows, ResidualDraw, UniformDraw
 from streamkernel.selection._gp_posterior import PosteriorGreedy
 from streamkernel.selection._incomplete_cholesky import IncompleteCholesky
 from streamkernel.selection._leverage import Leverage
-from streamkernel.selection._takes import Fixed, Geometric
 from streamkernel.selection.candidates import candidates_needed
-from streamkernel.selection.forms import GramForm, RootForm
-from streamkernel.selection.greedy import Greedy
+from streamkernel.selection.greedy import GramForm, Greedy, RootForm
 from streamkernel.selection.kmeans import KMeans
 from streamkernel.selection.problem import Rule
+from streamkernel.selection.rounds import Fixed, Geometric
 from streamkernel.selection.rpcholesky import RPCholesky
 from streamkernel.selection.scores import (
     ColumnNorm,

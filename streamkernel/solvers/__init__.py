@@ -14,8 +14,7 @@ from streamkernel.solvers.online import OnlineGaussianProcess
 from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSolution
 from streamkernel.solvers.quasi_newton import solve_quasi_newton
 from streamkernel.solvers.ridge import RidgeSolution, RidgeSystem
-from streamkernel.solvers.skilling import CGResult, FullSystem, InverseBelow
-from streamkernel.solvers.skilling_plan import plan_full
+from streamkernel.solvers.skilling import CGResult, FullSystem, InverseBelow, plan_full
 from streamkernel.solvers.solver_choice import SolverChoice, choose_solver, falkon_steps
 
 __all__ = [

@@ -18,7 +18,7 @@ from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import stream_generator
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns
-from streamkernel.selection.forms import GramForm
+from streamkernel.selection.greedy import GramForm
 from streamkernel.selection.scores import FunctionSpace
 from streamkernel.table import Table
 

@@ -12,9 +12,8 @@ from streamkernel import KernelMatchingPursuit, open_table
 from streamkernel.errors import ParameterError, StreamKernelWarning
 from streamkernel.kernels import Gaussian
 from streamkernel.pursuit import VARIANTS
-from streamkernel.pursuit._ridge import ridge_stages
 from streamkernel.pursuit.stage_errors import StageErrors
-from streamkernel.pursuit.stages import Stages
+from streamkernel.pursuit.stages import Stages, ridge_stages
 from streamkernel.selection import Problem
 
 RNG = np.random.default_rng(2)

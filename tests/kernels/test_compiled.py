@@ -65,7 +65,7 @@ import warnings
 import numpy as np
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.kernels._compiled import compiled
-from streamkernel.kernels._transforms import EXP
+from streamkernel.kernels._formula import EXP
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     assert compiled.writer(EXP, np.dtype(np.float32))

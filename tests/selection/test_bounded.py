@@ -16,8 +16,7 @@ from streamkernel.engine import Session, Silent, ThreadExecutor
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.kernels import Gaussian
 from streamkernel.selection import Problem, as_rule
-from streamkernel.selection._takes import Fixed, Geometric
-from streamkernel.selection.rounds import Rounds
+from streamkernel.selection.rounds import Fixed, Geometric, Rounds
 from streamkernel.table import open_table
 
 RNG = np.random.default_rng(0)

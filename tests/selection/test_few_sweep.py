@@ -13,7 +13,7 @@ from problems import problem_of, select
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Linear, Polynomial
 from streamkernel.selection import Greedy, RPCholesky, as_kappa, as_rule
-from streamkernel.selection._takes import Fixed, Geometric
+from streamkernel.selection.rounds import Fixed, Geometric
 from streamkernel.selection.scores import FunctionSpace
 from streamkernel.solvers import median_lengthscale
 

@@ -19,8 +19,8 @@ from streamkernel.kernels import Gaussian, Linear
 from streamkernel.selection import Greedy, as_rule
 from streamkernel.selection._draws import AllRows
 from streamkernel.selection._picks import Picks
-from streamkernel.selection._takes import Fixed
-from streamkernel.selection.forms import Form, GramForm, RootForm
+from streamkernel.selection.greedy import Form, GramForm, RootForm
+from streamkernel.selection.rounds import Fixed
 from streamkernel.selection.scores import (
     ColumnNorm,
     Frobenius,

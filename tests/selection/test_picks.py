@@ -23,9 +23,8 @@ from streamkernel.kernels import Gaussian, Polynomial
 from streamkernel.linalg import RidgePath
 from streamkernel.reductions.pools import PoolGram
 from streamkernel.selection._picks import Picks, lazy_picks
-from streamkernel.selection._takes import Fixed
-from streamkernel.selection.forms import Form, GramForm, RootForm
-from streamkernel.selection.greedy import Greedy
+from streamkernel.selection.greedy import Form, GramForm, Greedy, RootForm
+from streamkernel.selection.rounds import Fixed
 from streamkernel.selection.scores import FunctionSpace, Mixture
 from streamkernel.table import RowBlock
 

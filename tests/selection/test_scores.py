@@ -9,8 +9,8 @@ from problems import GivenDraw, basis_of, blocks, pool_columns, pool_sums, probl
 
 from streamkernel.kernels import Linear
 from streamkernel.selection import Greedy, Selection, as_rule
-from streamkernel.selection._takes import Fixed
-from streamkernel.selection.forms import Form, GramForm, RootForm
+from streamkernel.selection.greedy import Form, GramForm, RootForm
+from streamkernel.selection.rounds import Fixed
 from streamkernel.selection.scores import (
     ColumnNorm,
     Frobenius,

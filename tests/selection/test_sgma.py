@@ -11,8 +11,8 @@ from problems import GivenDraw, RecordingDraw, problem_of, select
 
 from streamkernel.selection import Greedy, as_rule
 from streamkernel.selection._draws import UniformDraw
-from streamkernel.selection._takes import Fixed
-from streamkernel.selection.forms import Form, GramForm, RootForm
+from streamkernel.selection.greedy import Form, GramForm, RootForm
+from streamkernel.selection.rounds import Fixed
 from streamkernel.selection.scores import FunctionSpace
 
 CARD = naive.card()

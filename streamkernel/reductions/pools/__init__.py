@@ -6,9 +6,8 @@ from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
 from streamkernel.reductions.pools.dictionary_rows import HeldOut, ResidualReservoir
 from streamkernel.reductions.pools.distinct_rows import CountRepeats, Origins, Repeats
 from streamkernel.reductions.pools.inner_products import Gram
-from streamkernel.reductions.pools.pool import PoolColumns, PoolGram, PoolSums
+from streamkernel.reductions.pools.pool import PoolColumns, PoolGram, PoolSums, ResidualColumns
 from streamkernel.reductions.pools.pool_root import PoolRoot, RootSums
-from streamkernel.reductions.pools.residual_columns import ResidualColumns
 from streamkernel.reductions.pools.residual_sample import ResidualSample, ResidualSampleResult
 
 __all__ = [

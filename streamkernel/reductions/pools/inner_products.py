@@ -23,9 +23,8 @@ import scipy.linalg
 
 from streamkernel.linalg import add_product, independent_rows, mirror_upper, solve_lower, syrk
 from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
-from streamkernel.reductions.pools.pool import PoolColumns
+from streamkernel.reductions.pools.pool import PoolColumns, ResidualColumns
 from streamkernel.reductions.pools.pool_root import triangular_factor
-from streamkernel.reductions.pools.residual_columns import ResidualColumns
 from streamkernel.type_aliases import Float, Int
 
 _ROUNDING = 1e-13  # of a column's square: below it a Gram matrix holds rounding only

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import mirror_upper, syrk
+from streamkernel.linalg import mirror_upper, subtract_product, syrk
 from streamkernel.reductions.contract import Reduction, State
-from streamkernel.reductions.pools._candidate_columns import CandidateColumns
+from streamkernel.reductions.pools.dictionary_columns import CandidateColumns, DictionaryColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
@@ -165,3 +165,36 @@ class PoolGram(Reduction[PoolSums]):
 
     def flops_per_row(self) -> float:
         return self.columns.flops_per_row()
+
+
+@dataclass(frozen=True)
+class ResidualColumns(PoolColumns):
+    """Columns ``[D_I, 1, R, Yc]`` with ``R = D_M - D_I T_M^T``, the same R as in `PoolColumns`.
+
+    The columns of the basis are not whitened, which saves n^2 operations per row. The parameters are those of
+    `PoolColumns`.
+    """
+
+    @cached_property
+    def _raw(self) -> DictionaryColumns:
+        return DictionaryColumns(self.basis, self.pool, self.centre, self.constant)
+
+    @cached_property
+    def _of_pool(self) -> Float:
+        return np.ascontiguousarray(self.coefficients_of_pool())
+
+    def of(self, block: RowBlock) -> Float:
+        """``sqrt(w) [D_I, 1, R, Yc]``, (b, n + c + k + d)."""
+        n, first, columns = len(self.basis), self.projected, self._raw.of(block)
+        subtract_product(columns[:, :n], self._of_pool, into=columns[:, first : first + len(self.pool)])
+        return columns
+
+    def coordinates(self, coefficients: Float) -> Float:
+        return coefficients
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self._raw.scratch_bytes(rows)
+
+    def flops_per_row(self) -> float:
+        n, k, p = len(self.basis), len(self.pool), self.pool.points.shape[1]
+        return float(2 * n * k + k * (2 * (self.width - k) + k) + 2 * (n + k) * p)

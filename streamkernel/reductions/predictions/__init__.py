@@ -1,7 +1,12 @@
 """Predictions of distributions: means, variances and class probabilities for every row."""
 
 from streamkernel.reductions.predictions.canonical_variates import ViewTimes
-from streamkernel.reductions.predictions.class_probabilities import ClassProbabilities, PoissonPredictions
+from streamkernel.reductions.predictions.class_probabilities import (
+    ClassProbabilities,
+    OddsProbabilities,
+    PoissonPredictions,
+    probabilities_of_indicators,
+)
 from streamkernel.reductions.predictions.gaussian import GaussianPredictions
 from streamkernel.reductions.predictions.latent import (
     FullCovariance,
@@ -10,7 +15,6 @@ from streamkernel.reductions.predictions.latent import (
     LatentPosterior,
     covariance_of,
 )
-from streamkernel.reductions.predictions.odds import OddsProbabilities, probabilities_of_indicators
 
 __all__ = [
     "ClassProbabilities",

@@ -1,4 +1,4 @@
-"""Predictions of a generalised Gaussian process: class probabilities and count rates, averaged over the latent f.
+"""Class probabilities and count rates: of generalised Gaussian processes, averaged over the latent f, and of log odds.
 
 f has the mean m and the variance v (or covariance) of `LatentPosterior`. Each prediction is a deterministic function
 of the row:
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import expit, ndtr
+from scipy.special import expit, ndtr, softmax
 
 from streamkernel.reductions.predictions.latent import LatentPosterior
-from streamkernel.reductions.row_map import ProbabilityMap, RowMap
+from streamkernel.reductions.row_map import Predictions, ProbabilityMap, RowMap
 from streamkernel.reductions.row_random import stream_generator
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
@@ -193,3 +193,74 @@ def _normal_points(dimensions: int) -> Float:
     if dimensions <= _POINTS // 8:
         points = np.linalg.solve(np.linalg.cholesky(points.T @ points / _POINTS), points.T).T
     return np.ascontiguousarray(points)
+
+
+def probabilities_of_indicators(values: Float) -> Float:
+    """Softmax of the values of each row, (b, C).
+
+    For two classes with the values ``(1 - f) / 2, (1 + f) / 2``, the second probability is ``1 / (1 + e^-f)``.
+    """
+    return np.asarray(softmax(values, axis=1))
+
+
+@dataclass(frozen=True)
+class OddsProbabilities(ProbabilityMap):
+    """Softmax of the predictions of each row; the predicted class is that of the largest prediction.
+
+    Parameters
+    ----------
+    indicators : Predictions of one function per class; for two classes ``(1 - f) / 2, (1 + f) / 2``, f the log odds of
+        the second class.
+    """
+
+    indicators: Predictions
+
+    @property
+    def classes(self) -> int:
+        return int(self.indicators.coefficients.shape[1])
+
+    def probabilities(self, X: AnyArray) -> Float:
+        return probabilities_of_indicators(self.indicators.values(X))
+
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
+        values = self.indicators.values(block.X)
+        return {"probability": probabilities_of_indicators(values), "prediction": values.argmax(axis=1)}
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.indicators.scratch_bytes(rows) + 24 * rows * self.classes
+
+    def flops_per_row(self) -> float:
+        return self.indicators.flops_per_row() + 50.0 * self.classes
+
+
+@dataclass(frozen=True)
+class OneAgainstRest(ProbabilityMap):
+    """Probabilities of more than two classes, from one process per class against the rest.
+
+    ``p_c = q_c / sum_d q_d`` with ``q_c = E 1 / (1 + e^-f_c)``, f_c normal with the mean and variance of its latent.
+
+    Parameters
+    ----------
+    latents : LatentPosterior of each class, of one function.
+    """
+
+    latents: tuple[LatentPosterior, ...]
+
+    @property
+    def classes(self) -> int:
+        return len(self.latents)
+
+    def probabilities(self, X: AnyArray) -> Float:
+        found = np.empty((len(X), self.classes))
+        for c, latent in enumerate(self.latents):
+            mean, covariance = latent.moments(X)
+            found[:, c] = logistic_normal(mean[:, 0], covariance[:, 0, 0])
+        # If all probabilities of a row underflow to 0, all classes become equally likely.
+        found += np.finfo(np.float64).tiny
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.latents[0].scratch_bytes(rows) + 8 * rows * (2 * self.classes + 32)
+
+    def flops_per_row(self) -> float:
+        return sum(latent.flops_per_row() + 400.0 for latent in self.latents)

@@ -10,13 +10,17 @@ from scipy.special import gammaln, pdtr, xlog1py, xlogy
 
 from streamkernel.errors import DataError
 from streamkernel.reductions.contract import State
-from streamkernel.reductions.scores._predictive import TINY, TRANSFORM_BINS, PredictionScores, Predictive, width_of
 from streamkernel.reductions.scores.errors import (
+    TINY,
+    TRANSFORM_BINS,
+    PredictionScores,
+    Predictive,
     combine_errors,
     error_bytes,
     error_scores,
     error_sums,
     share_explained,
+    width_of,
 )
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float

@@ -9,16 +9,19 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from streamkernel.reductions.contract import State
-from streamkernel.reductions.scores._predictive import (
+from streamkernel.reductions.scores.errors import (
     TINY,
     TRANSFORM_BINS,
     PredictionScores,
     Predictive,
     bins_of,
+    combine_errors,
+    error_bytes,
+    error_scores,
+    error_sums,
     tally,
     width_of,
 )
-from streamkernel.reductions.scores.errors import combine_errors, error_bytes, error_scores, error_sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from streamkernel.reductions.contract import State
-from streamkernel.reductions.scores._predictive import PredictionScores, Predictive, bins_of, width_of
+from streamkernel.reductions.scores.errors import PredictionScores, Predictive, bins_of, width_of
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
