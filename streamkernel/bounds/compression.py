@@ -70,12 +70,7 @@ class CompressionBound:
 
 
 def compression_bound(
-    residual_path: ArrayLike,
-    rows: int,
-    delta: float = 0.05,
-    largest: float = 1.0,
-    *,
-    sizes: ArrayLike | None = None,
+    residual_path: ArrayLike, rows: int, delta: float = 0.05, largest: float = 1.0, *, sizes: ArrayLike | None = None
 ) -> CompressionBound:
     """Bound the expected residual of a new row for every size along a path of residual traces.
 

@@ -1,14 +1,7 @@
 """The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
 from streamkernel.engine.executor import Executor, executor_of
-from streamkernel.engine.limits import (
-    MemoryLimits,
-    check_memory,
-    limits_here,
-    machine_of,
-    memory_limits,
-    total_memory,
-)
+from streamkernel.engine.limits import MemoryLimits, check_memory, limits_here, machine_of, memory_limits, total_memory
 from streamkernel.engine.peak_memory import PeakMeter, resident_bytes
 from streamkernel.engine.plan import (
     LOCAL_WORKER_BYTES,

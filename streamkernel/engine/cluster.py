@@ -56,11 +56,7 @@ def connect(
     ----------
     tell : function that gets a line where the workers must compile first.
     """
-    with (
-        dask.config.set(DASK_CONFIG),
-        dask_is_silent(),
-        connect_client(address, security, insecure=insecure) as client,
-    ):
+    with dask.config.set(DASK_CONFIG), dask_is_silent(), connect_client(address, security, insecure=insecure) as client:
         lost = f"the scheduler at {address}, or a worker of it,"
         again = "look whether they run, and try again"
         with translated_loss(lost, "before the first sweep", again):

@@ -60,10 +60,7 @@ def tls_security(ca: str | None = None, cert: str | None = None, key: str | None
         raise ParameterError(f"TLS needs a CA, a certificate and its key: {lacking} is not given; {_MAKE}")
     _check_files(**files)
     return Security(
-        require_encryption=True,
-        tls_ca_file=files["ca"],
-        tls_client_cert=files["cert"],
-        tls_client_key=files["key"],
+        require_encryption=True, tls_ca_file=files["ca"], tls_client_cert=files["cert"], tls_client_key=files["key"]
     )
 
 

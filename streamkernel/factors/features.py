@@ -13,14 +13,7 @@ from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ShapeError
 from streamkernel.kernels.parameters import checked_columns
 from streamkernel.reductions import Collect
-from streamkernel.reductions.sums import (
-    FeatureGram,
-    FeatureMap,
-    Features,
-    FeatureSums,
-    FeatureTimes,
-    FeatureTransposed,
-)
+from streamkernel.reductions.sums import FeatureGram, FeatureMap, Features, FeatureSums, FeatureTimes, FeatureTransposed
 from streamkernel.table import Table
 from streamkernel.type_aliases import ArrayOrDask, Float
 

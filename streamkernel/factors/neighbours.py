@@ -83,11 +83,7 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
 
     def empty(self) -> State:
         shape = (len(self.queries), self.count)
-        return {
-            "squares": np.full(shape, np.inf),
-            "rows": np.full(shape, _NOBODY),
-            "totals": np.zeros(2, np.int64),
-        }
+        return {"squares": np.full(shape, np.inf), "rows": np.full(shape, _NOBODY), "totals": np.zeros(2, np.int64)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         X = np.ascontiguousarray(block.X, dtype=np.float64)

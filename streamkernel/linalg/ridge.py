@@ -50,14 +50,7 @@ class RidgePath:
     rounding: float = 0.0
 
     @classmethod
-    def of(
-        cls,
-        H: Float,
-        g: Float,
-        square: Float,
-        count: float,
-        intercept_df: int = 0,
-    ) -> RidgePath:
+    def of(cls, H: Float, g: Float, square: Float, count: float, intercept_df: int = 0) -> RidgePath:
         eigen = symmetric_eigen(H, "the whitened normal equations")
         rounding = max(0.0, -float(eigen.values[0])) if len(eigen.values) else 0.0
         return cls(

@@ -184,9 +184,7 @@ class FalkonSystem:
         factor = self.preconditioner(alpha)
         with single_threaded_blas():
             cg = ConjugateGradients(
-                self._g,
-                lambda V: self.product(V, alpha),
-                lambda R: solve_lower_t(factor, solve_lower(factor, R)),
+                self._g, lambda V: self.product(V, alpha), lambda R: solve_lower_t(factor, solve_lower(factor, R))
             )
             first, path = cg.rz.copy(), list[Float]()
 

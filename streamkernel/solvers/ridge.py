@@ -16,12 +16,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, SingularKernelError
-from streamkernel.linalg import (
-    RidgePath,
-    require_finite,
-    single_threaded_blas,
-    solve_lower_t,
-)
+from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t
 from streamkernel.reductions.sums import RidgeSums
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option

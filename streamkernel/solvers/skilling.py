@@ -107,12 +107,7 @@ class FullSystem:
     """
 
     def __init__(
-        self,
-        table: Table,
-        kernel: Kernel,
-        rho: float,
-        session: Session,
-        preconditioner: InverseBelow | None = None,
+        self, table: Table, kernel: Kernel, rho: float, session: Session, preconditioner: InverseBelow | None = None
     ) -> None:
         self.table, self.kernel, self.session = table, kernel, session
         self.rho = checked_number("rho", rho)

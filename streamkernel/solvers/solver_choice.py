@@ -39,14 +39,7 @@ class SolverChoice:
 
 
 def choose_solver(
-    m: int,
-    n: int,
-    p: int,
-    d: int = 1,
-    *,
-    iterations: int = 30,
-    residual_trace: bool = True,
-    sample: int = 0,
+    m: int, n: int, p: int, d: int = 1, *, iterations: int = 30, residual_trace: bool = True, sample: int = 0
 ) -> SolverChoice:
     """Choose between the direct solve (`RidgeSystem`) and conjugate gradients (`FalkonSystem`).
 
