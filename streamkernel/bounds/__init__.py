@@ -15,14 +15,7 @@ from streamkernel.bounds.dual_gap import DualGap, dual_gap_bound, dual_gap_path
 from streamkernel.bounds.matching_pursuit import MatchingPursuitBound, matching_pursuit_bound
 from streamkernel.bounds.pca import pca_bound
 from streamkernel.bounds.sampled_residual import SampledResidual, column_range, sampled_residual
-from streamkernel.bounds.sampling import (
-    bardenet_maillard_radius,
-    bardenet_maillard_tail,
-    deviation_radius,
-    deviation_tail,
-    serfling_radius,
-    serfling_tail,
-)
+from streamkernel.bounds.sampling import bardenet_maillard, deviation_radius, deviation_tail, serfling
 from streamkernel.bounds.stop import BoundStop, GapStop, PursuitStop, Stop, StopRule, TraceStop, stop_at
 from streamkernel.linalg import DualityPath, duality_path
 
@@ -38,8 +31,7 @@ __all__ = [
     "Stop",
     "StopRule",
     "TraceStop",
-    "bardenet_maillard_radius",
-    "bardenet_maillard_tail",
+    "bardenet_maillard",
     "column_range",
     "compression_bound",
     "deviation_radius",
@@ -50,7 +42,6 @@ __all__ = [
     "matching_pursuit_bound",
     "pca_bound",
     "sampled_residual",
-    "serfling_radius",
-    "serfling_tail",
+    "serfling",
     "stop_at",
 ]

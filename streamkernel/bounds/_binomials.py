@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from streamkernel.type_aliases import AnyArray, Float
+from streamkernel.type_aliases import Float
 
 
 def log_binomial(m: ArrayLike, t: ArrayLike) -> Float:
@@ -23,7 +23,8 @@ def log_binomial(m: ArrayLike, t: ArrayLike) -> Float:
     """
     total, part = np.asarray(m, np.float64), np.asarray(t, np.float64)
     # C(m, 0) = C(m, m) = 1: rounding must not make a coefficient smaller than 1.
-    return np.maximum(-np.log(total + 1.0) - _betaln(total - part + 1.0, part + 1.0), 0.0)
+    logarithm: Float = betaln(total - part + 1.0, part + 1.0)
+    return np.maximum(-np.log(total + 1.0) - logarithm, 0.0)
 
 
 def relaxed_log_binomial(m: ArrayLike, t: ArrayLike) -> Float:
@@ -33,7 +34,3 @@ def relaxed_log_binomial(m: ArrayLike, t: ArrayLike) -> Float:
     ratio = np.maximum(total, 1.0) / np.maximum(part, 1.0)
     product: Float = part * (1.0 + np.log(ratio))
     return product
-
-
-def _betaln(a: AnyArray, b: AnyArray) -> Float:
-    return np.asarray(betaln(a, b), np.float64)

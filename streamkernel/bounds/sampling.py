@@ -15,13 +15,35 @@ rho = 1 - m'/m in the exponent of Corollary 3. That holds for independent xi, bu
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_probability
 
+Rate = Callable[[int, int], float]
+"""The factor rho of the exponent, for m rows and m' sampled ones."""
 
-def serfling_tail(deviation: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """``exp(-2 m m' eps^2 / ((m - m' + 1) b^2))``: bounds the probability of a deviation of at least eps.
+
+def serfling(rows: int, sample: int) -> float:
+    """``rho = 1 - (m' - 1) / m`` (Serfling 1974, Corollary 1.1)."""
+    return (rows - sample + 1) / rows
+
+
+def bardenet_maillard(rows: int, sample: int) -> float:
+    """``rho = (1 - m' / m) (1 + 1 / m')`` for m' > m / 2, else Serfling's (Bardenet & Maillard 2015, Corollary 2.5)."""
+    if 2 * sample <= rows:
+        return serfling(rows, sample)
+    return (1.0 - sample / rows) * (1.0 + 1.0 / sample)
+
+
+def _smaller(rows: int, sample: int) -> float:
+    return min(serfling(rows, sample), bardenet_maillard(rows, sample))
+
+
+def deviation_tail(
+    deviation: float, rows: int, sample: int, width: float, *, two_sided: bool = False, rate: Rate = _smaller
+) -> float:
+    """``exp(-2 m' eps^2 / (rho b^2))``: bounds the probability of a deviation of at least eps.
 
     Parameters
     ----------
@@ -29,6 +51,7 @@ def serfling_tail(deviation: float, rows: int, sample: int, width: float, *, two
     rows, sample : m and m' <= m.
     width : length b of an interval that contains the whole population.
     two_sided : whether to bound a deviation in either direction, which doubles the bound.
+    rate : function that gives rho: `serfling` or `bardenet_maillard`; by default the smaller of the two.
 
     Raises
     ------
@@ -36,58 +59,7 @@ def serfling_tail(deviation: float, rows: int, sample: int, width: float, *, two
         The sample is larger than the population, or the width is negative.
     """
     rows, sample = _checked_sample(rows, sample)
-    return _tail(deviation, sample, _serfling(rows, sample), width, two_sided)
-
-
-def bardenet_maillard_tail(deviation: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """``exp(-2 m' eps^2 / (rho b^2))`` with rho of Bardenet & Maillard; like `serfling_tail`, and never larger."""
-    rows, sample = _checked_sample(rows, sample)
-    return _tail(deviation, sample, _bardenet_maillard(rows, sample), width, two_sided)
-
-
-def deviation_tail(deviation: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """The smaller of `serfling_tail` and `bardenet_maillard_tail`."""
-    rows, sample = _checked_sample(rows, sample)
-    return _tail(deviation, sample, _smaller(rows, sample), width, two_sided)
-
-
-def serfling_radius(delta: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """``eps = b sqrt( (m - m' + 1) ln(1/delta) / (2 m m') )``: a deviation exceeds it with probability at most delta.
-
-    Two-sided with ln(2/delta). Parameters and errors are those of `serfling_tail`; delta is in (0, 1).
-    """
-    rows, sample = _checked_sample(rows, sample)
-    return _radius(delta, sample, _serfling(rows, sample), width, two_sided)
-
-
-def bardenet_maillard_radius(delta: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """``eps = b sqrt( rho ln(1/delta) / (2 m') )`` with rho of Bardenet & Maillard; like `serfling_radius`."""
-    rows, sample = _checked_sample(rows, sample)
-    return _radius(delta, sample, _bardenet_maillard(rows, sample), width, two_sided)
-
-
-def deviation_radius(delta: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """The smaller of `serfling_radius` and `bardenet_maillard_radius`."""
-    rows, sample = _checked_sample(rows, sample)
-    return _radius(delta, sample, _smaller(rows, sample), width, two_sided)
-
-
-def _serfling(rows: int, sample: int) -> float:
-    return (rows - sample + 1) / rows
-
-
-def _bardenet_maillard(rows: int, sample: int) -> float:
-    if 2 * sample <= rows:
-        return _serfling(rows, sample)
-    return (1.0 - sample / rows) * (1.0 + 1.0 / sample)
-
-
-def _smaller(rows: int, sample: int) -> float:
-    return min(_serfling(rows, sample), _bardenet_maillard(rows, sample))
-
-
-def _tail(deviation: float, sample: int, rho: float, width: float, two_sided: bool) -> float:
-    spread = rho * checked_number("width", width, zero=True) ** 2
+    spread = rate(rows, sample) * checked_number("width", width, zero=True) ** 2
     if deviation <= 0.0:
         return 1.0
     # If the sample contains all rows, or the population has one value only, the deviation is 0.
@@ -95,9 +67,16 @@ def _tail(deviation: float, sample: int, rho: float, width: float, two_sided: bo
     return min(1.0, 2.0 * one) if two_sided else one
 
 
-def _radius(delta: float, sample: int, rho: float, width: float, two_sided: bool) -> float:
+def deviation_radius(
+    delta: float, rows: int, sample: int, width: float, *, two_sided: bool = False, rate: Rate = _smaller
+) -> float:
+    """``eps = b sqrt( rho ln(1/delta) / (2 m') )``: a deviation exceeds it with probability at most delta.
+
+    Two-sided with ln(2/delta). Parameters and errors are those of `deviation_tail`; delta is in (0, 1).
+    """
+    rows, sample = _checked_sample(rows, sample)
     surprise = math.log((2.0 if two_sided else 1.0) / checked_probability("delta", delta))
-    return checked_number("width", width, zero=True) * math.sqrt(rho * surprise / (2.0 * sample))
+    return checked_number("width", width, zero=True) * math.sqrt(rate(rows, sample) * surprise / (2.0 * sample))
 
 
 def _checked_sample(rows: int, sample: int) -> tuple[int, int]:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.errors import NumericalError
+from streamkernel.kernels.parameters import checked_integer
 from streamkernel.linalg import single_threaded_blas, symmetric_eigen
 from streamkernel.reductions.sums import Features, FeatureSums, FeatureTimes
 from streamkernel.type_aliases import Bool, Float
@@ -85,10 +86,7 @@ class FactorEigen:
         NumericalError
             No eigenvalue is left: K~ is zero, or constant and centred.
         """
-        if count is not None and (
-            isinstance(count, (bool, np.bool_)) or not isinstance(count, (int, np.integer)) or count <= 0
-        ):
-            raise ParameterError(f"count must be a whole number > 0, not {count!r}")
+        count = None if count is None else checked_integer("count", count)
         mean = sums.G1 / sums.count if centred else np.zeros_like(sums.G1)
         scale = float(np.diagonal(sums.H).sum())
         with single_threaded_blas():
@@ -101,7 +99,7 @@ class FactorEigen:
                     "the factor has no eigenvalue above rounding"
                     + (": all its rows are equal, and centring leaves nothing" if centred else ": K~ is zero")
                 )
-            kept = rank if count is None else min(rank, int(count))
+            kept = rank if count is None else min(rank, count)
             directions = np.ascontiguousarray(directions[:, :kept])
             at_basis = directions
             if features.basis is not None:

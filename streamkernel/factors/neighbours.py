@@ -19,6 +19,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.factors.codes import Codes
 from streamkernel.factors.features import FeatureRows
 from streamkernel.kernels import PreparedKernel
+from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions import Reduction, State
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.table import KnownColumns, RowBlock, open_table
@@ -189,8 +190,7 @@ def nearest_neighbours(
     """
     if rows.basis is None:
         raise ParameterError("neighbours need the basis of the factor; give the table of the rows, and the basis")
-    if isinstance(count, (bool, np.bool_)) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise ParameterError(f"count must be a whole number > 0, not {count!r}")
+    count = checked_integer("count", count)
     if count > rows.shape[0]:
         raise ParameterError(f"{count} neighbours among {rows.shape[0]} rows; give at most {rows.shape[0]}")
     table = rows.table
@@ -200,4 +200,4 @@ def nearest_neighbours(
     asked = known.matched(open_table(queries)).with_scaler(table.scaler).without_targets()
     wanted = FeatureRows(asked, rows.basis).table.read(asked.start, asked.stop)
     points = np.ascontiguousarray(wanted.X, dtype=np.float64)
-    return session.sweep(NearestRows(rows.basis, points, int(count), exact), rows.table, "nearest neighbours")
+    return session.sweep(NearestRows(rows.basis, points, count, exact), rows.table, "nearest neighbours")

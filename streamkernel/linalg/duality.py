@@ -15,7 +15,7 @@ sweep::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -56,12 +56,12 @@ class DualityPath:
 
     def part(self, which: slice) -> DualityPath:
         """The path of some of the picks."""
-        return DualityPath(self.objective[which], self.explained[which], self.sparse[which], self.trace[which])
+        return DualityPath(*(getattr(self, field.name)[which] for field in fields(self)))
 
     def and_then(self, more: DualityPath) -> DualityPath:
         """The path of these picks, followed by `more` picks."""
-        names = ("objective", "explained", "sparse", "trace")
-        return DualityPath(*(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names))
+        pairs = ((getattr(self, field.name), getattr(more, field.name)) for field in fields(self))
+        return DualityPath(*map(np.concatenate, pairs))
 
 
 def duality_path(

@@ -104,13 +104,8 @@ class FalkonSystem:
         if table.n_targets == 0:
             raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
         taken = np.zeros(table.n_targets) if centre is None else np.asarray(centre, dtype=np.float64)
-        self._basis, self._table, self._session, self._intercept, self._sample = (
-            basis,
-            table,
-            session,
-            intercept,
-            sample,
-        )
+        self._basis, self._table, self._session = basis, table, session
+        self._intercept, self._sample = intercept, sample
         work = NormalTargets(basis, taken, whiten=residual_trace)
         self.sums: TargetSums = session.sweep(work, table, "right side of the normal equations")
         require_finite(self.sums.g, "the sum g")

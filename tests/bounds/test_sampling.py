@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -16,17 +17,19 @@ from scipy.stats import hypergeom
 from strategies import seeds
 
 from streamkernel.bounds import (
-    bardenet_maillard_radius,
-    bardenet_maillard_tail,
+    bardenet_maillard,
     column_range,
     deviation_radius,
     deviation_tail,
     sampled_residual,
-    serfling_radius,
-    serfling_tail,
+    serfling,
 )
 from streamkernel.errors import ParameterError
 
+serfling_tail, serfling_radius = (partial(bound, rate=serfling) for bound in (deviation_tail, deviation_radius))
+bardenet_maillard_tail, bardenet_maillard_radius = (
+    partial(bound, rate=bardenet_maillard) for bound in (deviation_tail, deviation_radius)
+)
 TAILS = [serfling_tail, bardenet_maillard_tail, deviation_tail]
 RADII = [serfling_radius, bardenet_maillard_radius, deviation_radius]
 WITH_RADII = list(zip(TAILS, RADII, strict=True))

@@ -17,6 +17,7 @@ from streamkernel.engine import Session, Silent, ThreadExecutor
 from streamkernel.errors import ParameterError
 from streamkernel.selection import Greedy, Problem, as_rule
 from streamkernel.selection._gp_posterior import PosteriorGreedy, grown_sums
+from streamkernel.selection.rounds import Take
 from streamkernel.table import open_table
 
 CARD = naive.card()
@@ -64,11 +65,11 @@ def test_several_picks_of_one_sweep_are_those_of_several() -> None:
     subsets = (*((i,) for i in START), POOL)
     draw = GivenDraw(subsets=subsets, all_rows=True)
 
-    class Take:
+    class OneThenFour(Take):
         def count(self, have: int, n: int) -> int:
             return 1 if have < 3 else 4
 
-    found, session = select(replace(rule(), draw=draw, take=Take()), problem_of(CARD.X, CARD.y, n=7))
+    found, session = select(replace(rule(), draw=draw, take=OneThenFour()), problem_of(CARD.X, CARD.y, n=7))
     assert found.basis.rows.tolist() == [*START, 10, 19, 3, 31]
     assert len(session.records) == 1 + 4
     assert found.gaps is not None
