@@ -160,6 +160,7 @@ class Basis:
         panels = -(-len(X) // PANEL_ROWS)
         scratch = np.empty((0 if direct else min(PANEL_ROWS, len(X)), len(self)))
         for panel in range(panels):
+            # Panels of nearly equal size: a short last panel would run a product far below its full rate.
             first, last = (len(X) * edge // panels for edge in (panel, panel + 1))
             K = self.prepared.block(X[first:last], out=G[first:last] if direct else scratch[: last - first])
             self.whiten(K)

@@ -76,6 +76,7 @@ class FactorCCA:
                 _inverse_root(block, ridge, float(scale), name)
                 for block, ridge, scale, name in zip(blocks, ridges, scales, ("first", "second"), strict=True)
             ]
+            # The roots whiten both views; an SVD keeps small correlations, which an eigenproblem of squares would lose.
             U, s, Vt = np.linalg.svd(roots[0].T @ H[:n, n:] @ roots[1], full_matrices=False)
             kept = len(s) if count is None else min(len(s), count)
             first, second = roots[0] @ U[:, :kept], roots[1] @ Vt[:kept].T
@@ -84,6 +85,7 @@ class FactorCCA:
             ]
         signs = signs_of(first if at_basis is None else (at_basis - mean[:n]) @ first)
         return cls(
+            # At most 1 by the Cauchy-Schwarz inequality, but for rounding.
             correlations=np.minimum(s[:kept] / (spreads[0] * spreads[1]), 1.0),
             singular_values=s[:kept].copy(),
             directions=(

@@ -110,6 +110,7 @@ class KernelOperator(_SymmetricOperator):
         self.shift = shift
 
     def _columns(self, V: Float) -> Float:
+        # Two thin products, G^T V and then G (...): K~ of (m, m) is never formed.
         product = self.rows.times(self.rows.transposed_times(V, self.session), self.session)
         return product + self.shift * V if self.shift else product
 

@@ -57,6 +57,7 @@ _TRTRI = _routine("dtrtri", _CHAR, _CHAR, _INT, _PTR, _INT, _INT, library=_cytho
 _DOUBLE = np.dtype(np.float64)
 
 
+# Made once for each value: BLAS takes numbers by reference, and a call has about ten of them.
 @cache
 def _int(value: int) -> Untyped:
     return ctypes.byref(ctypes.c_int(value))

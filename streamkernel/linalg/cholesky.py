@@ -91,6 +91,7 @@ def _skip_dependent(S: Float, diagonal: Float, tolerance: float, known: Float) -
     kept: list[int] = list(range(first))
     for i in range(first, n):
         r = len(kept)
+        # One row of the factor at a time: whether row i is dependent decides what later rows are solved against.
         row = solve_lower(factor[:r, :r], S[kept, i])
         pivot = diagonal[i] - row @ row
         if pivot > tolerance * diagonal[i]:

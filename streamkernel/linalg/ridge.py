@@ -52,6 +52,7 @@ class RidgePath:
     @classmethod
     def of(cls, H: Float, g: Float, square: Float, count: float, intercept_df: int = 0) -> RidgePath:
         eigen = symmetric_eigen(H, "the whitened normal equations")
+        # H is positive semidefinite: how far its least eigenvalue is below 0 measures the rounding of all of them.
         rounding = max(0.0, -float(eigen.values[0])) if len(eigen.values) else 0.0
         return cls(
             np.maximum(eigen.values, 0.0), eigen.vectors, eigen.vectors.T @ g, square, count, intercept_df, rounding

@@ -95,12 +95,14 @@ class Clusters(Reduction[LloydStep]):
         # Distances are compared in single precision: distances that differ by rounding only are then ties.
         keys = squares.astype(np.float32)
         rows = block.start + np.arange(len(U), dtype=np.int64)
+        # Sorted by distance, then by row number: the first row of each centre in this order is the nearest one.
         order = np.lexsort((rows, keys))
         members, first = np.unique(nearest[order], return_index=True)
         own = order[first]
         state: State = {
             "square": np.array([squares.sum()]),
             "counts": np.bincount(nearest, minlength=n),
+            # One bincount for each feature: np.add.at takes many times as long.
             "sums": np.stack([np.bincount(nearest, column, n) for column in U.T], axis=1) if p else np.zeros((n, 0)),
             "near_keys": np.full(n, np.inf, np.float32),
             "near_rows": np.full(n, -1, np.int64),

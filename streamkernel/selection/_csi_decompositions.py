@@ -158,6 +158,7 @@ class LookAhead:
             image = v @ M[: self._r]
             # I - u u^T / (1 + |v_last|), u = v + sign e_last, maps e_last to -sign v.
             along = (image + sign * M[last]) / (1.0 + abs(v[last]))
+            # Row by row: the outer product of v and `along` would be one more array of (r, m).
             for k in range(last):
                 M[k] -= v[k] * along
             images.append(image)

@@ -35,6 +35,7 @@ def grown_sums(sums: PoolSums, order: Int) -> tuple[Float, Float]:
     L = cholesky(sums.S[np.ix_(order, order)], "the residual matrix of the picks")
     cross = solve_lower(L, np.ascontiguousarray(sums.E[:, order].T))
     corner = solve_lower(L, solve_lower(L, sums.C[np.ix_(order, order)]).T)
+    # The corner is symmetric up to the rounding of two solves.
     H = np.block([[sums.H, cross.T], [cross, 0.5 * (corner + corner.T)]])
     return H, np.concatenate([sums.g, solve_lower(L, sums.F[order])])
 

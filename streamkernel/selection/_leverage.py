@@ -56,6 +56,7 @@ def matching_ridge(sample: Basis, probabilities: Float, probes: Float, rows: int
 
     if low >= high or excess(low) <= 0.0:
         return float(np.exp(low))
+    # To 2 %: the sum of the scores is itself estimated, from 1,000 rows.
     return float(np.exp(scipy.optimize.brentq(excess, low, high, xtol=0.02)))
 
 

@@ -258,6 +258,7 @@ def lazy_picks(
             explained=np.einsum("ij,ij->i", D, D),
             coefficients=none if T is None else T.norms,
         )
+        # Masked candidates have the pivot 1, so that no score divides by 0; the argmax below leaves them out.
         worth = score.values(candidates)
         j = int(np.argmax(np.where(alive, worth, -1.0)))
         worn = sd[j] < digits * sd_start[j] or any(part.diagonal[j] < digits * start[j] for part, start in watched)

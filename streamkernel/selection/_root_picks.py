@@ -72,6 +72,7 @@ def root_picks(
         picked.add(i, worth[i], taken, score.parts(candidates)[:, i])
         v = S[:, i] / S[i, i]
         norm = float(np.sqrt(left[i]))
+        # A column without a part outside the span of the basis adds no direction.
         q = U_R[:, i] / norm if norm > 0.0 else np.zeros(len(U_R))
         along = q @ U_R
         U_G[: n + t] -= np.outer(U_G[: n + t, i], v)

@@ -39,6 +39,7 @@ def plus_plus(U: Float, n: int, generator: np.random.Generator) -> Int:
         cumulative = np.cumsum(distances)
         if cumulative[-1] <= 0.0:
             break
+        # Rounding may put the variate at the end of the sums, beyond the last row.
         j = min(int(np.searchsorted(cumulative, variate * cumulative[-1], side="right")), len(U) - 1)
         apart = U - U[j]
         squares = np.einsum("ij,ij->i", apart, apart)

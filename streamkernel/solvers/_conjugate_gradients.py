@@ -68,6 +68,7 @@ class ConjugateGradients:
         step = np.divide(before, curvature, out=np.zeros_like(before), where=going)
         self.stuck[columns] = ~going
         self.X[:, columns] += step * P
+        # The memory of the product becomes the residual: vectors of m rows are large.
         AP *= -step
         AP += self.R[:, columns]
         self.R[:, columns] = AP

@@ -121,6 +121,7 @@ def _left_out(
         W = w[:, None, None] * (Q.T @ likelihood.curvature(f) @ Q)
         leverage, vectors = np.linalg.eigh(root.transpose(0, 2, 1) @ W @ root)
         axes = (root @ vectors) / np.sqrt(1.0 - np.clip(leverage, 0.0, _MOST_LEVERAGE))[:, None, :]
+        # As a product of a matrix with its own transpose, so that no variance is negative.
         covariances[part] = axes @ axes.transpose(0, 2, 1)
         rho = w[:, None] * ((likelihood.mean(f) - y[part]) @ Q)
         means[part] = f + (covariances[part] @ rho[:, :, None])[:, :, 0] @ Q.T

@@ -102,6 +102,7 @@ class ExactGP:
         with single_threaded_blas():
             root = solve_lower(self.L, np.eye(m))
             W = root.T @ root
+            # In place: each further (m, m) matrix would need as much memory as the factor.
             W *= -d
             W += self.coefficients @ self.coefficients.T
             W *= 0.5

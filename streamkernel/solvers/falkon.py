@@ -136,6 +136,7 @@ class FalkonSystem:
                 H, G1, count = seen.H, seen.G1, seen.count
             if self._intercept:
                 H -= np.outer(G1, G1) / count
+            # From the sum over the sample to that over all rows.
             H *= self.sums.weight / count
         return H
 

@@ -84,6 +84,7 @@ def precision_factor(fit: GeneralisedFit) -> Float:
 def _of_hessian(fit: GeneralisedFit) -> tuple[float, float, LatentCovariance]:
     n, r = fit.u.shape
     L = precision_factor(fit)
+    # Only blocks on and below the diagonal are not 0, and only they are stored.
     root = solve_lower(L, np.eye(n * r)).reshape(r, n, r, n)
     blocks = np.stack([root[j, :, a] for j in range(r) for a in range(j + 1)])
     log_det = 2.0 * float(np.log(np.diagonal(L)).sum())

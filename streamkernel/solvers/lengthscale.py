@@ -95,6 +95,7 @@ def choose_lengthscale(
     scores = [_gcv(sample, kernel.with_lengthscale(step * median), intercept, scale) for step in _STEPS]
     grid = [step * median for step in _STEPS]
     equal = np.asarray(scores) <= _EQUAL * min(scores)
+    # Of equal scores the one nearest to the median, on the logarithmic scale.
     away = np.where(equal, np.abs(np.log(_STEPS)), np.inf)
     return LengthscaleChoice(grid[int(np.argmin(away))], median, len(sample), tuple(grid), tuple(map(float, scores)))
 

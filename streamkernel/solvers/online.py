@@ -149,6 +149,7 @@ class OnlineGaussianProcess:
             self._c = np.concatenate([self._c, np.zeros((grown - n, Y.shape[1]))])
         noise = self.noise / self.signal + gamma
         V /= np.sqrt(noise)[:, None]
+        # SYRK fills one triangle, at half the operations of V^T V; the other one is mirrored.
         upper = np.zeros_like(self._A)
         syrk(V, into=upper)
         self._A += np.triu(upper) + np.triu(upper, 1).T

@@ -146,6 +146,8 @@ class Pairs:
                 q = q - shares[-1] * change
             solution = guess.solve(q)
             if self._pairs:
+                # The scale of the initial Hessian that fits the last pair (Nocedal & Wright 2006, eq. (7.20), for any
+                # initial Hessian), so that the full step is usually accepted.
                 _, change, along = self._pairs[-1]
                 solution = solution * (along / float(np.vdot(change, guess.solve(change))))
             for (step, change, along), share in zip(self._pairs, reversed(shares), strict=True):

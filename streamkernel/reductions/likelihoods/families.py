@@ -65,6 +65,7 @@ class Bernoulli(Likelihood):
         return np.asarray(expit(f))
 
     def weights(self, f: Float) -> Float:
+        # Not p (1 - p): 1 - p has no digits where p is near 1.
         return np.maximum(expit(f) * expit(-f), LEAST_CURVATURE)
 
     def weights_slope(self, f: Float, v: Float) -> Float:
@@ -183,6 +184,7 @@ class Softmax(Likelihood):
     def _probabilities(self, f: Float) -> Float:
         """Softmax of f, transposed, (c, b)."""
         p = np.array(f.T, order="C")
+        # With the largest f at 0 no exponential overflows.
         p -= p.max(axis=0)
         np.exp(p, out=p)
         p /= p.sum(axis=0)
@@ -250,6 +252,7 @@ def likelihood_of(name: str, n_targets: int) -> Likelihood:
 
 def _log_sum_exp(f: Float) -> Float:
     """``log sum_c e^f_c``, (b,), for f (c, b), which is overwritten."""
+    # With the largest f at 0 no exponential overflows, and the sum is at least 1.
     top = f.max(axis=0)
     f -= top
     np.exp(f, out=f)

@@ -62,6 +62,7 @@ class GradientStep(LikelihoodStep[GradientSums]):
         F = self.features.raw(block.X)
         f = self.end.values(F)
         residual = self._add_losses(block, f, self.start.values(F), state["losses"])
+        # Sums over raw values are whitened once, at the end: L^-1 commutes with the sum over rows.
         state["coefficients"] += F.T @ residual
         state["constants"] += residual.sum(axis=0)
         weights = np.ones(len(F)) if block.weights is None else block.weights

@@ -75,6 +75,7 @@ def find_mode(
     for step in range(1, _MOST_STEPS + 1):
         roots, scaled = _stand_ins(f, targets, likelihood, centre, w)
         S = K * roots[:, None] * roots
+        # A strided view of the diagonal: the sum of S and an identity matrix would be one more (b, b) matrix.
         S.reshape(-1)[:: len(S) + 1] += 1.0
         factor = InPlaceCholesky(S)
         if factor.failed is not None:

@@ -243,6 +243,7 @@ def add_weighted_gram(G: Float, weights: Float, into: Float) -> None:
         weighted = scratch[: len(panel)]
         for k in range(weights.shape[1]):
             root = roots[first : first + len(panel), k]
+            # Roots of the weights on both factors: SYRK then sums G^T diag(w) G in half the operations of a product.
             np.multiply(panel, root[:, None], out=weighted[:, :n])
             weighted[:, n] = root
             syrk(weighted, into=into[k])

@@ -135,6 +135,7 @@ class MemberPredictions(SentAsFields, Sums[CommitteePosterior]):
     def _factor(self, C: Float, weights: Float | None, rows: Int) -> InPlaceCholesky:
         signal, noise = self.noise.signal, self.noise.noise
         C.reshape(-1)[:: len(C) + 1] += noise / signal if weights is None else noise / signal / weights
+        # The factor of b rows has a rounding of about b eps of the signal variance; 100 is a margin.
         least = max(100.0 * len(C) * float(np.finfo(np.float64).eps) * signal, 10.0 * noise)
         return factor_member(
             C,
@@ -173,6 +174,7 @@ class MemberPredictions(SentAsFields, Sums[CommitteePosterior]):
             V = memory[: len(X) * len(panel.left)].reshape(len(X), -1)
             panel.queries.block(X, out=V)
             if base is not None:
+                # Schur complement: what the shared rows explain is taken out of the covariances with the queries.
                 V -= A.T @ panel.features
             factor.solve(V)
             left = _left(panel.left, V)

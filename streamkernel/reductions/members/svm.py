@@ -129,6 +129,7 @@ class SVMMembers(SentAsFields, Sums[SVMSums]):
             Om = np.ascontiguousarray(K[np.ix_(inside, inside)])
             subtract_gram(V, into=Om)
             Om.reshape(-1)[:: len(Om) + 1] += self.tau
+            # V <- L^-1 V in place: then V^T V is V^T Om^-1 V, a sum of squares.
             factor_member(Om, rows[inside], "give a larger tau").solve(V)
             D = V.T @ V
             state["A"] += D

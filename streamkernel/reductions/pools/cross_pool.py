@@ -61,6 +61,7 @@ class CrossPool(TriangularFactors[CrossSums]):
         return sum(len(each.pool) for each in self.columns)
 
     def map_block(self, block: RowBlock) -> State:
+        # Both views write into one array: to join two arrays would need a copy of all columns.
         wide, at, totals = np.empty((len(block), self.width)), 0, []
         for columns, view in zip(self.columns, self.views, strict=True):
             seen = view.block(block)

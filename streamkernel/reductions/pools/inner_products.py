@@ -143,6 +143,7 @@ class GramBeyond(GramMatrix):
         gram[np.ix_(others, others)] = known
         gram[first:last] = sums
         mirror_upper(gram[first:last, first:last])
+        # R^T G = (R^T D) L^-T: the sums of raw columns become those of whitened ones.
         gram[first:last, :n] = solve_lower(self.columns.basis.L, sums[:, :n].T).T
         gram[others, first:last] = gram[first:last, others].T
         return gram
@@ -168,6 +169,7 @@ def root_of_gram(gram: Float, first: int) -> tuple[Float, int]:
     The other columns are factored with pivoting, which is stable for dependent columns. Then they return to their own
     order, because only the inner products of these columns are used.
     """
+    # Columns of unit length: a pivot is then relative to its own column, for columns of any scale.
     size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     unit = np.where(size > 0.0, size, 1.0)
     scaled = gram / np.outer(unit, unit)

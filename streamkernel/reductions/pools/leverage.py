@@ -51,6 +51,7 @@ class SampledKernel(SentAsFields):
         """Lower triangular, ``L L^T = K_SS + lam diag(p)``."""
         gram = self.sample.gram()
         floor = _FLOOR * float(np.trace(gram))
+        # A writeable view of the diagonal.
         np.einsum("ii->i", gram)[:] += np.maximum(self.ridge * self.probabilities, floor)
         with single_threaded_blas():
             return np.ascontiguousarray(cholesky(gram, "the ridged kernel matrix of the sample"))

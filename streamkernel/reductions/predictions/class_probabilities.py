@@ -175,6 +175,7 @@ def _softmax_normal(mean: Float, root: Float, contrasts: Float) -> Float:
     panel = max(1, _PANEL_VALUES // (c * _POINTS))
     for first in range(0, b, panel):
         rows = slice(first, first + panel)
+        # The points are contiguous along the last axis, over which the mean is taken.
         f = (contrasts @ root[rows]) @ points
         f += mean[rows, :, None]
         f -= f.max(axis=1, keepdims=True)

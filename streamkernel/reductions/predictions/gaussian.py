@@ -86,6 +86,7 @@ class GaussianPredictions(SentAsFields, RowMap):
         panels = -(-len(X) // PANEL_ROWS)
         held = np.empty((2 if len(variance) else 1, min(PANEL_ROWS, len(X)), len(self.basis)))
         for panel in range(panels):
+            # Panels of nearly equal size: a short last panel would run a product far below its full rate.
             rows = slice(len(X) * panel // panels, len(X) * (panel + 1) // panels)
             size = rows.stop - rows.start
             K = self.basis.prepared.block(X[rows], out=held[0, :size])
@@ -109,6 +110,7 @@ class GaussianPredictions(SentAsFields, RowMap):
             for t in range(d):
                 root = rotated * np.sqrt(self.shares[:, t])
                 found[:, :, t] = self.signal[t] * (prior - root @ root.T)
+        # A writeable view of the diagonals of all targets.
         diagonal = np.einsum("iit->it", found)
         np.maximum(diagonal, 0.0, out=diagonal)
         if not self.latent:

@@ -79,6 +79,7 @@ class CrossGram(Sums[CrossFeatureSums]):
         return {"H": (self.width,) * 2, "G1": (self.width,), "totals": (3,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
+        # Both views write into one array: to join two arrays would need a copy of all columns.
         G, at, totals = np.empty((len(block), self.width)), 0, []
         for features, view in zip(self.features, self.views, strict=True):
             X = view.of(block.X, block.Y)

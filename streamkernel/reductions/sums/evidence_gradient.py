@@ -124,6 +124,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
         # The formula with weights in the numerator: a row of weight 0 gets precision 0, not a division by 0.
         precision = weights / (self.noise + s * weights * r)
         a = residual * precision[:, None]
+        # T and `scaled` are overwritten where they are no longer read: a block has at most four (b, n) arrays.
         T = G @ self.inverse
         share = s * precision * np.einsum("ij,ij->i", T, G)
         e = d * precision * (1.0 - share) - (a**2).sum(axis=1)

@@ -137,6 +137,7 @@ class FeatureGram(Sums[FeatureSums]):
         if not self.whiten_first:
             with single_threaded_blas():
                 H = self.features.whitened(self.features.whitened(H).T)
+                # Two triangular solves round the two triangles differently; an eigendecomposition reads one of them.
                 H, G1 = 0.5 * (H + H.T), self.features.whitened(G1)
         count, trace = (float(value) for value in state["totals"])
         return FeatureSums(H, G1, int(count), None if self.features.basis is None else trace)

@@ -104,6 +104,7 @@ class NormalEquations(Sums[RidgeSums]):
         Y = np.zeros((b, 0)) if block.Y is None else block.Y - self.centre
         K = self.basis.features(block.X) if self.whiten_first else self.basis.block(block.X)
         if block.weights is not None:
+            # Roots of the weights on both factors, so that SYRK computes K^T W K.
             root = np.sqrt(weights)[:, None]
             state["G1"] += weights @ K
             state["Y1"] += weights @ Y
@@ -124,6 +125,7 @@ class NormalEquations(Sums[RidgeSums]):
         if not self.whiten_first:
             L = self.basis.L
             H = solve_lower(L, solve_lower(L, H).T)
+            # Two triangular solves round the two triangles differently; an eigendecomposition reads one of them.
             H = 0.5 * (H + H.T)
             g, G1 = solve_lower(L, g), solve_lower(L, G1)
         return RidgeSums(H, g, state["YY"], G1, state["Y1"], self.centre, weight, trace, int(count))

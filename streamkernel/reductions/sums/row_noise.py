@@ -280,6 +280,7 @@ def _weights(block: RowBlock, members: Members) -> Float | None:
 
 def _scale(roots: Float | float, G: Float, Y: Float) -> None:
     """Multiply the rows in place, by one number per row or one for all."""
+    # In place: a scaled copy of G would double the memory of the block.
     column = np.reshape(roots, (-1, 1))
     G *= column
     Y *= column
