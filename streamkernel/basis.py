@@ -112,8 +112,8 @@ class Basis:
             grown = Basis(self.kernel, Z, numbers)
             found = independent_rows(grown.gram(), PIVOT_TOLERANCE, self.L)
             kept, whole = found.kept, found.at_once
-            # Pivots of smooth kernels have rounding that depends on the algorithm. The new basis must have a factor by
-            # the algorithm of `L`, which every worker runs: the bits are then equal everywhere.
+            # The rounding of small pivots depends on the algorithm. The new basis must have a factor by the algorithm
+            # of `L`, which every worker runs: the bits are then equal everywhere.
             while not whole and len(kept) > n:
                 grown = Basis(self.kernel, np.ascontiguousarray(Z[kept]), numbers[kept])
                 S = grown.gram()
@@ -177,11 +177,12 @@ class Basis:
 
     @cached_property
     def lift(self) -> float:
-        """By how much whitening a sum of products of kernel values lifts its rounding, relative to k(z, z); at least 1.
+        """Factor by which whitening lifts the rounding of sums of kernel values, relative to k(z, z); at least 1.
 
-        ``1 / least_pivot``, or half the largest eigenvalue of ``k(Z, Z)^-1`` (of two near points the same). In the
-        order of descending pivots the two are near each other. In another, that of a rule that looks at targets,
-        functions may be dependent in which no single pivot is small. By power iteration, to some percent.
+        It is ``1 / least_pivot``, or half the largest eigenvalue of ``k(Z, Z)^-1`` if that is larger (for two near
+        points both are equal). In the order of descending pivots the two are near each other. In the order of a rule
+        that uses targets, functions may be dependent without a single small pivot. The eigenvalue is computed by power
+        iteration, to some percent.
         """
         lift = 1.0 / self.least_pivot
         if len(self) < 2:

@@ -17,9 +17,9 @@ COMPILING = (
 
 
 @contextlib.contextmanager
-def notified_if_slow(tell: Notify, text: str) -> Iterator[None]:
-    """Print `text` through `tell` if the block takes more than two seconds."""
-    timer = threading.Timer(_SECONDS, tell, [text])
+def notified_if_slow(notify: Notify, text: str) -> Iterator[None]:
+    """Print `text` through `notify` if the block takes more than two seconds."""
+    timer = threading.Timer(_SECONDS, notify, [text])
     timer.daemon = True
     timer.start()
     try:
@@ -28,7 +28,7 @@ def notified_if_slow(tell: Notify, text: str) -> Iterator[None]:
         timer.cancel()
 
 
-def compile_here(tell: Notify) -> None:
+def compile_here(notify: Notify) -> None:
     """Fill this machine's cache of compiled loops, if it is empty; a signal ends the wait at once.
 
     The compiler runs in its own thread, because a thread that compiles handles no signal before the end.
@@ -44,7 +44,7 @@ def compile_here(tell: Notify) -> None:
             met.append(error)
 
     thread = threading.Thread(target=run, name="streamkernel-compiler", daemon=True)
-    with notified_if_slow(tell, COMPILING):
+    with notified_if_slow(notify, COMPILING):
         thread.start()
         while thread.is_alive():
             thread.join(0.2)

@@ -1,8 +1,8 @@
 """The memory limits of the processes, and the check of a plan against them.
 
-Without `--memory` the machines' own limits apply. A worker has the limit of its Dask process and the limits set on it
-(a cgroup, a SLURM job, ulimit). This process has the smallest of this machine's memory and the limits set on it. If the
-workers run on this machine too, that limit is for all processes together; only ulimit is for each process.
+If the user gives no limit, the machines' own limits apply. A worker has the limit of its Dask process and the limits
+set on it (a cgroup, a SLURM job, ulimit). This process has the smallest of this machine's memory and the limits set on
+it. If the workers run on this machine too, that limit is for all processes together; only ulimit is for each process.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def limits_here(limit: int | None, *, workers: bool, remote: bool = False, worke
 
     Parameters
     ----------
-    asked : bytes of all processes together; None for the machine's limits.
+    limit : bytes of all processes together; None for the machine's limits.
     workers : whether there are workers.
     worker : memory limit of each worker in bytes, where it is known.
     """
@@ -114,8 +114,8 @@ def memory_limits(executor: Executor, limit: int | None) -> MemoryLimits:
 
     Parameters
     ----------
-    asked : bytes of all processes together (`--memory`), or None for this machine's limits. The workers' own limits
-        apply in any case: beyond them Dask ends a worker.
+    limit : bytes of all processes together, or None for this machine's limits. The workers' own limits apply in any
+        case: beyond them Dask ends a worker.
     """
     return limits_here(limit, workers=executor.n_workers > 0, remote=executor.remote, worker=executor.worker_limit())
 
@@ -144,7 +144,7 @@ def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], 
             high = middle
     nothing = "no basis fits: use fewer workers or threads, smaller chunks, or machines with more memory"
     remedy = f"{option('n_components', low)} would fit" if low else nothing
-    hint = max(plan.steps, key=lambda step: step.held_bytes).way_out
+    hint = max(plan.steps, key=lambda step: step.held_bytes).remedy
     raise ResourceLimitError(f"{exceeded}; {remedy}" + (f", or use {hint}" if hint else ""))
 
 

@@ -1,11 +1,12 @@
 """The plan of a fit, made before any work: pure arithmetic on shapes.
 
-Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; while it is fetched
-from an object store it is there twice as stored, and not decoded yet), the block's rows, its scratch and the state it
-sums into. Per thread, the loops' own copy of some rows. Per process: as many tasks as it has threads, or the step has
-spans; the states that wait in the tree, the basis points as the kernel's loops read them (`kernels.packed_bytes`), as
-often as the step packs them, rows that stand beside them, names of columns, what was fetched for good by a step before,
-the interpreter with its libraries. The promise is the sum over all processes at the costliest step.
+Memory of a task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; during a
+fetch from an object store it is held twice as stored, and not decoded yet), the rows of the block, its scratch, and the
+state. Memory of a thread: the loops' copy of some rows. Memory of a process: one task for each thread, or for each span
+if there are fewer; the states that wait in the tree; the basis points as packed for the loops
+(`kernels.packed_bytes`), once for each packing of the step; rows beside them; names of columns; rows that an earlier
+step fetched and the fit keeps; the interpreter with its libraries. The promise is the sum over all processes at the
+costliest step.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from streamkernel.table import Table
 from streamkernel.table.rows import NumpyRows
 from streamkernel.type_aliases import Fields
 
-# Resident bytes of a process before it has work, as measured (docs/guide.md, "Memory"): interpreter and libraries; what
-# the compiler keeps for good where Numba's cache was cold; connections. A worker of a remote cluster has loaded all of
-# the package beforehand (deploy/dask.yaml), and begins with a cold cache in each new container, one of the local
-# cluster loads what its tasks name.
+# Resident bytes of a process before it has work, as measured (docs/guide.md, "Memory"): interpreter and libraries; the
+# compiler's memory, which it does not return, if Numba's cache was cold; connections. A worker of a remote cluster has
+# loaded the whole package (deploy/dask.yaml) and begins with a cold cache in each new container. A worker of the local
+# cluster loads only the modules of its tasks.
 BASE_BYTES = 480 << 20  # a driver's
 WORKER_BYTES = 480 << 20
 LOCAL_WORKER_BYTES = 340 << 20
@@ -44,7 +45,7 @@ class TableShape:
     itemsize: int
     chunk_rows: int
     in_memory: bool
-    chunks: int | None = field(default=None, compare=False)  # which spans are made of, where that is known
+    chunks: int | None = field(default=None, compare=False)  # number of chunks that spans are made of, if known
 
     @classmethod
     def of(cls, table: Table) -> TableShape:
@@ -59,7 +60,7 @@ class TableShape:
         )
 
     def sample(self, rows: int) -> TableShape:
-        """Of so many of its rows, held in memory."""
+        """The shape of a sample of `rows` rows, in memory."""
         chunk = NumpyRows.CHUNK_ROWS
         return replace(self, rows=rows, chunk_rows=chunk, in_memory=True, chunks=max(1, -(-rows // chunk)))
 
@@ -84,8 +85,7 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine of a run: `workers` = 0 means threads of this process; with workers, the driver uses all its cores
-    too.
+    """The machine of a run. 0 workers are threads of this process; with workers, the driver uses all its cores too.
 
     Parameters
     ----------
@@ -116,14 +116,14 @@ class Step:
     scratch_bytes: int
     state_bytes: int
     held_bytes: int = 0
-    way_out: str = ""  # remedy where this step is too large
+    remedy: str = ""  # words for a user whose memory is too small for this step
     points: int = 0  # number of basis points that are packed for the kernel's loops
     row_multiple: int = 1
-    packings: int = 1  # how often they are packed: for the sums, for slopes, of the basis before
-    kept_bytes: int = 0  # what the driver keeps of it to the end of the fit
-    rows_bytes: int = 0  # rows that the driver holds while tasks are at work, and after: a pool, those that score it
-    packed_bytes: int = 0  # of points that are packed for it and are not rows of the table, as `points` are
-    spans: int | None = None  # no more tasks are at work at once; where they are known
+    packings: int = 1  # number of packings: for the sums, for slopes, of the previous basis
+    kept_bytes: int = 0  # bytes of its result that the driver holds to the end of the fit
+    rows_bytes: int = 0  # rows that the driver holds during and after the tasks: a pool, its scoring rows
+    packed_bytes: int = 0  # packed points that are not rows of the table, beside `points`
+    spans: int | None = None  # number of spans, the most tasks that run at once; None if not known
 
     @property
     def flops(self) -> float:
@@ -145,16 +145,17 @@ def step_of(
     rows_bytes: int = 0,
     packed_bytes: int = 0,
 ) -> Step:
-    """The step that runs `work` over a table, or over so many rows of one that is not at hand.
+    """The step that runs `work` over a table.
 
     Parameters
     ----------
-    kernel_columns : kernel entries of a row.
-    sampled : so many rows of the table, which are in memory; None for all, where they lie.
-    points : of the basis; as many, where not all of them are in memory at once.
-    held_bytes : what the driver makes of the sums, once the tasks have ended.
-    packings : how often the points are packed at the same time.
-    rows_bytes, packed_bytes : as `Step` has them.
+    table : the table, or a number of rows, if only operations are asked for.
+    kernel_columns : number of kernel entries of a row.
+    sampled : number of rows of a sample in memory; None for all rows of the table.
+    points : number of basis points that are packed; None for `kernel_columns`.
+    held_bytes : bytes that the driver needs for the algebra on the sums, after the tasks have ended.
+    packings : number of packings of the points in memory at the same time.
+    rows_bytes, packed_bytes : fields of `Step`.
     """
     state, multiple = (work.state_bytes(), work.row_multiple) if isinstance(work, Reduction) else (0, 1)
     spans: int | None = None
@@ -193,9 +194,9 @@ def _most_spans(rows: int, flops_per_row: float, chunks: int | None) -> int:
 
 
 def outgrown_bytes(step: Step) -> int:
-    """What the allocator keeps of row blocks that widen with every look: of some that were outgrown (measured).
+    """Bytes of row blocks that the allocator does not return, if blocks become wider with every sweep (measured).
 
-    A block above 32 MiB is a mapping of its own (glibc's largest threshold), and gone once it is freed.
+    A block above 32 MiB is a mapping of its own (glibc's largest threshold), and is returned when it is freed.
     """
     return 5 * min(step.scratch_bytes, 32 << 20)
 
@@ -264,7 +265,7 @@ def make_plan(
     worker, driver = 0, 0
     kept = _NAME_BYTES * table.features  # names of the columns: of the table, and of a sample of it
     for step in steps:
-        # What the driver makes of the sums comes after the tasks that made them.
+        # The algebra on the sums begins when the tasks have ended.
         held = step.held_bytes + step.rows_bytes
         if step.where == "sweep" and machine.workers:
             worker = max(worker, process(step, machine.threads))

@@ -18,14 +18,16 @@ def silent(text: str) -> None:
     """A `Notify` that ignores the text."""
 
 
-def warm_up_workers(client: Client, tell: Notify = silent) -> None:
+def warm_up_workers(client: Client, notify: Notify = silent) -> None:
     """Let every worker load the package and its loops, or compile them; wait without a time-out.
 
     The warm-up runs as tasks: a broadcast would block a worker's heartbeat, and a compiler takes minutes, after which
     the scheduler would drop the worker.
     """
     name = f"warm-up/{uuid.uuid4().hex[:12]}"
-    with notified_if_slow(tell, f"waiting for the workers to load the kernels; where there are none yet: {COMPILING}"):
+    with notified_if_slow(
+        notify, f"waiting for the workers to load the kernels; where there are none yet: {COMPILING}"
+    ):
         waiting = {
             client.submit(warm_up, workers=[worker], key=f"{name}/{number}", pure=False): worker
             for number, worker in enumerate(client.nthreads())

@@ -176,7 +176,7 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     strangers = sorted(name for name in entries if name.lstrip(".").partition(".")[0] not in {BASIS, ROWS})
     if strangers:
         raise StoreExistsError(f"{folder} exists and is not a factor (it holds {strangers[0]}); choose another path")
-    # After the folder itself: of another output there, its parts are not what the user should be told of.
+    # After the check of the folder itself: the message for another kind of output must name the folder, not its parts.
     check_target(joined(folder, BASIS), overwrite=True, kind="factor")
     if BASIS in entries and not overwrite:
         whole = "is whole already: nothing to resume" if resume else "exists"

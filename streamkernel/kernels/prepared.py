@@ -23,7 +23,7 @@ def packed_bytes(n: int, p: int, formulas: int = 1) -> int:
 
 
 def packing_bytes(p: int) -> int:
-    """What packing takes beside: a panel as points, before and after it is moved, or its rows for their norms."""
+    """Further bytes during packing: a panel as points, before and after it is moved, or its rows for their norms."""
     width = columns(np.dtype(np.float64))
     return 8 * p * (ROWS * -(-width // ROWS) + width)
 

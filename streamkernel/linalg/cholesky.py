@@ -15,7 +15,7 @@ from streamkernel.errors import NumericalError
 from streamkernel.linalg.finite import require_finite
 from streamkernel.type_aliases import Float, Int
 
-_WAY_OUT = "take a shorter lengthscale, fewer basis functions, or more on the diagonal (alpha, noise)"
+_REMEDY = "take a shorter lengthscale, fewer basis functions, or more on the diagonal (alpha, noise)"
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ class RankRevealed:
     at_once: bool = False
 
 
-def cholesky(S: Float, what: str = "the matrix", way_out: str = _WAY_OUT) -> Float:
+def cholesky(S: Float, what: str = "the matrix", remedy: str = _REMEDY) -> Float:
     """Lower Cholesky factor of a positive definite matrix.
 
     Raises
     ------
     NumericalError
-        S is not finite or not positive definite; the message names `what` and ends with `way_out` in the latter case.
+        S is not finite or not positive definite; the message names `what` and ends with `remedy` in the latter case.
     """
     require_finite(S, what)
     try:
         return np.linalg.cholesky(S).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
-        raise NumericalError(f"{what} is not positive definite to working precision; {way_out}") from None
+        raise NumericalError(f"{what} is not positive definite to working precision; {remedy}") from None
 
 
 def independent_rows(S: Float, tolerance: float, known: Float | None = None) -> RankRevealed:

@@ -38,10 +38,9 @@ _MOST_HALVINGS = 12
 
 
 class LogisticState(PursuitState):
-    """A pursuit with the logistic loss: `parameters` are the coefficients that the next sweep measures, `stages` those
-    of the last weighted fit.
+    """A pursuit with the logistic loss; its arguments are those of `PursuitState`.
 
-    The parameters are those of `PursuitState`.
+    `parameters` are the coefficients that the next sweep measures, `stages` those of the last weighted fit.
     """
 
     logistic = True
@@ -103,7 +102,7 @@ class LogisticState(PursuitState):
         amounts = solve_triangular(V, self.parameters, check_finite=False) if len(V) else self.stages.amounts
         return Stages(V, amounts, self.constant)
 
-    def watching(self, coding: Float | None, gamma: float | None) -> StagedScores:
+    def scores_of_other_rows(self, coding: Float | None, gamma: float | None) -> StagedScores:
         """Scores of the sizes that sweeps have measured, each with its own coefficients; a step is their difference."""
         width, d = len(self.basis) + int(self.constant), len(self.centre)
         each = [np.pad(parameters, ((0, width - len(parameters)), (0, 0))) for parameters in self._of_sizes]
@@ -112,7 +111,7 @@ class LogisticState(PursuitState):
         none, amounts = np.zeros(0, np.int64), np.tile(np.eye(d), (len(each), 1))
         return StagedScores(self.basis, V, amounts, self.centre, self.constant, none, coding, logistic=True)
 
-    def saw(self, sums: StagedSums) -> None:
+    def store_scores(self, sums: StagedSums) -> None:
         self.watched, self.check_rows = True, float(sums.rows[0])
         d = len(self.centre)
         for kept, found in ((self.losses, sums.losses), (self.wrong, sums.wrong)):

@@ -75,9 +75,9 @@ class PursuitState:
         self._check: tuple[Float, Float] | None = None  # held-out rows' columns, in the model's order, and targets
         self._lowered: Float | None = None  # fall of the squared error by each term, under least squares
         self.ridge = 0.0
-        self.known: Gram | None = None  # that need not be summed again
-        self.watched = False  # rows are held out
-        # Of the models that sweeps began with: terms, and losses and wrong classes on the rows fitted and held out.
+        self.known: Gram | None = None  # inner products that the next sweep need not sum again
+        self.watched = False  # True if rows are held out
+        # For the model at the start of each sweep: number of terms, losses and wrong classes (fitted, held-out rows).
         self.sizes: list[int] = []
         self.losses: list[Float] = []
         self.wrong: list[Float] = []
@@ -100,7 +100,7 @@ class PursuitState:
         return self.variant == "basic"
 
     def beta(self, columns: PoolColumns | DictionaryColumns) -> Float:
-        """The model's coefficients as those of the first columns, (n + c, d)."""
+        """Coefficients of the model in the first columns, (n + c, d)."""
         if self._last is None:
             return np.zeros((columns.projected, len(self.centre)))
         return self._in_columns(columns, self.stages.coefficients, self.stages.intercept[None][: int(self.constant)])
@@ -142,7 +142,7 @@ class PursuitState:
         return Candidates(D, left, None, groups, functions)
 
     def _ordered(self, U: Float, picked: Int) -> Float:
-        """The columns of the constant, of the functions and of some of the pool's, in the order of the model."""
+        """Columns of the constant, of the functions and of the picked candidates, in the order of the model."""
         n, c = len(self.basis), int(self.constant)
         return U[:, np.concatenate([np.arange(n, n + c), np.arange(n), n + c + picked])]
 
@@ -190,7 +190,7 @@ class PursuitState:
         return refused
 
     def shrink(self) -> None:
-        """A ridge on the functions, where held-out rows like one; not where coefficients are what was picked by."""
+        """Fit a ridge on the functions, chosen by held-out rows; not for basic and the logistic loss."""
         if self._basic or self.logistic or self._last is None or self._check is None or not self.terms:
             return
         if not self.basis.kernel.positive_definite:
@@ -224,12 +224,12 @@ class PursuitState:
             self.basis, V, Z, self.centre, self.constant, chosen, coding, held_out, gamma, self.logistic
         )
 
-    def watching(self, coding: Float | None, gamma: float | None) -> StagedScores:
+    def scores_of_other_rows(self, coding: Float | None, gamma: float | None) -> StagedScores:
         """The reduction that sums the errors of every size over a table of other rows."""
         return replace(self.scores(coding, None, gamma), chosen=np.zeros(0, np.int64))
 
-    def saw(self, sums: StagedSums) -> None:
-        """Store the result of `watching`."""
+    def store_scores(self, sums: StagedSums) -> None:
+        """Store the result of `scores_of_other_rows`."""
         self.watched, self.check_rows = True, float(sums.rows[0])
         self.check, self.check_wrong = sums.squares[0], sums.wrong[0]
 

@@ -25,8 +25,8 @@ class PursuitPath:
     validation : (T + 1, d) as `rss`, over the held-out rows; None where there are none.
     fitted_rows, validation_rows : sums of the weights of both.
     sizes : (s,) number of terms of the model that each sweep began with.
-    losses, wrong : (s, 2) of these models, on the rows of the fit and on those held out: sum of the logistic loss, and
-        number of wrong classes; 0 where there are none.
+    losses, wrong : (s, 2) sum of the logistic loss and number of wrong classes of these models, on the rows of the fit
+        and on the held-out rows; 0 where there are none.
     errors : (S + 1, 2) number of rows, fitted and held out, with a wrong class or an error above gamma after t terms;
         None where they were not counted. For all sizes of the path; with the logistic loss, for the sizes of the model.
     outside : (S + 1,) the same for fitted rows that are not functions of these terms, each row counted once.
@@ -84,8 +84,9 @@ class PursuitSelection(Selection):
     path : path of the pursuit.
     offset : (d,) centre subtracted from the targets before the fit.
     trace : sum of k(x, x) over the rows of the fit.
-    squares : (n,) of the columns of the whitened features over these rows; None where the kernel has none.
-    ridge : on the functions, that held-out rows have chosen; 0 for least squares.
+    squares : (n,) sums of squares of the whitened features over these rows; None if
+        the kernel is not positive definite.
+    ridge : ridge on the functions, chosen by held-out rows; 0 for least squares.
     """
 
     stages: Stages

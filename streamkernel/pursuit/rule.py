@@ -47,7 +47,9 @@ LOSSES = ("squared", "logistic")
 
 @dataclass(frozen=True)
 class MatchingPursuit(Rule):
-    """Parameters
+    """The rule: draw candidates, sum their inner products in one sweep, pick several of them.
+
+    Parameters
     ----------
     variant, shrinkage : as in `pursue`.
     pools : candidates of each sweep.
@@ -152,7 +154,7 @@ class MatchingPursuit(Rule):
                 # The points of the basis and of its next size, the pool, and what it was fetched as.
                 rows_bytes=p * table.dtype.itemsize * (2 * len(basis) + c + 2 * k),
             )
-            # Blocks widen with every sweep; of a single one there is nothing that others have outgrown.
+            # Blocks become wider with every sweep; a single span has no smaller blocks from earlier sweeps.
             kept = 0 if step.spans == 1 else outgrown_bytes(step)
             steps.append(replace(step, rows_bytes=step.rows_bytes + kept))
         if self.logistic:
@@ -161,7 +163,7 @@ class MatchingPursuit(Rule):
             steps.append(
                 step_of("fit again", work, table, kernel_columns=width, times=_MOST_REFITS, held_bytes=held, packings=2)
             )
-        # The last roots, and the columns of the model among them.
+        # The last roots, with the columns of the model.
         held = 8 * 4 * (problem.n + size) ** 2
         return steps + self.watch.steps(problem, self.coding(problem), self.constant, self.logistic, rounds, held)
 
@@ -256,17 +258,17 @@ class MatchingPursuit(Rule):
             rounds.append(RoundRecord(before, model.terms, None, len(pool), round(roots.rows)))
             session.progress.note(f"{model.terms} of {problem.n} terms")
             drawn, round_ = roots.drawn, round_ + 1
-            brought = model.terms - before
+            added = model.terms - before
             if found.ended == "residual":
                 ended = "tolerance"
                 break
-            short = supply.exhausted(brought, picks if found.ended == "rank" else 1)
-            if short or (brought == 0 and self.pools.kind == "full"):
+            short = supply.exhausted(added, picks if found.ended == "rank" else 1)
+            if short or (added == 0 and self.pools.kind == "full"):
                 ended = "rank"
                 break
             del work, pool, candidates  # packed: of wide rows there is no room for them beside what is looked at next
             if self.patience is not None:
-                watch.look(problem, session, model, coding)
+                watch.measure(problem, session, model, coding)
             if model.out_of_patience():
                 ended = "validation"
                 break
@@ -276,7 +278,7 @@ class MatchingPursuit(Rule):
         if isinstance(model, LogisticState):
             self._fit_again(problem, session, model)
         elif self.patience is None:
-            watch.look(problem, session, model, coding)
+            watch.measure(problem, session, model, coding)
         watch.count(problem, session, model, coding)
         if self.validation and ended in ("terms", "rank") and model.best < tried:
             ended = "validation"
@@ -298,7 +300,7 @@ class MatchingPursuit(Rule):
             if not cut:
                 # The first of these sweeps has measured the last size, so that the best one is known now.
                 cut = True
-                self.watch.look(problem, session, model, self.coding(problem))
+                self.watch.measure(problem, session, model, self.coding(problem))
                 if model.cut_to_best():
                     continue
             if model.refit(roots):

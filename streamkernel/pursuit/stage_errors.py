@@ -31,7 +31,9 @@ _COUNTED = "errors of every size"
 
 @dataclass(frozen=True)
 class StageErrors:
-    """Parameters
+    """The held-out rows of a pursuit, and the errors on them.
+
+    Parameters
     ----------
     validation, patience, by_error, gamma : see `MatchingPursuit`.
     """
@@ -87,11 +89,12 @@ class StageErrors:
             )
         return classes or self.gamma is not None
 
-    def look(self, problem: Problem, session: Session, model: PursuitState, coding: Float | None) -> None:
+    def measure(self, problem: Problem, session: Session, model: PursuitState, coding: Float | None) -> None:
         """Measure the errors of each size on another table, if there is one."""
         rows = self.table(problem)
         if rows is not None and model.terms:
-            model.saw(session.sweep(model.watching(coding, self.gamma), rows, f"watch {model.terms} terms"))
+            work = model.scores_of_other_rows(coding, self.gamma)
+            model.store_scores(session.sweep(work, rows, f"watch {model.terms} terms"))
 
     def count(self, problem: Problem, session: Session, model: PursuitState, coding: Float | None) -> None:
         """Count the wrong rows of each size."""
@@ -101,14 +104,14 @@ class StageErrors:
         model.count(session.sweep(work, problem.table, _COUNTED))
         rows = self.table(problem)
         if rows is not None and model.logistic:
-            # `look` measured the models that sweeps began with; these are the sizes of the final model.
+            # `measure` measured the models that sweeps began with; these are the sizes of the final model.
             other = replace(work, held_out=None, chosen=np.zeros(0, np.int64))
             model.check_wrong = session.sweep(other, rows, _COUNTED).wrong[0]
 
     def steps(
         self, problem: Problem, coding: Float | None, constant: bool, logistic: bool, rounds: int, held_bytes: int
     ) -> list[Step]:
-        """The sweeps of `look` and `count`, for the plan."""
+        """The sweeps of `measure` and `count`, for the plan."""
         n = problem.n
         d = problem.table.n_targets if coding is None else coding.shape[1]
         V, Z = unfilled(n + int(constant), n + 1), unfilled(n + 1, d)

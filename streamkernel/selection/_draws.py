@@ -53,8 +53,8 @@ class Drawn:
 
 class Draw(Protocol):
     @property
-    def looks(self) -> bool:
-        """True if a draw reads all rows, and so computes the exact residual trace."""
+    def reads_all_rows(self) -> bool:
+        """True if a draw is a sweep over all rows, which also gives the exact residual trace."""
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         """Costs of the draws, for the plan."""
@@ -119,7 +119,7 @@ class UniformDraw:
     least_first: int = 0
 
     @property
-    def looks(self) -> bool:
+    def reads_all_rows(self) -> bool:
         return False
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
@@ -196,7 +196,7 @@ class AllRows:
     """Every row is a candidate and a scoring row: for tables whose rows and (m, m) sums fit in memory."""
 
     @property
-    def looks(self) -> bool:
+    def reads_all_rows(self) -> bool:
         return False
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
@@ -235,7 +235,7 @@ class ResidualDraw:
     least_scoring: int = 2000
 
     @property
-    def looks(self) -> bool:
+    def reads_all_rows(self) -> bool:
         return True
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:

@@ -122,8 +122,8 @@ class PosteriorGreedy(Greedy):
                 session.progress.note(f"{len(grown)} of {problem.n} basis functions, gap {path.relative[-1]:.3g}")
             rounds.append(RoundRecord(len(basis), len(grown), residual, len(drawn.pool), problem.table.n_rows))
             gains.append(found.gains)
-            brought, basis = len(grown) - len(basis), grown
-            if ended == "size" and supply.exhausted(brought, 1 if found.ended == "digits" else picks):
+            added, basis = len(grown) - len(basis), grown
+            if ended == "size" and supply.exhausted(added, 1 if found.ended == "digits" else picks):
                 ended = "rank"
         return Selection(basis, np.concatenate(gains), tuple(rounds), ended, gaps=gaps)
 

@@ -147,7 +147,7 @@ class Leverage(Rule):
             else:
                 drawn = session.sweep(work, problem.table, f"leverage scores of {size} rows")
             X, probabilities, rows = drawn.X, drawn.probabilities, drawn.rows
-            rounds.append(RoundRecord(0, 0, None, drawn.asked, drawn.asked))
+            rounds.append(RoundRecord(0, 0, None, drawn.scored, drawn.scored))
         basis, _ = problem.empty_basis().append(X, rows)
         last = RoundRecord(0, len(basis), None, m, m)
         return Selection(basis, np.zeros(0), (*rounds[:-1], last), "size" if len(basis) == n else "rank")

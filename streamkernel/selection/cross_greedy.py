@@ -76,7 +76,7 @@ class CrossProblem:
         return first, second
 
     def packed_bytes(self, n: int) -> int:
-        """Of n points in both views, as the kernels' loops read them."""
+        """Bytes of n points in both views, packed for the kernels' loops."""
         return sum(packed_bytes(n, p, kernel.formulas) for kernel, p in zip(self.kernels, self.widths, strict=True))
 
     def empty(self) -> Bases:

@@ -102,7 +102,7 @@ class Greedy(Rule):
         for kind, (have, times) in kinds.items():
             steps.append(self._score_step(problem, have, *kind, times, cut_short if kind == max(kinds) else 0))
         rounds = sum(times for _, times in kinds.values())
-        certificates = cut_short + (0 if self.draw.looks else rounds - int(problem.kernel.stationary))
+        certificates = cut_short + (0 if self.draw.reads_all_rows else rounds - int(problem.kernel.stationary))
         if problem.tol > 0.0 and certificates:
             steps.append(self._certificate_step(problem, certificates))
         return steps
@@ -167,19 +167,19 @@ class Greedy(Rule):
             grown, found = self._round(problem, session, basis, drawn, picks, still)
             scoring = drawn.scoring_rows(problem)
             rounds.append(RoundRecord(len(basis), len(grown), residual, len(drawn.pool), scoring))
-            brought = len(grown) - len(basis)
-            short = bool(np.isfinite(still)) and 0 < brought < picks
+            added = len(grown) - len(basis)
+            short = bool(np.isfinite(still)) and 0 < added < picks
             cut_short += int(short)
             basis = grown
             picked += found
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
             # A round counts as short if it ran out of rank, not if it ran out of digits or was cut by the estimate.
-            asked = 1 if short or (found and found[-1].ended == "digits") else picks
-            if supply.exhausted(brought, asked) or (brought == 0 and len(drawn.pool) == 0):
+            requested = 1 if short or (found and found[-1].ended == "digits") else picks
+            if supply.exhausted(added, requested) or (added == 0 and len(drawn.pool) == 0):
                 ended = "rank"
                 break
-            # A draw that does not look and was cut short is gone on with: its rows are at hand, and as good as others.
-            drawn = drawn.without(basis.rows) if short and not self.draw.looks else None
+            # A draw that took no sweep and was cut short is used again: its rows are in memory, and as good as others.
+            drawn = drawn.without(basis.rows) if short and not self.draw.reads_all_rows else None
             if drawn is not None and not len(drawn.pool):
                 drawn = None
         gains = np.concatenate([np.zeros(0), *(some.gains for some in picked)])

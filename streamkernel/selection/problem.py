@@ -126,7 +126,7 @@ class RowCache:
             self._add(self._session.sweep(self._gather(missing), self._table, _GATHER))
 
     def count_repeats(self, rows: Int, origins: Origins) -> Repeats:
-        """How often rows, looked at from there, stand in the table, by the sweep that brings these, the first."""
+        """Fetch these rows, and count the repeated rows of the table in the same sweep, the first."""
         table, missing = self._table, np.unique(rows)
         count = CountRepeats(table.n_features, table.n_targets, origins=origins)
         if len(missing) == 0:

@@ -70,14 +70,14 @@ class Rounds:
         """The count for a rule with this take and n functions."""
         return cls(len(take.schedule(n)))
 
-    def exhausted(self, brought: int, asked: int = 1) -> bool:
+    def exhausted(self, added: int, requested: int = 1) -> bool:
         """Record a round, and return True if it is the last one.
 
         Parameters
         ----------
-        brought : number of functions that the round added.
-        asked : a round with fewer functions is short; 1 if the round ended for another reason than rank.
+        added : number of functions that the round added.
+        requested : a round with fewer functions is short; 1 if the round ended for another reason than rank.
         """
-        self._empty = 0 if brought else self._empty + 1
-        self._short += brought < asked
+        self._empty = 0 if added else self._empty + 1
+        self._short += added < requested
         return self._empty == _EMPTY or self._short > self.planned + _SHORT

@@ -128,9 +128,9 @@ class RPCholesky(Rule):
                 break
             grown = self._extend(problem, basis, look, len(rounds))
             rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look.candidates), 0))
-            brought, basis = len(grown) - len(basis), grown
+            added, basis = len(grown) - len(basis), grown
             # Chance may reject most of a block: a round is short only if it adds no function.
-            if supply.exhausted(brought) or (brought == 0 and not self._may_go_on(look, trace)):
+            if supply.exhausted(added) or (added == 0 and not self._may_go_on(look, trace)):
                 ended = "rank"
                 break
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")

@@ -28,9 +28,9 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
     Raises
     ------
     DegenerateBandwidthError
-        All are equal.
+        All rows are equal.
     NumericRangeError
-        Squares of their distances vanish, or overflow.
+        Squares of the distances underflow or overflow.
     """
     seen = X[:_MEDIAN_ROWS]
     rows = seen[distinct_rows(seen)].astype(np.float64)
@@ -51,14 +51,14 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
 
 
 def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, search: bool = False) -> int:
-    """Bytes that `choose_lengthscale` needs beside a sample of so many rows."""
+    """Bytes that `choose_lengthscale` needs beside a sample of `rows` rows."""
     s = min(rows, _MEDIAN_ROWS)
     # The distinct rows, as they are and in float64; their distances, and a copy to find the middle of.
     median = s * features * (itemsize + 8) + 8 * s**2
     if not search:
         return median
-    # All rows in float64; points of the basis as they are handed over, joined, thinned out, and packed; the features,
-    # centred, and as they are multiplied.
+    # All rows in float64; points of the basis as given, joined, reduced to independent ones, and packed; the features,
+    # their centred copy, and the copy for the product.
     n = _basis_rows(rows)
     return max(
         median,
@@ -101,7 +101,7 @@ def choose_lengthscale(
 
 
 def _basis_rows(rows: int) -> int:
-    """How many of the sampled rows are the basis of the search."""
+    """Number of the sampled rows that are the basis of the search."""
     return min(_SEARCH_BASIS, max(1, rows // 4))
 
 

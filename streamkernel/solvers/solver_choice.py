@@ -74,8 +74,8 @@ def falkon_steps(
 
     Parameters
     ----------
-    basis : n functions; a shape without memory behind it will do.
-    rows : the table, or how many there are where only work is asked about; d : its targets.
+    basis : n functions; its shapes are enough (`Basis.unfilled`).
+    rows : the table, or its number of rows if only operations are needed; d : number of its targets.
     """
     n, p = basis.points.shape
     held = 8 * (4 * n * n + 6 * n * d)  # L, the guess, its shifted copy and factor; the vectors

@@ -106,7 +106,7 @@ def test_draws_are_the_keys_of_the_rows(seed: int, count: int, share: float, chu
     tau = np.minimum(naive.leverage_scores(CARD.K, 0.5, SGMA), 1.0)
     keys = naive.a_res_keys(row_uniforms(seed, (11, 2), 0, 40)[:, 0], tau)
     order = asked[np.argsort(-keys[asked])]
-    assert found.asked == len(asked)
+    assert found.scored == len(asked)
     assert found.total == pytest.approx(tau[asked].sum())
     assert found.rows.tolist() == order[:count].tolist()
     np.testing.assert_array_equal(found.X, CARD.X[found.rows])
@@ -152,9 +152,9 @@ def test_on_every_level_they_sum_to_about_n(seed: int, monkeypatch: pytest.Monke
     finalize = RidgeLeverage.finalize
     monkeypatch.setattr(RidgeLeverage, "finalize", lambda *given: drawn.append(finalize(*given)) or drawn[-1])
     run(data_sets.gaussian_mixture(3000, 4).X, 50, seed=seed, in_memory=8)
-    assert [level.asked for level in drawn][:3] == [100, 200, 400]
+    assert [level.scored for level in drawn][:3] == [100, 200, 400]
     for level, size in zip(drawn[3:], [800, 1600, 3000], strict=True):
-        assert level.asked == pytest.approx(size, rel=0.15)
+        assert level.scored == pytest.approx(size, rel=0.15)
     for level in drawn:
         assert level.total == pytest.approx(50, rel=0.3)
 

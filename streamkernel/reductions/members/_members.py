@@ -20,13 +20,13 @@ def each_member(noise: BlockNoise, block: RowBlock, kernel: Kernel, without: Int
     Rows of weight 0 are left out, and so are the row numbers `without` (ascending). Members without rows are left out.
     """
     everything = np.arange(len(block), dtype=np.int64)
-    heard = np.ones(len(block), np.bool_) if block.weights is None else block.weights > 0.0
+    weighted = np.ones(len(block), np.bool_) if block.weights is None else block.weights > 0.0
     if without is not None:
         first, last = np.searchsorted(without, [block.start, block.stop])
-        heard[without[first:last] - block.start] = False
+        weighted[without[first:last] - block.start] = False
     for members in noise.members(block.X, kernel):
         for rows in np.split(everything[members.rows], np.cumsum(members.sizes)[:-1]):
-            found = rows[heard[rows]]
+            found = rows[weighted[rows]]
             if len(found):
                 yield found
 
@@ -36,17 +36,17 @@ def where_of(rows: Int) -> str:
     return f"of a member, {len(rows)} rows of {rows.min()}:{rows.max() + 1},"
 
 
-def factor_member(C: Float, rows: Int, way_out: str) -> InPlaceCholesky:
+def factor_member(C: Float, rows: Int, remedy: str) -> InPlaceCholesky:
     """Cholesky factor of the covariance (b, b) of a member, computed in place.
 
     Raises
     ------
     NumericalError
-        The covariance is not positive definite or not finite; the message names the rows and ends with `way_out`.
+        The covariance is not positive definite or not finite; the message names the rows and ends with `remedy`.
     """
     factor = InPlaceCholesky(C)
     if factor.failed is not None:
         raise NumericalError(
-            f"the covariance {where_of(rows)} is not positive definite at row {rows[factor.failed]}: {way_out}"
+            f"the covariance {where_of(rows)} is not positive definite at row {rows[factor.failed]}: {remedy}"
         )
     return factor

@@ -54,11 +54,11 @@ class Combiner:
 
     def combined(self, S: Float, E: Float, N: Float) -> tuple[Float, Float]:
         """P (q,) and ``N / P`` (q, d); 1 and 0 where every weight is 0."""
-        heard = S > 0.0
+        positive = S > 0.0
         if self.normalised:
-            share = np.divide(1.0, S, out=np.zeros_like(S), where=heard)
+            share = np.divide(1.0, S, out=np.zeros_like(S), where=positive)
             E, N = E * share, N * share[:, None]
-        P = 1.0 + E if self.counts_base else np.where(heard, S + E, 1.0)
+        P = 1.0 + E if self.counts_base else np.where(positive, S + E, 1.0)
         return P, N / P[:, None]
 
 

@@ -48,7 +48,7 @@ class MemberSums:
 
 
 @dataclass(frozen=True)
-class _Heard(BlockNoise):
+class _MemberRecorder(BlockNoise):
     """BlockNoise that records the first row and the precision of each member when it whitens it; for one block."""
 
     rows: list[int] = field(default_factory=list)
@@ -85,24 +85,27 @@ class MemberWeights(Reduction[MemberSums]):
         return self.equations.row_multiple
 
     def map_block(self, block: RowBlock) -> State:
-        heard = self._heard()
-        return self._with(replace(self.equations, row_noise=heard).map_block(block), heard)
+        recorder = self._recorder()
+        return self._with(replace(self.equations, row_noise=recorder).map_block(block), recorder)
 
     def fold(self, state: State, block: RowBlock) -> State:
-        heard = self._heard()
+        recorder = self._recorder()
         before = {name: state[name] for name in ("member_rows", "member_precision")}
         sums = {name: values for name, values in state.items() if name not in before}
-        found = self._with(replace(self.equations, row_noise=heard).fold(sums, block), heard)
+        found = self._with(replace(self.equations, row_noise=recorder).fold(sums, block), recorder)
         return found | {name: np.concatenate([values, found[name]]) for name, values in before.items()}
 
-    def _heard(self) -> _Heard:
+    def _recorder(self) -> _MemberRecorder:
         noise = self.equations.row_noise
         assert isinstance(noise, BlockNoise)
-        return _Heard(noise.signal, noise.noise, noise.block_size, noise.cells)
+        return _MemberRecorder(noise.signal, noise.noise, noise.block_size, noise.cells)
 
     @staticmethod
-    def _with(sums: State, heard: _Heard) -> State:
-        return sums | {"member_rows": np.array(heard.rows, np.int64), "member_precision": np.array(heard.precision)}
+    def _with(sums: State, recorder: _MemberRecorder) -> State:
+        return sums | {
+            "member_rows": np.array(recorder.rows, np.int64),
+            "member_precision": np.array(recorder.precision),
+        }
 
     def combine(self, left: State, right: State) -> State:
         names = ("member_rows", "member_precision")

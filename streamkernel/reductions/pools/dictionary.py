@@ -99,7 +99,7 @@ class DictionarySums(Reduction[Roots]):
         return {**self.__dict__, "known": None}
 
     @property
-    def _tells_squares(self) -> bool:
+    def _sums_squares(self) -> bool:
         # Otherwise the diagonal of the Gram matrix has these squares, because no curvature weights its rows.
         return self.logistic and isinstance(self.columns, PoolColumns)
 
@@ -108,11 +108,11 @@ class DictionarySums(Reduction[Roots]):
         return inner_products(self.columns)
 
     def map_block(self, block: RowBlock) -> State:
-        wide, state = self._looked_at(block)
+        wide, state = self._parts_of(block)
         return {name: self._products.add(self._products.empty(), part) for name, part in wide.items()} | state
 
     def fold(self, state: State, block: RowBlock) -> State:
-        wide, fresh = self._looked_at(block)
+        wide, fresh = self._parts_of(block)
         return {name: self._products.add(state[name], part) for name, part in wide.items()} | self._merged(state, fresh)
 
     def combine(self, left: State, right: State) -> State:
@@ -127,7 +127,7 @@ class DictionarySums(Reduction[Roots]):
             merged |= self.draw.merged(left, right)
         return merged
 
-    def _looked_at(self, block: RowBlock) -> tuple[dict[str, Float], State]:
+    def _parts_of(self, block: RowBlock) -> tuple[dict[str, Float], State]:
         """Columns of the rows of the fit and of the held-out rows, and the other arrays of a state."""
         assert block.Y is not None
         Y = block.Y if self.coding is None else block.Y @ self.coding
@@ -148,7 +148,7 @@ class DictionarySums(Reduction[Roots]):
                 wrong = (predicted.argmax(axis=1) != Y.argmax(axis=1)) if d > 1 else ((predicted > 0) != (Y > 0))[:, 0]
                 totals[5:] = (weights * wrong)[fitted].sum(), (weights * wrong)[~fitted].sum()
             if self.logistic:
-                if self._tells_squares:
+                if self._sums_squares:
                     own = columns[fitted, : len(self.columns.basis)]
                     state["squares"] = np.einsum("ij,ij->j", own, own)
                 left, weights = self._newton(columns, Y, left, weights, fitted, totals)
@@ -219,7 +219,7 @@ class DictionarySums(Reduction[Roots]):
 
     def state_bytes(self) -> int:
         parts = 1 if self.held_out is None else 2
-        sums = 56 + (8 * len(self.columns.basis) if self._tells_squares else 0)
+        sums = 56 + (8 * len(self.columns.basis) if self._sums_squares else 0)
         return parts * 8 * math.prod(self._products.shape()) + sums + (0 if self.draw is None else self.draw.bytes())
 
     def scratch_bytes(self, rows: int) -> int:

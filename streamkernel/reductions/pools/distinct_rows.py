@@ -37,20 +37,20 @@ _ALIKE, _EQUAL = (10, 15), (20, 20)
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """What is taken off features (p,) and targets (d,) before few of their digits are looked at; None for nothing."""
+    """Origins that are subtracted from features (p,) and targets (d,) before a few digits are compared; None for 0."""
 
     X: Float | None = None
     Y: Float | None = None
 
     @classmethod
     def of(cls, X: ColumnStatistics | None, Y: ColumnStatistics | None) -> Origins:
-        """Of columns of these statistics; None where they are not known, or have their mean at 0."""
+        """Origins of columns with these statistics; None where they are not known or the mean is near 0."""
         return cls(*(None if s is None else far_origin(s.mean, s.std) for s in (X, Y)))
 
     def keys(
         self, X: NDArray[np.floating], Y: NDArray[np.floating] | None, digits: tuple[int, int]
     ) -> tuple[Keys, Keys]:
-        """Of features, and of targets; those of nothing are 0."""
+        """Keys of features and of targets, (b,) each; the keys of no targets are 0."""
         features = row_keys(X, digits[0], self.X)
         return features, np.zeros_like(features) if Y is None else row_keys(Y, digits[1], self.Y)
 
@@ -70,7 +70,7 @@ class Repeats:
     features : number of distinct features, likewise.
     agreeing : among the features that occur more than once, share of those whose rows all have the same targets.
     by_chance : share of pairs of rows with different features that have the same targets.
-    origins : that rows were looked at from.
+    origins : origins that were subtracted before rows were compared.
     """
 
     rows: int
@@ -91,8 +91,8 @@ class Repeats:
         """Number of rows, each set of copies counted once."""
         if not self.chance:
             return self.alike
-        told = self.agreeing - self.by_chance >= _AGREEING * (1.0 - self.by_chance) > 0.0
-        return self.equal if told else float(self.rows)
+        copies = self.agreeing - self.by_chance >= _AGREEING * (1.0 - self.by_chance) > 0.0
+        return self.equal if copies else float(self.rows)
 
     @property
     def share(self) -> float:
@@ -113,9 +113,9 @@ class CountRepeats(Reduction[Repeats]):
 
     Parameters
     ----------
-    n_features, n_targets : of the table.
-    kept : K, least keys that are kept, of each kind.
-    origins : that rows are looked at from.
+    n_features, n_targets : numbers of features and targets of the table.
+    kept : number K of the smallest keys of each kind that the state holds.
+    origins : origins that are subtracted before rows are compared.
     """
 
     n_features: int

@@ -76,13 +76,13 @@ class LeverageDraw:
     Attributes
     ----------
     total : sum of tau over the rows that were scored.
-    asked : number of these rows.
+    scored : number of these rows.
     rows, X, scores, probabilities : (k,), (k, p), (k,), (k,) the drawn rows, in the order of the draw (that of
         successive sampling), their tau and their probabilities of being drawn.
     """
 
     total: float
-    asked: int
+    scored: int
     rows: Int
     X: AnyArray
     scores: Float
@@ -110,17 +110,17 @@ class RidgeLeverage(Reduction[LeverageDraw]):
 
     def map_block(self, block: RowBlock) -> State:
         b = len(block.X)
-        asked = np.arange(b)
+        scored = np.arange(b)
         if self.share < 1.0:
-            asked = np.flatnonzero(row_uniforms(self.seed, self.stream[:1], block.start, b)[:, 0] < self.share)
-        X = np.ascontiguousarray(block.X[asked])
+            scored = np.flatnonzero(row_uniforms(self.seed, self.stream[:1], block.start, b)[:, 0] < self.share)
+        X = np.ascontiguousarray(block.X[scored])
         scores = self.kernel.scores(X)
-        variates = row_uniforms(self.seed, self.stream, block.start, b)[asked, 0]
+        variates = row_uniforms(self.seed, self.stream, block.start, b)[scored, 0]
         alive = np.flatnonzero(scores > 0.0)
         state: State = {
-            "totals": np.array([scores.sum(), float(len(asked))]),
+            "totals": np.array([scores.sum(), float(len(scored))]),
             "keys": -np.log(variates[alive]) / scores[alive],
-            "rows": block.start + asked[alive].astype(np.int64),
+            "rows": block.start + scored[alive].astype(np.int64),
             "scores": scores[alive],
             "X": X[alive],
         }
@@ -155,8 +155,8 @@ class RidgeLeverage(Reduction[LeverageDraw]):
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.kernel.sample.points.shape
         # By chance a block has more rows to score than its share.
-        asked = min(1.0, 1.5 * self.share + 0.02)
-        return int(8 * rows * (asked * (n + 2 * p) + 16))
+        scored = min(1.0, 1.5 * self.share + 0.02)
+        return int(8 * rows * (scored * (n + 2 * p) + 16))
 
     def flops_per_row(self) -> float:
         n, p = self.kernel.sample.points.shape

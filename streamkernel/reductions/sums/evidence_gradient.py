@@ -73,7 +73,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
     fitc: bool = False
 
     @property
-    def heard(self) -> int:
+    def targets(self) -> int:
         """Number of targets that are not left out: d in the formulas."""
         return int(np.isfinite(self.scale).sum())
 
@@ -97,7 +97,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
         identity = np.eye(len(self.basis))
         if self.fitc:
             return self.unwhitened(identity)
-        rate = self.signal * self.heard / self.noise
+        rate = self.signal * self.targets / self.noise
         return rate * self.unwhitened(identity - self.inverse)
 
     def map_block(self, block: RowBlock) -> State:
@@ -119,7 +119,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
         }
 
     def _fitc(self, block: RowBlock, G: Float, residual: Float, weights: Float) -> State:
-        d, s = self.heard, self.signal
+        d, s = self.targets, self.signal
         r = np.maximum(self.basis.kernel.diagonal(block.X) - np.einsum("ij,ij->i", G, G), 0.0)
         # The formula with weights in the numerator: a row of weight 0 gets precision 0, not a division by 0.
         precision = weights / (self.noise + s * weights * r)

@@ -114,7 +114,7 @@ class FeatureGram(Sums[FeatureSums]):
 
     @classmethod
     def within(cls, features: Features, rounding: float) -> FeatureGram:
-        """Half the operations, where whitening the sums lifts their rounding to at most this share of m."""
+        """Whiten the sums, at half the operations, if their rounding stays below the share `rounding` of m."""
         lift = 1.0 if features.basis is None else features.basis.lift
         lifted = np.finfo(np.float64).eps * np.sqrt(features.width) * lift
         return cls(features, whiten_first=bool(lifted > rounding))

@@ -8,9 +8,9 @@ With whitened features ``G = k(X, Z) L^-T`` (m, n), targets ``Y`` (m, d), row we
 ``Yc = Y - centre``: targets are shifted by a constant near their mean before they are squared, so that a large
 offset loses no digits. Y1 gives the exact mean. Smola & Schoelkopf 2000, eq. (7), in whitened coordinates.
 
-Two ways to the same sums. Accumulating ``K^T W K`` and whitening it afterwards costs half the flops, but lifts the
-rounding of the sum, about ``eps m sqrt(n)``, by `Basis.lift`; whitening every block first does not (ALGORITHMS 1.1).
-`NormalEquations.of` takes the quick way where the basis allows it.
+There are two ways to these sums. To accumulate ``K^T W K`` and whiten it at the end costs half the operations, but
+lifts the rounding of the sum, about ``eps m sqrt(n)``, by `Basis.lift`. To whiten every block first does not
+(ALGORITHMS 1.1). `NormalEquations.of` takes the first way if the basis allows it.
 """
 
 from __future__ import annotations

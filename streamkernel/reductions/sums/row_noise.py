@@ -125,8 +125,8 @@ class DiagonalNoise(RowNoise):
         # The formula multiplies by the weights, because a row of weight 0 has no finite variance noise / w.
         variance = self.noise + self.signal * weights * residual
         _scale(np.sqrt(weights / variance), G, Y)
-        heard = weights > 0.0
-        return float((np.log(variance[heard]) - np.log(weights[heard])).sum())
+        positive = weights > 0.0
+        return float((np.log(variance[positive]) - np.log(weights[positive])).sum())
 
     def scratch_bytes(self, rows: int, n_features: int) -> int:
         return 48 * rows
