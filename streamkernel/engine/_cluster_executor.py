@@ -18,7 +18,7 @@ from distributed import Client, KilledWorker, as_completed
 
 from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaf, write_leaf
 from streamkernel.engine._killed_worker import blame, killed_worker
-from streamkernel.engine._tasks import Written
+from streamkernel.engine._tasks import Advance, Receiver
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.cluster_state import ClosedClientError, NoValidWorkerError, NoWorkerError
 from streamkernel.engine.layout import Layout
@@ -78,7 +78,7 @@ class ClusterExecutor:
 
     # --- one sweep ---------------------------------------------------------------------------------------------------
 
-    def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
+    def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
         with self._sweep(table, reduction, layout.block_rows) as (prefix, payload):
             count = iter(range(1, 2 * len(layout.spans)))
 
@@ -94,13 +94,7 @@ class ClusterExecutor:
             return root
 
     def write(
-        self,
-        rows: RowMap,
-        table: Table,
-        sink: RowSink,
-        layout: Layout,
-        advance: Callable[[int], None],
-        written: Callable[[int, Written], None],
+        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
     ) -> None:
         with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
             self._leaves(write_leaf, prefix, payload, layout, advance, finished=written)
@@ -128,7 +122,7 @@ class ClusterExecutor:
         prefix: str,
         payload: Future,
         layout: Layout,
-        advance: Callable[[int], None],
+        advance: Advance,
         submitted: Callable[[int, Future], None] | None = None,
         finished: Callable[[int, Any], None] | None = None,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -34,6 +34,13 @@ class Written:
 
     digests: dict[str, str]
     summary: State | None
+
+
+Advance = Callable[[int], None]
+"""Function that is called with the number of rows of each finished task."""
+
+Receiver = Callable[[int, Written], None]
+"""Function that is called with the number of each written span and its result."""
 
 
 @dataclass(frozen=True)

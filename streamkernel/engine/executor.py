@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import Protocol
 
-from streamkernel.engine._tasks import Written
+from streamkernel.engine._tasks import Advance, Receiver
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.threads import ThreadExecutor
 from streamkernel.reductions import RowMap, State
@@ -24,18 +23,10 @@ class Executor(Protocol):
     n_workers: int  # processes; 0 for threads of this one
     threads_per_worker: int
 
-    def reduce(
-        self, reduction: AnyReduction, table: Table, layout: Layout, advance: Callable[[int], None]
-    ) -> State: ...
+    def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State: ...
 
     def write(
-        self,
-        rows: RowMap,
-        table: Table,
-        sink: RowSink,
-        layout: Layout,
-        advance: Callable[[int], None],
-        written: Callable[[int, Written], None],
+        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
     ) -> None: ...
 
     def peak_bytes(self) -> int: ...

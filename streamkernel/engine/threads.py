@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 from streamkernel.engine._chunk_writer import ChunkWriter
-from streamkernel.engine._tasks import Writing, Written, map_span, write_span
+from streamkernel.engine._tasks import Advance, Receiver, Writing, map_span, write_span
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.peak_memory import limit_arenas
@@ -72,7 +72,7 @@ class ThreadExecutor:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
+    def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
         tree: PairingTree[State] = PairingTree(len(layout.spans), reduction.combine)
 
         def task(leaf: int) -> None:
@@ -86,13 +86,7 @@ class ThreadExecutor:
         return tree.root()
 
     def write(
-        self,
-        rows: RowMap,
-        table: Table,
-        sink: RowSink,
-        layout: Layout,
-        advance: Callable[[int], None],
-        written: Callable[[int, Written], None],
+        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
     ) -> None:
         with ExitStack() as stack:
             writers: SimpleQueue[ChunkWriter] = SimpleQueue()

@@ -25,9 +25,8 @@ def warm_up_workers(client: Client, notify: Notify = silent) -> None:
     the scheduler would drop the worker.
     """
     name = f"warm-up/{uuid.uuid4().hex[:12]}"
-    with notified_if_slow(
-        notify, f"waiting for the workers to load the kernels; where there are none yet: {COMPILING}"
-    ):
+    text = f"waiting for the workers to load the kernels; where there are none yet: {COMPILING}"
+    with notified_if_slow(notify, text):
         waiting = {
             client.submit(warm_up, workers=[worker], key=f"{name}/{number}", pure=False): worker
             for number, worker in enumerate(client.nthreads())

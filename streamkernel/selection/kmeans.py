@@ -66,7 +66,8 @@ class KMeans(Rule):
     of the basis, and so are dependent ones. All n are chosen at once; the tolerance is not used.
     """
 
-    name: str = "kmeans"
+    name = "kmeans"
+
     sweeps: int = 3
     nearest: bool = True
 

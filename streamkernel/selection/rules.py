@@ -164,14 +164,6 @@ def _leverage(*, ridge: float | None = None, growth: int = 2) -> Rule:
     return Leverage(ridge=ridge, growth=growth)
 
 
-def _kmeans(*, sweeps: int = 3, nearest: bool = True) -> Rule:
-    return KMeans(sweeps=sweeps, nearest=nearest)
-
-
-def _uniform() -> Rule:
-    return Uniform()
-
-
 def _rpcholesky(*, block: int | None = None) -> Rule:
     return RPCholesky(block=block)
 
@@ -191,8 +183,8 @@ _BUILDERS: dict[str, Callable[..., Rule]] = {
     "rpcholesky-block": _rpcholesky_block,
     "incomplete-cholesky": _incomplete_cholesky,
     "leverage": _leverage,
-    "kmeans": _kmeans,
-    "uniform": _uniform,
+    "kmeans": KMeans,
+    "uniform": Uniform,
 }
 RULES = tuple(_BUILDERS)
 

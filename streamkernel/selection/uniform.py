@@ -17,7 +17,7 @@ from streamkernel.type_aliases import Int
 class Uniform(Rule):
     """n rows drawn uniformly without replacement (Williams & Seeger 2001); dependent rows are left out."""
 
-    name: str = "uniform"
+    name = "uniform"
 
     def prefetch(self, problem: Problem) -> Int:
         return np.sort(uniform_rows(problem.table, problem.n, problem.seed, (4,)))

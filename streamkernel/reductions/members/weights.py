@@ -18,6 +18,8 @@ from streamkernel.reductions.sums.row_noise import SUPER_BLOCK, BlockNoise, Memb
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
+_MEMBERS = ("member_rows", "member_precision")  # the parts of a state that are not those of `GaussianEquations`
+
 
 @dataclass(frozen=True)
 class MemberSums:
@@ -84,34 +86,24 @@ class MemberWeights(Reduction[MemberSums]):
     def row_multiple(self) -> int:
         return self.equations.row_multiple
 
-    def map_block(self, block: RowBlock) -> State:
-        recorder = self._recorder()
-        return self._with(replace(self.equations, row_noise=recorder).map_block(block), recorder)
+    def empty(self) -> State:
+        return self.equations.empty() | {"member_rows": np.zeros(0, np.int64), "member_precision": np.zeros(0)}
 
     def fold(self, state: State, block: RowBlock) -> State:
-        recorder = self._recorder()
-        before = {name: state[name] for name in ("member_rows", "member_precision")}
-        sums = {name: values for name, values in state.items() if name not in before}
-        found = self._with(replace(self.equations, row_noise=recorder).fold(sums, block), recorder)
-        return found | {name: np.concatenate([values, found[name]]) for name, values in before.items()}
+        noise = self._noise
+        recorder = _MemberRecorder(noise.signal, noise.noise, noise.block_size, noise.cells)
+        sums = replace(self.equations, row_noise=recorder).fold(_without_members(state), block)
+        found = {"member_rows": np.array(recorder.rows, np.int64), "member_precision": np.array(recorder.precision)}
+        return sums | _joined_members(state, found)
 
-    def _recorder(self) -> _MemberRecorder:
-        noise = self.equations.row_noise
-        assert isinstance(noise, BlockNoise)
-        return _MemberRecorder(noise.signal, noise.noise, noise.block_size, noise.cells)
-
-    @staticmethod
-    def _with(sums: State, recorder: _MemberRecorder) -> State:
-        return sums | {
-            "member_rows": np.array(recorder.rows, np.int64),
-            "member_precision": np.array(recorder.precision),
-        }
+    @property
+    def _noise(self) -> BlockNoise:
+        assert isinstance(self.equations.row_noise, BlockNoise)
+        return self.equations.row_noise
 
     def combine(self, left: State, right: State) -> State:
-        names = ("member_rows", "member_precision")
-        sums = [{name: values for name, values in state.items() if name not in names} for state in (left, right)]
-        members = {name: np.concatenate([left[name], right[name]]) for name in names}
-        return self.equations.combine(*sums) | members
+        sums = self.equations.combine(_without_members(left), _without_members(right))
+        return sums | _joined_members(left, right)
 
     def finalize(self, state: State) -> MemberSums:
         rows, precision = state.pop("member_rows"), state.pop("member_precision")
@@ -119,15 +111,21 @@ class MemberWeights(Reduction[MemberSums]):
         return MemberSums(self.equations.finalize(state), rows[order], precision[order])
 
     def state_bytes(self) -> int:
-        noise = self.equations.row_noise
-        assert isinstance(noise, BlockNoise)
-        multiple = noise.row_multiple
+        noise = self._noise
         # The rows of 16 members are sorted by cells, and every cell may end with a short member.
         each = 1 if noise.cells is None else SUPER_BLOCK + len(noise.cells)
-        return self.equations.state_bytes() + 16 * each * -(-self.n_rows // multiple)
+        return self.equations.state_bytes() + 16 * each * -(-self.n_rows // noise.row_multiple)
 
     def scratch_bytes(self, rows: int) -> int:
         return self.equations.scratch_bytes(rows) + 32 * rows
 
     def flops_per_row(self) -> float:
         return self.equations.flops_per_row() + 2.0 * len(self.equations.basis)
+
+
+def _without_members(state: State) -> State:
+    return {name: values for name, values in state.items() if name not in _MEMBERS}
+
+
+def _joined_members(left: State, right: State) -> State:
+    return {name: np.concatenate([left[name], right[name]]) for name in _MEMBERS}
