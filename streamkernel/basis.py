@@ -17,7 +17,15 @@ import numpy as np
 
 from streamkernel.errors import SingularKernelError
 from streamkernel.kernels import Kernel, PreparedKernel
-from streamkernel.linalg import PANEL_ROWS, Whitener, independent_rows, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.linalg import (
+    PANEL_ROWS,
+    Whitener,
+    even_panels,
+    independent_rows,
+    single_threaded_blas,
+    solve_lower,
+    solve_lower_t,
+)
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 
 # A row with a pivot at or below this share of k_ii depends on the basis (ALGORITHMS 1.1).
@@ -157,15 +165,12 @@ class Basis:
         X = np.ascontiguousarray(X, dtype=np.float64)
         G = np.empty((len(X), len(self))) if out is None else out
         direct = G.dtype == np.float64 and G.flags.c_contiguous
-        panels = -(-len(X) // PANEL_ROWS)
         scratch = np.empty((0 if direct else min(PANEL_ROWS, len(X)), len(self)))
-        for panel in range(panels):
-            # Panels of nearly equal size: a short last panel would run a product far below its full rate.
-            first, last = (len(X) * edge // panels for edge in (panel, panel + 1))
-            K = self.prepared.block(X[first:last], out=G[first:last] if direct else scratch[: last - first])
+        for panel in even_panels(len(X)):
+            K = self.prepared.block(X[panel], out=G[panel] if direct else scratch[: panel.stop - panel.start])
             self.whiten(K)
             if not direct:
-                G[first:last] = K
+                G[panel] = K
         return G
 
     @property

@@ -39,7 +39,6 @@ class CompressionBound:
     values : (n,) bound on the expected residual of a new row, with exact binomials; inf at t = m, where no row is left.
     relaxed : (n,) the same bound with ``(e m / t)^t`` instead of the binomial.
     running_minimum : (n,) smallest value so far; it holds for the basis of that size, because the path is nested.
-    argmin : index of the smallest value, the first of equal ones.
     rows, delta, largest : the arguments of `compression_bound`.
     """
 
@@ -48,10 +47,14 @@ class CompressionBound:
     values: Float
     relaxed: Float
     running_minimum: Float
-    argmin: int
     rows: int
     delta: float
     largest: float
+
+    @property
+    def argmin(self) -> int:
+        """Index of the smallest value, the first of equal ones."""
+        return int(np.argmin(self.values))
 
     @property
     def minimum(self) -> float:
@@ -113,7 +116,6 @@ def compression_bound(
         values=values,
         relaxed=relaxed,
         running_minimum=np.minimum.accumulate(values),
-        argmin=int(np.argmin(values)),
         rows=rows,
         delta=delta,
         largest=largest,

@@ -17,7 +17,6 @@ from streamkernel.engine.plan import (
 from streamkernel.engine.progress import Progress, Silent
 from streamkernel.engine.session import Checkpointing, Session, layout_of
 from streamkernel.engine.threads import ThreadExecutor, available_cpus
-from streamkernel.records import SweepRecord
 
 __all__ = [
     "LOCAL_WORKER_BYTES",
@@ -31,7 +30,6 @@ __all__ = [
     "Session",
     "Silent",
     "Step",
-    "SweepRecord",
     "TableShape",
     "ThreadExecutor",
     "available_cpus",

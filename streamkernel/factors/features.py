@@ -65,7 +65,7 @@ class FeatureRows:
 
     def times(self, A: ArrayLike, session: Session, name: str = "G A") -> Float:
         """``G A`` (m, q) for A (n, q), in memory: one sweep."""
-        work = FeatureTimes.of(self.features, checked_columns(A, self.shape[1], "the vector"))
+        work = FeatureTimes.of(self.features, checked_columns(A, self.shape[1], "the matrix A", "G^T"))
         return session.sweep(Collect(work, work.name, self.table.n_rows), self.table, name)
 
     def to_dask(self) -> ArrayOrDask:

@@ -114,9 +114,9 @@ class KernelOperator(_SymmetricOperator):
         product = self.rows.times(self.rows.transposed_times(V, self.session), self.session)
         return product + self.shift * V if self.shift else product
 
-    def inverse(self, sums: FeatureSums | None = None) -> WoodburyInverse:
-        """``(K~ + shift I)^-1``, for a shift > 0; `sums` as in `preconditioner`."""
-        return preconditioner(self.rows, self.shift, self.session, sums)
+    def inverse(self) -> WoodburyInverse:
+        """``(K~ + shift I)^-1``, for a shift > 0."""
+        return preconditioner(self.rows, self.shift, self.session)
 
 
 class WoodburyInverse(_SymmetricOperator):

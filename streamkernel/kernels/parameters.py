@@ -88,8 +88,12 @@ def checked_rows(X: Unchecked, name: str = "X", n_features: int | None = None) -
     return np.require(array, np.float32 if small else np.float64, ["C", "ALIGNED"])
 
 
-def checked_columns(values: Unchecked, rows: int, name: str) -> Float:
-    """A vector (rows,), or columns (rows, q), as finite float64 columns (rows, q); `name` stands in messages.
+def checked_columns(values: Unchecked, rows: int, name: str, of: str = "the table") -> Float:
+    """A vector (rows,), or columns (rows, q), as finite float64 columns (rows, q).
+
+    Parameters
+    ----------
+    name, of : words for messages: for the values, and for the object that has as many rows.
 
     Raises
     ------
@@ -100,7 +104,7 @@ def checked_columns(values: Unchecked, rows: int, name: str) -> Float:
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"{name} holds {array.dtype}; give real numbers (float, integer or bool)")
     if array.ndim not in (1, 2) or len(array) != rows:
-        raise ShapeMismatchError(f"{name} has shape {array.shape}, not ({rows},) or ({rows}, q); give one row for each")
+        raise ShapeMismatchError(f"{name} has shape {array.shape}, {of} {rows} rows; give one row for each")
     columns = np.ascontiguousarray(array.reshape(rows, -1), dtype=np.float64)
     if not np.isfinite(columns).all():
         row = int(np.argwhere(~np.isfinite(columns))[0, 0])

@@ -8,7 +8,7 @@ from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
 from streamkernel.linalg.ridge import RidgePath
 from streamkernel.linalg.threads import single_threaded_blas
-from streamkernel.linalg.whitening import PANEL_ROWS, Whitener
+from streamkernel.linalg.whitening import PANEL_ROWS, Whitener, even_panels
 
 __all__ = [
     "PANEL_ROWS",
@@ -21,6 +21,7 @@ __all__ = [
     "add_product",
     "cholesky",
     "duality_path",
+    "even_panels",
     "factor_lower",
     "independent_rows",
     "mirror_upper",

@@ -17,6 +17,12 @@ PANEL_ROWS = 512  # rows whose n columns stay in the second-level cache for n up
 _CONDITION = 100.0  # factor by which the rounding of a product with an inverse may exceed that of substitution
 
 
+def even_panels(rows: int) -> list[slice]:
+    """Slices of at most `PANEL_ROWS` rows, nearly equal: a short last one would run a product below its full rate."""
+    count = -(-rows // PANEL_ROWS)
+    return [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]
+
+
 class Whitener(Triangle):
     """Solves with ``L^T`` from the right, in place. Threads may share one object.
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
-from streamkernel.reductions import stream_generator
+from streamkernel.reductions import stream_generator, uniform_rows
 from streamkernel.selection.candidates import candidates_needed
+from streamkernel.table import Table
 from streamkernel.type_aliases import Int
 from streamkernel.wording import option
 
@@ -99,17 +100,14 @@ class Pools:
         size = self.size(terms, rows)
         return min(size + 8 + size // 8 + math.ceil(1.3 * size * held_out / (1.0 - held_out)), rows)
 
-    def rows(self, seed: int, round_: int, terms: int, start: int, stop: int, held_out: float) -> Int:
-        """Row numbers of a round's candidates, in random order, drawn uniformly from [start, stop).
+    def rows(self, table: Table, seed: int, round_: int, terms: int, held_out: float) -> Int:
+        """Row numbers of a round's candidates, drawn uniformly, in random order; all rows in order for "full".
 
         `held_out` is the share of held-out rows, which are not candidates; the features of a row decide.
         """
-        m = stop - start
         if self.kind == "full":
-            return np.arange(start, stop, dtype=np.int64)
-        size = self.drawn(terms, m, held_out)
-        drawn = stream_generator(seed, (_POOL, round_)).choice(m, size, replace=False)
-        return start + drawn.astype(np.int64)
+            return np.arange(table.start, table.stop, dtype=np.int64)
+        return uniform_rows(table, self.drawn(terms, table.n_rows, held_out), seed, (_POOL, round_))
 
     def shuffled(self, seed: int, round_: int, count: int) -> Int:
         """A random order of candidates that were drawn by their residuals, so that sub-pools are alike."""

@@ -113,8 +113,7 @@ class MatchingPursuit(Rule):
         return math.ceil(problem.n / self.pools.in_sweep(problem.n, problem.table.n_rows))
 
     def _uniform(self, problem: Problem, round_: int) -> Int:
-        table = problem.table
-        return self.pools.rows(problem.seed, round_, problem.n, table.start, table.stop, self._share(problem))
+        return self.pools.rows(problem.table, problem.seed, round_, problem.n, self._share(problem))
 
     def _share(self, problem: Problem) -> float:
         held_out = self.held_out(problem)

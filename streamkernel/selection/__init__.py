@@ -1,6 +1,5 @@
 """Selection of the rows of a basis: draws, scores, takes, and the rules that combine them."""
 
-from streamkernel.records import RoundRecord
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection
 from streamkernel.selection.rpcholesky import RPCholesky
@@ -13,7 +12,6 @@ __all__ = [
     "Greedy",
     "Problem",
     "RPCholesky",
-    "RoundRecord",
     "RowCache",
     "Rule",
     "RuleOption",

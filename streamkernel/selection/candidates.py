@@ -63,18 +63,6 @@ def candidates_needed(eps: float, quantile: float, rows: int | None = None) -> i
     return high
 
 
-def guaranteed_quantile(eps: float, candidates: int) -> float:
-    """``q = eps^(1/s)``: the quantile that the best of s independent candidates reaches with probability 1 - eps.
-
-    Raises
-    ------
-    ParameterError
-        eps is not in (0, 1), or candidates is not a positive integer.
-    """
-    quantile: float = checked_probability("eps", eps) ** (1.0 / checked_integer("candidates", candidates))
-    return quantile
-
-
 def _log_missed(rows: int, good: int, draws: int) -> float:
     """``ln( C(N - g, s) / C(N, s) )``, which is symmetric in g and s, as a sum over the smaller of the two."""
     if draws > rows - good:

@@ -11,7 +11,7 @@ signal variance, and Q the contrasts of the likelihood (`Likelihood`; 1 for one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -46,9 +46,6 @@ class Iteration:
     objective: float
     promised: float
     step: float
-
-    def to_config(self) -> dict[str, float]:
-        return {"objective": self.objective, "promised": self.promised, "step": self.step}
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class GeneralisedFit:
             "objective": self.objective,
             "decrement": self.decrement,
             "converged": self.converged,
-            "iterations": [iteration.to_config() for iteration in self.iterations],
+            "iterations": [asdict(iteration) for iteration in self.iterations],
         }
 
 

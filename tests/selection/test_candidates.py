@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.errors import ParameterError
-from streamkernel.selection.candidates import candidates_needed, guaranteed_quantile
+from streamkernel.selection.candidates import candidates_needed
 
 decimals = st.integers(1, 99).map(lambda hundredths: hundredths / 100)
 
@@ -33,6 +33,11 @@ def test_the_decimal_that_was_written_counts() -> None:
 @given(decimals, decimals, st.integers(1, 250))
 def test_exact_rule_is_that_of_rationals(eps: float, quantile: float, rows: int) -> None:
     assert candidates_needed(eps, quantile, rows) == naive.candidates_per_pick(eps, quantile, rows)
+
+
+def guaranteed_quantile(eps: float, candidates: int) -> float:
+    """The quantile that the best of some independent candidates reaches with probability 1 - eps."""
+    return float(eps ** (1.0 / candidates))
 
 
 @given(decimals, decimals)

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, solve_lower_t
+from streamkernel.linalg import PANEL_ROWS, even_panels, single_threaded_blas, solve_lower_t
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
@@ -83,11 +83,8 @@ class GaussianPredictions(SentAsFields, RowMap):
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         mean = np.empty((len(X), self.coefficients.shape[1]))
-        panels = -(-len(X) // PANEL_ROWS)
         held = np.empty((2 if len(variance) else 1, min(PANEL_ROWS, len(X)), len(self.basis)))
-        for panel in range(panels):
-            # Panels of nearly equal size: a short last panel would run a product far below its full rate.
-            rows = slice(len(X) * panel // panels, len(X) * (panel + 1) // panels)
+        for rows in even_panels(len(X)):
             size = rows.stop - rows.start
             K = self.basis.prepared.block(X[rows], out=held[0, :size])
             mean[rows] = K @ self.coefficients + self.intercept

@@ -106,19 +106,19 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
         residual = (block.Y - self.centre) / self.scale - self.signal * (G @ self.u)
         weights = np.ones(len(G)) if block.weights is None else block.weights
         if self.fitc:
-            return self._fitc(block, G, residual, weights)
-        a = residual * (weights / self.noise)[:, None]
-        if block.weights is not None:
-            G *= weights[:, None]
-        W = G @ self.features_part
-        W += a @ self.targets_part
-        return {
-            "lengthscales": self.slopes.of_rows(block.X.astype(np.float64, copy=False), W),
-            "E": np.zeros((0, 0)),
-            "totals": np.zeros(2),
-        }
+            W, E, totals = self._fitc(block, G, residual, weights)
+        else:
+            E, totals = np.zeros((0, 0)), np.zeros(2)
+            a = residual * (weights / self.noise)[:, None]
+            if block.weights is not None:
+                G *= weights[:, None]
+            W = G @ self.features_part
+            W += a @ self.targets_part
+        slopes = self.slopes.of_rows(block.X.astype(np.float64, copy=False), W)
+        return {"lengthscales": slopes, "E": E, "totals": totals}
 
-    def _fitc(self, block: RowBlock, G: Float, residual: Float, weights: Float) -> State:
+    def _fitc(self, block: RowBlock, G: Float, residual: Float, weights: Float) -> tuple[Float, Float, Float]:
+        """``dF / dK_bn`` (b, n), ``G^T diag(e) G``, and the sums of dF / dOm by the noise and by the residuals."""
         d, s = self.targets, self.signal
         r = np.maximum(self.basis.kernel.diagonal(block.X) - np.einsum("ij,ij->i", G, G), 0.0)
         # The formula with weights in the numerator: a row of weight 0 gets precision 0, not a division by 0.
@@ -136,11 +136,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
         W *= s
         W += a @ self.targets_part
         per_weight = np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0.0)
-        return {
-            "lengthscales": self.slopes.of_rows(block.X.astype(np.float64, copy=False), W),
-            "E": E,
-            "totals": -0.5 * np.array([e @ per_weight, e @ r]),
-        }
+        return W, E, -0.5 * np.array([e @ per_weight, e @ r])
 
     def finalize(self, state: State) -> EvidenceSlopes:
         noise, residual = (float(value) for value in state["totals"])
