@@ -95,7 +95,13 @@ def compression_bound(
     rows, delta = checked_integer("rows", rows), checked_probability("delta", delta)
     largest = checked_number("largest", largest)
     t = checked_sizes(sizes, len(path), rows)
-    _check_nested(path)
+    rises = np.flatnonzero(np.diff(path) > _ROUNDING * path[0])
+    if len(rises):
+        at = rises[0] + 1
+        raise ParameterError(
+            f"residual_path rises from {path[at - 1]:.6g} to {path[at]:.6g} at entry {at}: these are no residual "
+            "traces of a growing basis; give exact ones of one path"
+        )
     outside = (rows - t).astype(np.float64)
     excess = np.flatnonzero(path > largest * outside + _ROUNDING * largest * rows)
     if len(excess):
@@ -120,13 +126,3 @@ def compression_bound(
         delta=delta,
         largest=largest,
     )
-
-
-def _check_nested(path: Float) -> None:
-    rises = np.flatnonzero(np.diff(path) > _ROUNDING * path[0])
-    if len(rises):
-        at = rises[0] + 1
-        raise ParameterError(
-            f"residual_path rises from {path[at - 1]:.6g} to {path[at]:.6g} at entry {at}: these are no residual "
-            "traces of a growing basis; give exact ones of one path"
-        )

@@ -46,6 +46,8 @@ class Stop:
 
 
 class StopRule(Protocol):
+    """A rule that reads a path of numbers, one for each basis size."""
+
     def find(self, path: Float, sizes: Int) -> Stop:
         """The stop on this path."""
 

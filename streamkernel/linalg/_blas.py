@@ -69,11 +69,13 @@ def _scalar(value: float, dtype: AnyDType) -> Untyped:
 
 
 def require(array: AnyArray, dtype: AnyDType) -> None:
+    """Raise ValueError unless the array is a C-contiguous matrix of this dtype: BLAS would read other memory."""
     if array.ndim != 2 or array.dtype != dtype or not array.flags.c_contiguous:
         raise ValueError(f"a C-contiguous {dtype} matrix is needed, not {array.dtype} of shape {array.shape}")
 
 
 def require_rows(array: AnyArray, dtype: AnyDType) -> None:
+    """Raise ValueError unless the array is a matrix of this dtype with contiguous rows, such as a part of another."""
     pieces = array.ndim == 2 and (array.shape[1] <= 1 or array.strides[1] == array.itemsize)
     if array.dtype != dtype or not pieces or array.strides[0] < array.strides[1]:
         raise ValueError(f"a {dtype} matrix of whole rows is needed, not {array.dtype} of shape {array.shape}")

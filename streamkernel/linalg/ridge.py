@@ -51,6 +51,7 @@ class RidgePath:
 
     @classmethod
     def of(cls, H: Float, g: Float, square: Float, count: float, intercept_df: int = 0) -> RidgePath:
+        """Decompose the sums; g is (n, d), the other arguments are those of the class."""
         eigen = symmetric_eigen(H, "the whitened normal equations")
         # H is positive semidefinite: how far its least eigenvalue is below 0 measures the rounding of all of them.
         rounding = max(0.0, -float(eigen.values[0])) if len(eigen.values) else 0.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -51,23 +51,28 @@ class Drawn:
         return replace(self, pool=self.pool.take(rest), groups=None if self.groups is None else self.groups[rest])
 
 
-class Draw(Protocol):
-    @property
-    def reads_all_rows(self) -> bool:
-        """True if a draw is a sweep over all rows, which also gives the exact residual trace."""
+class Draw(ABC):
+    """A draw of candidates, and of the rows that score them."""
 
+    reads_all_rows = False  # True if a draw is a sweep over all rows, which also gives the exact residual trace
+
+    @abstractmethod
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         """Costs of the draws, for the plan."""
 
+    @abstractmethod
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         """Number of scoring rows of a round that ends at `size` functions; None for a sweep over all rows."""
 
+    @abstractmethod
     def pool_size(self, problem: Problem, picks: int, have: int) -> int:
         """Number of candidates for `picks` picks beyond `have` functions."""
 
+    @abstractmethod
     def prefetch(self, problem: Problem, take: Take) -> Int:
         """Numbers of the rows that will be drawn, as far as they are known before the first sweep."""
 
+    @abstractmethod
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         """Candidates for `picks` picks beyond `basis`."""
 
@@ -95,7 +100,7 @@ def kinds_of_rounds(draw: Draw, take: Take, problem: Problem) -> dict[tuple[int,
 
 
 @dataclass(frozen=True)
-class UniformDraw:
+class UniformDraw(Draw):
     """Candidates drawn uniformly from the rows not in the basis, without replacement.
 
     Parameters
@@ -117,10 +122,6 @@ class UniformDraw:
     split: bool = False
     level: tuple[float, float] | None = None
     least_first: int = 0
-
-    @property
-    def reads_all_rows(self) -> bool:
-        return False
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         if self.all_rows:
@@ -192,12 +193,8 @@ class UniformDraw:
 
 
 @dataclass(frozen=True)
-class AllRows:
+class AllRows(Draw):
     """Every row is a candidate and a scoring row: for tables whose rows and (m, m) sums fit in memory."""
-
-    @property
-    def reads_all_rows(self) -> bool:
-        return False
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         return None
@@ -217,7 +214,7 @@ class AllRows:
 
 
 @dataclass(frozen=True)
-class ResidualDraw:
+class ResidualDraw(Draw):
     """Candidates and scoring rows drawn with probability ~ the residual, in one sweep over all rows (ALGORITHMS 1.8).
 
     Parameters
@@ -234,9 +231,7 @@ class ResidualDraw:
     scoring_per_function: int | None = None
     least_scoring: int = 2000
 
-    @property
-    def reads_all_rows(self) -> bool:
-        return True
+    reads_all_rows = True
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         return self._first(problem).scoring_rows(problem, size)

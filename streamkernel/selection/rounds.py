@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 
 class Take(ABC):
+    """Numbers of picks per round."""
+
     @abstractmethod
     def count(self, have: int, n: int) -> int:
         """Number of functions to add to the `have` functions of `n`, at least 1."""

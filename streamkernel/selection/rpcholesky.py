@@ -22,6 +22,7 @@ from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, u
 from streamkernel.selection.rounds import Rounds
 from streamkernel.type_aliases import Float, Int
 
+_ROUNDING = 1e-12  # of the trace
 _DRAW = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0)  # of the proposals alone
 
 
@@ -129,17 +130,14 @@ class RPCholesky(Rule):
             grown = self._extend(problem, basis, look, len(rounds))
             rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look.candidates), 0))
             added, basis = len(grown) - len(basis), grown
-            # Chance may reject most of a block: a round is short only if it adds no function.
-            if supply.exhausted(added) or (added == 0 and not self._may_go_on(look, trace)):
+            # Chance may reject most of a block: a round is short only if it adds no function. The rank is exhausted when
+            # the residual trace is rounding.
+            nothing_left = len(look.candidates) == 0 or look.residual_trace <= _ROUNDING * trace
+            if supply.exhausted(added) or (added == 0 and nothing_left):
                 ended = "rank"
                 break
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
         return Selection(basis, np.zeros(0), tuple(rounds), ended)
-
-    @staticmethod
-    def _may_go_on(look: ResidualSampleResult, trace: float) -> bool:
-        """False if the rank is exhausted: the residual trace is rounding. Chance alone may reject a whole block."""
-        return len(look.candidates) > 0 and look.residual_trace > 1e-12 * trace
 
     def _extend(self, problem: Problem, basis: Basis, look: ResidualSampleResult, round_: int) -> Basis:
         if len(look.candidates) == 0:

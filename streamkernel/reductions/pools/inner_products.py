@@ -15,8 +15,8 @@ whose residual is below the share `DEPENDENT`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -63,27 +63,36 @@ class Gram:
         return Gram(taken(self.fit), None if self.check is None else taken(self.check))
 
 
-class InnerProducts(Protocol):
-    """Sums of inner products, in one array."""
+@dataclass(frozen=True)
+class InnerProducts(ABC):
+    """Sums of inner products of the columns, in one array."""
 
-    def empty(self) -> Float: ...
-
-    def add(self, sums: Float, rows: Float) -> Float:
-        """`sums` with the columns of some rows added; `sums` may be overwritten."""
-
-    def both(self, left: Float, right: Float) -> Float:
-        """Sums of two neighbouring runs of rows, `left` before `right`; neither is changed."""
-
-    def gram(self, sums: Float, known: Float | None) -> Float | None:
-        """All inner products of ``[G, 1, R, Y]``, given the `known` ones of ``[G, 1, Y]``; None for raw columns."""
+    columns: PoolColumns | DictionaryColumns
 
     def shape(self) -> tuple[int, int]:
         """Largest shape of the sums."""
+        return self.columns.width, self.columns.width
+
+    def empty(self) -> Float:
+        """The sums over no rows."""
+        return np.zeros(self.shape())
+
+    @abstractmethod
+    def add(self, sums: Float, rows: Float) -> Float:
+        """`sums` with the columns of some rows added; `sums` may be overwritten."""
+
+    @abstractmethod
+    def both(self, left: Float, right: Float) -> Float:
+        """Sums of two neighbouring runs of rows, `left` before `right`; neither is changed."""
+
+    @abstractmethod
+    def gram(self, sums: Float, known: Float | None) -> Float | None:
+        """All inner products of ``[G, 1, R, Y]``, given the `known` ones of ``[G, 1, Y]``; None for raw columns."""
 
 
 @dataclass(frozen=True)
-class TriangularFactor:
-    columns: DictionaryColumns
+class TriangularFactor(InnerProducts):
+    """The factor of raw columns."""
 
     def empty(self) -> Float:
         return np.zeros((0, self.columns.width))
@@ -97,16 +106,10 @@ class TriangularFactor:
     def gram(self, sums: Float, known: Float | None) -> None:
         return None
 
-    def shape(self) -> tuple[int, int]:
-        return self.columns.width, self.columns.width
-
 
 @dataclass(frozen=True)
-class GramMatrix:
-    columns: PoolColumns
-
-    def empty(self) -> Float:
-        return np.zeros(self.shape())
+class GramMatrix(InnerProducts):
+    """The upper triangle of the Gram matrix of whitened columns."""
 
     def add(self, sums: Float, rows: Float) -> Float:
         syrk(rows, into=sums)
@@ -118,13 +121,10 @@ class GramMatrix:
     def gram(self, sums: Float, known: Float | None) -> Float:
         return mirror_upper(sums)
 
-    def shape(self) -> tuple[int, int]:
-        return self.columns.width, self.columns.width
-
 
 @dataclass(frozen=True)
 class GramBeyond(GramMatrix):
-    columns: ResidualColumns
+    """The rows of the candidates in this matrix; the others are known."""
 
     def add(self, sums: Float, rows: Float) -> Float:
         first, last = self._candidates()
