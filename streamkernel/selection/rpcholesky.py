@@ -130,7 +130,7 @@ class RPCholesky(Rule):
             grown = self._extend(problem, basis, look, len(rounds))
             rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look.candidates), 0))
             added, basis = len(grown) - len(basis), grown
-            # Chance may reject most of a block: a round is short only if it adds no function. The rank is exhausted when
+            # Chance may reject most of a block: a round is short only if it adds no function. The rank is exhausted if
             # the residual trace is rounding.
             nothing_left = len(look.candidates) == 0 or look.residual_trace <= _ROUNDING * trace
             if supply.exhausted(added) or (added == 0 and nothing_left):
