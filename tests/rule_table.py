@@ -9,7 +9,7 @@ from typing import Any
 
 from streamkernel.selection import SCORES
 
-__all__ = ["TABLE", "title"]
+__all__ = ["ALGORITHMS", "TABLE", "title"]
 
 TABLE: list[tuple[str, dict[str, Any]]] = [
     *(("few-sweep", {"objective": objective}) for objective in ("trace", "prediction", 0.5)),
@@ -37,6 +37,15 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
     ("kmeans", {"nearest": False, "sweeps": 1}),
     ("uniform", {}),
 ]
+
+
+# Every rule once, and the options that change the loop rather than the numbers in it.
+_OTHER_LOOPS = [
+    ("few-sweep", {"objective": "prediction"}),
+    ("sgma", {"score": "column-norm", "pool": "shared", "picks": 4, "candidates": 8}),
+    ("kmeans", {"nearest": False, "sweeps": 1}),
+]
+ALGORITHMS = [row for number, row in enumerate(TABLE) if row in _OTHER_LOOPS or row[0] != TABLE[number - 1][0]]
 
 
 def title(name: str, options: dict[str, Any]) -> str:

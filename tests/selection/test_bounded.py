@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import select
-from rule_table import TABLE, title
+from rule_table import ALGORITHMS, title
 
 from streamkernel import KernelCCA, KernelMatchingPursuit, KernelRidge
 from streamkernel.basis import Basis
@@ -49,7 +49,7 @@ def stingy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
     return made
 
 
-@pytest.mark.parametrize(("name", "options"), TABLE, ids=[title(*row) for row in TABLE])
+@pytest.mark.parametrize(("name", "options"), ALGORITHMS, ids=[title(*row) for row in ALGORITHMS])
 def test_every_rule_ends(name: str, options: dict[str, Any], stingy: Stingy) -> None:
     session = Session(ThreadExecutor(1))
     problem = Problem(open_table(X, Y), Gaussian(1.0), N, centre=Y.mean(axis=0), scale=Y.std(axis=0))
