@@ -13,7 +13,7 @@ import pytest
 from objects.flaky_proxy import flaky
 from s3_server import S3Server
 
-from streamkernel.blobs import Blobs, blobs_at, is_url, joined, local_path, parent_of
+from streamkernel.blobs import Blobs, blobs_at, is_url, joined, local_path, parent_of, retries
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 
@@ -167,6 +167,7 @@ def test_no_such_bucket(s3: str) -> None:
 
 def test_a_dead_endpoint(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(retries, "PAUSES", (0.01,))
     place = blobs_at(f"{s3}/p")
     with pytest.raises(StoreError, match=rf"^{s3}/p failed while reading a \(.*\); check the endpoint") as caught:
         place.read("a")

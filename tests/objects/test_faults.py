@@ -65,9 +65,15 @@ def undisturbed(sources: tuple[Path, Path], tmp_path_factory: pytest.TempPathFac
     "fault", ["503", *(pytest.param(fault, marks=pytest.mark.slow) for fault in ("reset", "truncated", "slow"))]
 )
 def test_what_passes_is_tried_again(
-    proxy: FlakyProxy, s3: str, sources: tuple[Path, Path], undisturbed: list[object], fault: str
+    proxy: FlakyProxy,
+    s3: str,
+    sources: tuple[Path, Path],
+    undisturbed: list[object],
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     proxy.delay = 0.05
+    monkeypatch.setattr(patience, "PAUSES", (0.01,) * 5)
     # Only answers have bodies that can be torn.
     proxy.fault = every(8, fault, lambda method, path: fault != "truncated" or method == "GET")
     assert everything(s3, sources) == undisturbed
@@ -110,7 +116,7 @@ def filled(bucket: str, s3: str) -> str:
 def test_an_endpoint_that_is_down(
     filled: str, sources: tuple[Path, Path], use: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # `tests/blobs/test_blobs.py` waits as long as users do.
+    # How long users wait is for `test_storms.py` to say.
     monkeypatch.setattr(patience, "PAUSES", (0.1,))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

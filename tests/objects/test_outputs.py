@@ -216,7 +216,8 @@ def test_rows(url: str, tmp_path: Path) -> None:
     assert fingerprint(url) == fingerprint(tmp_path / "out")
 
 
-def test_rows_are_resumed(url: str, tmp_path: Path) -> None:
+def test_rows_are_resumed(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
     with sink_at(tmp_path / "out") as sink:
         sink.finish(write(sink, 0, 100))
     with sink_at(url, fingerprint="x") as sink:

@@ -1,4 +1,4 @@
-"""A place that turns everybody away for two seconds: every operation outlasts it, and none asks for minutes."""
+"""A place that turns everybody away for a second: every operation outlasts it, and none asks for minutes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest
 
-STORM = 2.0
+STORM = 1.0
 OPERATIONS: dict[str, tuple[Callable[[Blobs], Any], Any]] = {
     "read": (lambda place: place.read("a/1"), b"one"),
     "read a part": (lambda place: place.read("a/1", 1, 3), b"ne"),
@@ -91,7 +91,8 @@ def test_a_storm_without_end_is_asked_six_times(proxy: FlakyProxy, place: Blobs,
         with pytest.raises(StoreAccessError if fault == "403" else StoreError):
             OPERATIONS[name][0](place)
         assert len(proxy.seen) == tries, fault
-        assert tries == 1 or 2 * STORM < sum(slept) < 15.0
+        # At least the outage of seven seconds that docs/reliability.md promises to outlast.
+        assert tries == 1 or 7.0 < sum(slept) < 15.0
 
 
 def test_what_lasts_long_is_not_asked_again(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
