@@ -22,7 +22,7 @@ from streamkernel.settings import RidgeSettings
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 
-ROWS, CHUNK = 100_000, 4_000
+ROWS, CHUNK = 50_000, 2_000
 SETTINGS: dict[str, dict[str, Any]] = {
     "trace": {"objective": "trace"},
     "prediction": {"objective": "prediction"},

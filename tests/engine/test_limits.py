@@ -50,13 +50,13 @@ def plan_of(n: int, machine: Machine) -> Plan:
     return plan_ridge(TABLE, SETTINGS, machine, n)
 
 
-def clients(**options: Any) -> Iterator[Client]:
-    """Two workers that nobody ends or pauses: what loading the libraries takes depends on machines and caches."""
+def clients(workers: int, **options: Any) -> Iterator[Client]:
+    """Workers that nobody ends or pauses: what loading the libraries takes depends on machines and caches."""
     shares = ("target", "spill", "pause", "terminate")
     with (
         dask.config.set({f"distributed.worker.memory.{share}": False for share in shares}),
         LocalCluster(
-            n_workers=2,
+            n_workers=workers,
             threads_per_worker=1,
             dashboard_address=None,
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
@@ -65,19 +65,19 @@ def clients(**options: Any) -> Iterator[Client]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(workers, timeout=60)
         yield client
 
 
 @pytest.fixture(scope="module")
 def little() -> Iterator[Client]:
-    """Two workers that may hold less than an empty one is promised."""
-    yield from clients(memory_limit=LITTLE)
+    """A worker that may hold less than an empty one is promised."""
+    yield from clients(1, memory_limit=LITTLE)
 
 
 @pytest.fixture(scope="module")
 def enough() -> Iterator[Client]:
-    yield from clients(memory_limit=900_000_000)
+    yield from clients(2, memory_limit=900_000_000)
 
 
 class TestArithmetic:
@@ -142,7 +142,7 @@ def test_a_worker_that_could_not_hold_its_share(little: Client, asked: str | Non
 
 
 def test_a_worker_that_could_not_even_load_the_libraries() -> None:
-    for client in clients(memory_limit=150_000_000):
+    for client in clients(1, memory_limit=150_000_000):
         said = r"may hold 150 MB, less than the libraries take"
         with pytest.raises(ResourceLimitError, match=said), connect(client.scheduler.address):
             pass
