@@ -129,10 +129,13 @@ def test_a_reason_stands_in_the_place_of_a_figure() -> None:
     assert np.abs(picture(plot.Missing("One", "there is nothing")) - 1.0).max() > 0.2
 
 
-@pytest.mark.parametrize("name", ["regression", "classifier", "several", "gaussian", "committee", "counts", "pursuit"])
-def test_the_second_renderer_draws_every_figure_of_a_page(name: str, request: pytest.FixtureRequest) -> None:
-    model: PredictingModel = request.getfixturevalue(name)
-    for section in page_of(model).sections:
-        for figure in section.figures:
-            if isinstance(figure, plot.Figure):
+def test_both_draw_every_figure_of_every_page(request: pytest.FixtureRequest) -> None:
+    drawn: set[str] = set()
+    for name in ("regression", "classifier", "several", "gaussian", "committee", "labels", "counts", "pursuit"):
+        model: PredictingModel = request.getfixturevalue(name)
+        for figure in (each for section in page_of(model).sections for each in section.figures):
+            if isinstance(figure, plot.Figure) and figure.name not in drawn:
+                drawn.add(figure.name)
                 assert picture(figure).std() > 0.01, figure.name
+                assert len(document(figure)) > 1000, figure.name
+    assert {"members", "freedom", "confusion", "intervals", "transform", "reliability", "rates", "loss"} <= drawn
