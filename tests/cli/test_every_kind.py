@@ -19,6 +19,7 @@ from service.live import Live
 from streamkernel import ingest, open_table
 from streamkernel.cli import main
 from streamkernel.kinds import PREDICTORS, Predictor
+from streamkernel.report.pages import document
 from streamkernel.service import Settings
 
 THREADS = ("--scheduler", "threads", "--quiet")
@@ -87,8 +88,15 @@ def test_a_plan(cli: Callable, kind: Predictor, tables: dict[bool, Path]) -> Non
 
 
 def test_what_is_read_back_is_what_was_fitted(
-    cli: Callable, kind: Predictor, fitted: Path, tables: dict[bool, Path], tmp_path: Path
+    cli: Callable,
+    kind: Predictor,
+    fitted: Path,
+    tables: dict[bool, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # `tests/report` draws the figures of all kinds.
+    monkeypatch.setattr(document, "scripts_and_elements", lambda figures: ([], {each.name: "" for each in figures}))
     table = tables[kind.classify]
     info = cli("info", fitted, "--json").result
     assert (info["estimator"], info["rows"], info["classes"] is not None) == (kind.name, OLD, kind.classify)

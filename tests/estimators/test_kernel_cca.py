@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from problems import pool_columns, zarr_of_chunks
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from scikit_learn_checks import with_checks
 from thread_clients import thread_client
 
 from streamkernel import KernelCCA
@@ -48,7 +48,7 @@ X, Y = views(1500)
 
 
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
-@parametrize_with_checks([KernelCCA()])
+@with_checks(KernelCCA())
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

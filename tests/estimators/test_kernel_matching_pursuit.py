@@ -9,9 +9,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from memory import measured
+from scikit_learn_checks import with_checks
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streamkernel import (
     KernelMatchingPursuit,
@@ -53,7 +53,7 @@ def fitted() -> dict[str, Any]:
 
 # The checks fit sets of a few rows, constant columns and copies of rows: what we warn of there is wanted elsewhere.
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
-@parametrize_with_checks([KernelMatchingPursuit(), KernelMatchingPursuitClassifier()])
+@with_checks(others=[KernelMatchingPursuit(), KernelMatchingPursuitClassifier()])
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

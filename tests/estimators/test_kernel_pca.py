@@ -12,12 +12,12 @@ import naive
 import numpy as np
 import pytest
 from problems import zarr_of_chunks
+from scikit_learn_checks import with_checks
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Reference
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from thread_clients import thread_client
 
 from streamkernel import KernelPCA, open_table
@@ -33,7 +33,7 @@ CHUNK = 700
 
 
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
-@parametrize_with_checks([KernelPCA()])
+@with_checks(others=[KernelPCA()])
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems import zarr_of_chunks
+from scikit_learn_checks import with_checks
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem as Reference
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from thread_clients import thread_client
 
 from streamkernel import KernelRidge, Nystroem, open_table
@@ -40,7 +40,7 @@ CHUNK = 700
 
 # The checks fit sets of a few rows, constant columns and copies of rows: what we warn of there is wanted elsewhere.
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
-@parametrize_with_checks([Nystroem()])
+@with_checks(Nystroem())
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scikit_learn_checks import with_checks
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge as Reference
@@ -18,7 +19,6 @@ from sklearn.utils.estimator_checks import (
     check_fit2d_1sample,
     check_regressors_int,
     check_regressors_train,
-    parametrize_with_checks,
 )
 
 from streamkernel import (
@@ -33,9 +33,7 @@ from streamkernel import (
 # The checks are about the classes. What is found by evidence takes its time: `FOUND` does it on the poorest rows.
 GIVEN: dict[str, Any] = {"tune": "none", "signal_variance": 4.0}
 FOUND = [check_fit2d_1feature, check_fit2d_1sample, check_regressors_int, check_regressors_train]
-CHECKED = [
-    KernelRidge(),
-    KernelRidgeClassifier(),
+OTHERS = [
     GaussianProcessRegressor(noise_variance=0.1, **GIVEN),
     BayesianCommitteeMachine(noise_variance=0.1, **GIVEN),
     GaussianProcessClassifier(**GIVEN),
@@ -45,7 +43,7 @@ CHECKED = [
 
 # The checks fit sets of a few rows, constant columns and copies of rows: what we warn of there is wanted elsewhere.
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
-@parametrize_with_checks(CHECKED)
+@with_checks(KernelRidge(), KernelRidgeClassifier(), others=OTHERS)
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -10,7 +10,7 @@ import data_sets
 import numpy as np
 import pytest
 from problems import zarr_of_chunks
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from scikit_learn_checks import with_checks
 from thread_clients import thread_client
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, open_table
@@ -109,7 +109,7 @@ def test_a_basis_of_one_function_and_of_all_rows(options: dict[str, Any]) -> Non
 # Rows that are few, constant or copies are what the checks fit; what we warn of there is wanted elsewhere.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
-@parametrize_with_checks([KernelRidge(10, alpha=1.0, solver="cg"), KernelRidgeClassifier(10, alpha=1.0, solver="cg")])
+@with_checks(KernelRidge(10, alpha=1.0, solver="cg"), KernelRidgeClassifier(10, alpha=1.0, solver="cg"))
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -1,0 +1,55 @@
+"""scikit-learn's checks of estimators, as parameters of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+__all__ = ["with_checks"]
+
+# What a class writes itself. All other checks are about `SupervisedEstimator`, `BasisTransformer` and the reading of
+# rows, which one class of each sort shows.
+_OF_EACH_CLASS = {
+    "check_classifiers_classes",
+    "check_classifiers_train",
+    "check_decision_proba_consistency",
+    "check_dict_unchanged",
+    "check_do_not_raise_errors_in_init_or_set_param",
+    "check_dont_overwrite_parameters",
+    "check_estimators_overwrite_params",
+    "check_estimators_pickle",
+    "check_estimators_unfitted",
+    "check_fit2d_1feature",
+    "check_fit2d_1sample",
+    "check_fit2d_predict1d",
+    "check_fit_idempotent",
+    "check_get_params_invariance",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_n_features_in",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_positive_only_tag_during_fit",
+    "check_regressor_multioutput",
+    "check_regressors_no_decision_function",
+    "check_supervised_y_2d",
+    "check_transformer_general",
+    "check_valid_tag_types",
+}
+
+
+def _cases(whole: Sequence[Any], others: Sequence[Any]) -> Iterator[Any]:
+    for each in (*whole, *others):
+        for estimator, check in estimator_checks_generator(each):
+            name = getattr(check, "func", check).__name__
+            quick = each in whole or name in _OF_EACH_CLASS
+            marks = () if quick else (pytest.mark.slow,)
+            yield pytest.param(estimator, check, marks=marks, id=f"{type(each).__name__}-{name}")
+
+
+def with_checks(*whole: Any, others: Sequence[Any] = ()) -> pytest.MarkDecorator:
+    """``estimator`` and ``check``: all checks of the first ones; of `others` those of their own code, the rest slow."""
+    return pytest.mark.parametrize(("estimator", "check"), list(_cases(whole, others)))
