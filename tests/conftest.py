@@ -29,6 +29,14 @@ settings.register_profile(
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=500, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+
+def _no_wait_for_the_disk(file: int) -> None:
+    """In the place of `os.fsync`: no test ends with a power cut, and a fit of a second waits 200 times."""
+    os.fstat(file)
+
+
+os.fsync = _no_wait_for_the_disk  # type: ignore[assignment]
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 

@@ -20,7 +20,6 @@ from streamkernel import atomic
 
 @pytest.fixture(autouse=True)
 def without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     monkeypatch.setattr(atomic, "_syncfs", lambda folder: True)
     # Of an input that fails: it would take the place of the failure.
     warnings.filterwarnings("ignore", "Generating overly large repr")
