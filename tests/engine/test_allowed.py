@@ -13,6 +13,7 @@ import data_sets
 import pytest
 from problems import zarr_of_chunks
 
+from streamkernel.cli import main
 from streamkernel.engine import limits, limits_here
 from streamkernel.engine._allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.cluster import ClusterExecutor
@@ -99,25 +100,25 @@ def test_a_job_of_slurm(
     assert found == Allowed(mib * MIB, f"the SLURM job (SLURM_{by})") if mib else found.by == MACHINE
 
 
-def test_plan_and_refusal_name_it(tmp_path: Path) -> None:
-    """The command line, in a shell with less memory than the machine has."""
+def test_plan_and_refusal_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command line, with less memory than the machine has; `ulimit` is of a shell."""
     data = data_sets.friedman(500, 5)
     rows = zarr_of_chunks(tmp_path / "rows.zarr", data.X, data.y, 100)
-    command = f"ulimit -v 8000000; SLURM_MEM_PER_NODE=700 exec {sys.executable} -m streamkernel plan {rows} --basis"
-
-    def run(basis: int) -> subprocess.CompletedProcess[str]:
-        text = f"{command} {basis} --json --scheduler threads"
-        return subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False)
-
-    found = json.loads(run(10).stdout)
+    plan = ["plan", rows, "--json", "--scheduler", "threads", "--basis"]
+    monkeypatch.setenv("SLURM_MEM_PER_NODE", "700")
+    assert main([*plan, "10"]) == 0
+    found = json.loads(capsys.readouterr().out)
     assert found["memory_limit_bytes"] == 700 * MIB
     assert found["memory_limit_of"] == "the SLURM job (SLURM_MEM_PER_NODE)"
-    command = command.replace("SLURM_MEM_PER_NODE=700 ", "").replace("8000000", "4000000")
-    assert json.loads(run(10).stdout)["memory_limit_of"] == "ulimit -v"
-    command = command.replace("exec", "SLURM_MEM_PER_NODE=400 exec")
-    refused = run(500)
-    assert refused.returncode == 1
-    assert "allowed memory (419 MB, of the SLURM job (SLURM_MEM_PER_NODE))" in refused.stderr
+    monkeypatch.setenv("SLURM_MEM_PER_NODE", "400")
+    assert main([*plan, "500"]) == 1
+    assert "allowed memory (419 MB, of the SLURM job (SLURM_MEM_PER_NODE))" in capsys.readouterr().err
+    monkeypatch.delenv("SLURM_MEM_PER_NODE")
+    command = f"ulimit -v 4000000; exec {sys.executable} -m streamkernel {' '.join(plan)} 10"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["memory_limit_of"] == "ulimit -v"
 
 
 def test_what_was_asked_for_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
