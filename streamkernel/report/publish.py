@@ -63,7 +63,7 @@ def _check_replaced(target: str | Path, overwrite: bool, mark: bytes, beginning:
 def _beginning(path: Path) -> bytes:
     """The beginning of a file; empty if it is a link (links are not followed to be replaced) or not a file."""
     try:
-        return b"" if path.is_symlink() else read_file(path, _BEGINNING)
+        return b"" if path.is_symlink() else read_file(path, 0, _BEGINNING)
     except OSError:
         return b""
 
