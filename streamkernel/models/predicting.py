@@ -15,7 +15,6 @@ from streamkernel.records import ModelRecord
 from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table
-from streamkernel.table.model_targets import with_targets_of
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
 
@@ -124,7 +123,7 @@ class PredictingModel(SavedModel, ABC):
         ShapeMismatchError, DataError
             The table has another number of targets, numbers instead of labels, or labels unknown to the model.
         """
-        return with_targets_of(table, self.classes, self.target_count)
+        return table.for_model(self.classes, self.target_count)
 
 
 class Predicting(Protocol):

@@ -15,7 +15,6 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_number
 from streamkernel.settings.parameter import parameter
 from streamkernel.table import KnownColumns, Table
-from streamkernel.table.model_targets import with_targets_of
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
 
@@ -235,7 +234,7 @@ class PursuitSettings(BasisSettings):
                 f"the {option('validation')} rows have no targets; ingest them with {option('target')}, or give (X, y)"
             )
         try:
-            fitting = with_targets_of(other, table.classes, table.n_targets)
+            fitting = other.for_model(table.classes, table.n_targets)
         except DataError as error:
             raise type(error)(f"of the validation rows: {error.message}") from error
         return replace(self, validation=replace(fitting, dtype=table.dtype, scaler=None))

@@ -26,7 +26,7 @@ from streamkernel.manifest import ROWS_FORMAT, VERSION, manifest_content
 from streamkernel.outputs import Building, Kind, building_at, check_target, translated_os_errors
 from streamkernel.store._arrays import ZARR_JSON
 from streamkernel.store._chunk import read_chunk, write_chunk
-from streamkernel.store._row_grid import RowColumn, RowGrid
+from streamkernel.store._row_grid import RowGrid
 from streamkernel.store._unfinished import Unfinished, unfinished_at
 from streamkernel.store.plain import plain
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView
@@ -40,6 +40,7 @@ class RowSink:
 
     def __init__(self, building: Building, grid: RowGrid, overwrite: bool) -> None:
         self.target, self.grid, self.overwrite = building.target, grid, overwrite
+        self.chunk_rows, self.columns = grid.chunk_rows, grid.columns
         self._blobs, self._prefix = building.blobs, building.prefix
         self._building: Building | None = building
         self._journal = building.journal if isinstance(building, Unfinished) else None
@@ -119,16 +120,6 @@ class RowSink:
     def folder(self) -> str | Path:
         """The folder, or the prefix of keys, in which it is built."""
         return self._blobs.folder if isinstance(self._blobs, LocalBlobs) else self._prefix
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows of one chunk."""
-        return self.grid.chunk_rows
-
-    @property
-    def columns(self) -> dict[str, RowColumn]:
-        """The arrays by name."""
-        return self.grid.columns
 
     def finished(self) -> dict[str, str]:
         """Digests of the chunks that an earlier run finished, by key; `write` skips these chunks."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Hashable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from zarr.abc.buffer import Buffer, BufferPrototype
@@ -20,6 +20,15 @@ from streamkernel.errors import MissingChunkError
 from streamkernel.table._store_values import ByteRequest, bounds
 
 _CHUNK = re.compile(r"(?:^|/)c/(\d+)(?:/\d+)*$")
+
+
+def missing_chunk(what: str, key: str) -> MissingChunkError:
+    """The error for a chunk that is not there."""
+    return MissingChunkError(
+        f"{what} is missing or empty; restore it (or, if the writer leaves out chunks of fill values, write the array "
+        "again with write_empty_chunks=True)",
+        key,
+    )
 
 
 class BlobStore(Store):
@@ -36,37 +45,23 @@ class BlobStore(Store):
     supports_deletes = False
     supports_listing = True
 
-    def __init__(self, url: str, generation: Generation | None = None, *, chunks_required: bool = False) -> None:
+    def __init__(self, url: str, generation: Generation | None = None, chunks_required: bool = False) -> None:
         super().__init__(read_only=True)
         self.url, self._required = url, chunks_required
         self._place = Generations(url)
-        self._generation = generation or self._place.latest_or_plain()
-
-    @property
-    def generation(self) -> Generation:
-        """The generation that is read."""
-        return self._generation
-
-    @property
-    def listable(self) -> bool:
-        """Whether the store supports `stamps`."""
-        return self._place.blobs.listable
-
-    @property
-    def identity(self) -> Hashable:
-        """Identity of the generation that is read."""
-        return self._generation.identity
+        self.generation = generation or self._place.latest_or_plain()
+        self.listable = self._place.blobs.listable  # whether the place can list its keys
 
     def requiring_chunks(self) -> BlobStore:
         """The same store, in which an absent chunk is an error."""
-        return BlobStore(self.url, self._generation, chunks_required=True)
+        return BlobStore(self.url, self.generation, True)
 
     def follow(self) -> bool:
         """Switch to the generation that is current now; False if it is the one that is read already."""
         latest = self._place.latest()
-        if latest is None or latest.identity == self.identity:
+        if latest is None or latest.identity == self.generation.identity:
             return False
-        self._generation = latest
+        self.generation = latest
         return True
 
     def read(self, key: str, first: int = 0, last: int | None = None) -> bytes | None:
@@ -76,19 +71,15 @@ class BlobStore(Store):
         finds whether its content is the same.
         """
         content = self._place.blobs.read(self._located(key), first, last)
-        if content is None and self._generation.record is not None and self.follow():
+        if content is None and self.generation.record is not None and self.follow():
             content = self._place.blobs.read(self._located(key), first, last)
         if self._required and not content and _CHUNK.search(key):
-            raise MissingChunkError(
-                f"chunk {key} of {self.url} is missing or empty; restore it (or, if the writer leaves out chunks of "
-                "fill values, write the array again with write_empty_chunks=True)",
-                key,
-            )
+            raise missing_chunk(f"chunk {key} of {self.url}", key)
         return content
 
     def _located(self, key: str) -> str:
         """Full key of a key of the generation; a chunk is in the layer of its number."""
-        layers = self._generation.layers
+        layers = self.generation.layers
         if len(layers) > 1 and (found := _CHUNK.search(key)):
             number = int(found[1])
             return next(layer.prefix for layer in reversed(layers) if layer.first <= number) + key
@@ -97,7 +88,7 @@ class BlobStore(Store):
     def stamps(self, prefix: str) -> dict[str, Stamp]:
         """Size, time and version of every object of the generation whose key begins with `prefix`, from listings."""
         found: dict[str, Stamp] = {}
-        for layer in self._generation.layers:
+        for layer in self.generation.layers:
             for full, stamp in self._place.blobs.stamps(layer.prefix + prefix).items():
                 key = full.removeprefix(layer.prefix)
                 if self._located(key) == full:
@@ -154,13 +145,7 @@ class BlobStore(Store):
         return self
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BlobStore) and (self.url, self.identity, self._required) == (
-            other.url,
-            other.identity,
-            other._required,
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        return isinstance(other, BlobStore) and self.__reduce__() == other.__reduce__()
 
     def __str__(self) -> str:
         return self.url
@@ -169,8 +154,4 @@ class BlobStore(Store):
         return f"BlobStore({self.url!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.url, self._generation, self._required)
-
-
-def _opened(url: str, generation: Generation, chunks_required: bool) -> BlobStore:
-    return BlobStore(url, generation, chunks_required=chunks_required)
+        return BlobStore, (self.url, self.generation, self._required)

@@ -94,7 +94,7 @@ def _open_settled(store: Store, path: str, name: str) -> Opened:
 def _identity(store: BlobStore | LocalStore) -> Hashable:
     """Identity of the generation: the inode of the store's folder, which differs for every generation."""
     if isinstance(store, BlobStore):
-        return store.identity
+        return store.generation.identity
     try:
         status = os.stat(store.root)
     except OSError:
@@ -115,20 +115,23 @@ def _open_node(store: Store, path: str, name: str) -> Opened:
         raise ParameterError(f"{place(store, path)} is a {ours}, not a table; give the path of a table")
     if name == "y":
         raise ParameterError(f"{place(store, path)} is a Zarr group; for y give the path of one array in it")
-    try:
-        node_kind(store, join(path, "X"))
-    except StoreNotFoundError as error:
+    if not _holds(store, join(path, "X")):
         raise StoreNotFoundError(
             f"the Zarr group {place(store, path)} has no array X; give the path of a 2-d array in it, or a group "
             "with X and y"
-        ) from error
+        )
     opened = Opened(ZarrRows(store, join(path, "X"), "X"))
-    try:
-        node_kind(store, join(path, "y"))
-    except StoreNotFoundError:
-        return opened
-    opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y"), ("y",)
+    if _holds(store, join(path, "y")):
+        opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y"), ("y",)
     return opened
+
+
+def _holds(store: Store, path: str) -> bool:
+    try:
+        node_kind(store, path)
+    except StoreNotFoundError:
+        return False
+    return True
 
 
 def _array(store: Store, path: str, name: str) -> ZarrRows:

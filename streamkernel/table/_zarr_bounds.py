@@ -114,14 +114,6 @@ def _check(name: str, content: np.ndarray[Any, Any], size: int) -> None:
         raise ValueError(f"it would inflate to more than the {size} bytes of its shape")
 
 
-def _blosc(content: memoryview, limit: int) -> int:
-    return int.from_bytes(content[4:8], "little")
-
-
-def _lz4(content: memoryview, limit: int) -> int:
-    return int.from_bytes(content[:4], "little")
-
-
 def _deflate(content: memoryview, limit: int) -> int:
     size = 0
     # + 32 accepts gzip and zlib. A gzip stream may have several members, one after another.
@@ -167,9 +159,9 @@ def _zstd(content: memoryview, limit: int) -> int:
 
 
 _SIZES: dict[str, Callable[[memoryview, int], int]] = {
-    "blosc": _blosc,
+    "blosc": lambda content, limit: int.from_bytes(content[4:8], "little"),
     "gzip": _deflate,
-    "lz4": _lz4,
+    "lz4": lambda content, limit: int.from_bytes(content[:4], "little"),
     "zlib": _deflate,
     "zstd": _zstd,
 }

@@ -17,7 +17,7 @@ from zarr.storage import LocalStore
 
 from streamkernel.blobs import Stamp
 from streamkernel.errors import CorruptChunkError, MissingChunkError
-from streamkernel.table._blob_store import BlobStore
+from streamkernel.table._blob_store import BlobStore, missing_chunk
 from streamkernel.table._store_values import read_value, value_size
 from streamkernel.table._zarr_metadata import ZarrArray, join, place, remote_errors, retried
 from streamkernel.type_aliases import Int
@@ -73,17 +73,9 @@ class ChunkFiles:
         if not isinstance(self._store, BlobStore):  # a BlobStore raises by itself when a chunk is read
             for key in self.keys(first, last):
                 if self.stat(key)[0] <= 0:
-                    raise self.missing(key)
+                    raise missing_chunk(self.describe(key), join(self._path, key))
         if self._array.shards is not None:
             self._require_inner(first, last)
-
-    def missing(self, key: str) -> MissingChunkError:
-        """The error for a missing chunk."""
-        return MissingChunkError(
-            f"{self.describe(key)} is missing or empty; restore it (or, if the writer leaves out chunks of fill "
-            "values, write the array again with write_empty_chunks=True)",
-            join(self._path, key),
-        )
 
     def corrupt(self, key: str, why: str) -> CorruptChunkError:
         """The error for a chunk whose bytes differ from those written."""
@@ -125,7 +117,7 @@ class ChunkFiles:
             for key in self.keys(band * rows, min((band + 1) * rows, shape[0])):
                 found[index] = stat(key)
                 if found[index, 0] <= 0:
-                    raise self.missing(key)
+                    raise missing_chunk(self.describe(key), join(self._path, key))
                 index += 1
         return found
 

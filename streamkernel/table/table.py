@@ -175,6 +175,11 @@ class Table:
         """The same rows, with a key per row in every block; keys are of stored values, which no scaler has rounded."""
         return replace(self, keyed=True)
 
+    def for_model(self, classes: AnyArray | None, d: int) -> Table:
+        """The same rows with `Targets.for_model`."""
+        assert self.targets is not None
+        return replace(self, targets=self.targets.for_model(classes, d))
+
     def without_targets(self) -> Table:
         """The same rows without y."""
         return replace(self, targets=None)
@@ -235,7 +240,7 @@ class Table:
 
     def _block(self, first: int, last: int, features: RowReader, targets: RowReader | None) -> RowBlock:
         raw = features.read(first, last)
-        X = cast_rows(raw, self.dtype) if self.scaler is None else self.scaler.apply(raw, self.dtype)
+        X = self.scaled(raw)
         check_rows(raw, X, first, self.columns, self.features.where)
         Y = None
         if targets is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamkernel.errors import DataError, DTypeError
+from streamkernel.errors import DataError, DTypeError, ShapeMismatchError
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.values import check_finite, check_targets, float_dtype, listed
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
@@ -61,30 +61,45 @@ class Targets:
         one_hot[np.arange(codes.size), codes] = 1.0
         return one_hot
 
-    def recoded(self, classes: AnyArray) -> Targets:
-        """The same labels as positions in other classes, which must include them.
+    def for_model(self, classes: AnyArray | None, d: int) -> Targets:
+        """These targets coded by a model's classes; for None, after a check that they are d numbers a row.
 
         Raises
         ------
-        DataError
-            A label is not among the other classes.
+        ShapeMismatchError, DataError
+            The model has another number of targets, or numbers instead of labels, or lacks a label. Labels that are
+            not coded are compared when they are read.
         """
+        if classes is None:
+            if self.classes is not None:
+                raise DataError(
+                    "the table's targets are class labels, the model is a regression; give targets that are numbers, "
+                    "or a classifier"
+                )
+            if self.n_targets != d:
+                raise ShapeMismatchError(f"the table has {self.n_targets} targets, the model {d}; give equal ones")
+            return self
+        if not self.coded:
+            if classes.dtype.kind not in "biuf" and self.rows.dtype.kind in "biuf":
+                raise DataError(
+                    f"the table's targets are numbers, the model's classes are text ({listed(classes)}); give targets "
+                    "with these labels"
+                )
+            return replace(self, classes=classes, of_model=True)
         assert self.classes is not None
-        place = {label: position for position, label in enumerate(classes.tolist())}
-        labels = self.classes.tolist()
-        if not set(labels) <= place.keys():
-            unknown = next(label for label in labels if label not in place)
+        labels, place = self.classes.tolist(), {label: position for position, label in enumerate(classes.tolist())}
+        if labels == list(place):
+            return self
+        # Fewer rows may lack a class.
+        unknown = [label for label in labels if label not in place]
+        if unknown:
             raise DataError(
-                f"the table's class {unknown!r} is none of the model's ({listed(classes)}); fit again on rows with all "
-                "classes"
+                f"the table's class {unknown[0]!r} is none of the model's ({listed(classes)}); fit again on rows with "
+                "all classes"
             )
         then = range(len(labels)) if self.positions is None else self.positions
         positions = tuple(place[labels[position]] for position in then)
         return replace(self, classes=classes, positions=positions, of_model=True)
-
-    def of_classes(self, classes: AnyArray) -> Targets:
-        """The same stored labels, coded by a model's classes; reading another label raises DataError."""
-        return replace(self, classes=classes, of_model=True)
 
     def codes(self, values: AnyArray, start: int) -> Int:
         """Positions (b,) in `classes` of stored values."""

@@ -18,7 +18,6 @@ import zarr
 from zarr.storage import LocalStore
 
 from streamkernel.manifest import Ancestor
-from streamkernel.outputs import Building
 from streamkernel.table._zarr_metadata import ZarrArray
 from streamkernel.table.ingest._locked_table import LockedTable
 from streamkernel.table.ingest._writer import ChunkWriter
@@ -34,16 +33,13 @@ class AppendingWriter(ChunkWriter):
         table = locked.table
         targets = table.targets
         super().__init__(
-            locked.path,
+            locked.building(),
             table.n_features,
             0 if targets is None else targets.rows.width,
             table.features.dtype,
             locked.chunk_rows,
             coded=targets is not None and targets.coded,
         )
-
-    def _new_building(self) -> Building:
-        return self._locked.building()
 
     def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
         locked, table = self._locked, self._locked.table

@@ -33,6 +33,7 @@ class LockedTable(ABC):
     path : path of its folder, or its URL.
     lock : lock that allows one process to append.
     table, manifest, attributes : parts of the table, opened under the lock.
+    chunk_rows, full_rows : rows of a chunk; rows in full chunks.
     """
 
     def __init__(self, path: str | Path, lock: Lock) -> None:
@@ -48,6 +49,8 @@ class LockedTable(ABC):
         self.table: Table = open_table(path)
         if self.table.statistics is None:
             raise ParameterError(f"{path} is not a table that was ingested; ingest it, and append to the new store")
+        self.chunk_rows = self.table.chunk_rows
+        self.full_rows = self.table.n_rows // self.chunk_rows * self.chunk_rows
         self.store = open_store(path)
         _, self.attributes, _ = node_kind(self.store, "")
         complete = (read_bytes(self.store, COMPLETE) or b"").decode()
@@ -56,16 +59,6 @@ class LockedTable(ABC):
             raise CorruptMetadataError(
                 f"{path}/{COMPLETE} lists other arrays than the table has; write the store again"
             )
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows of a chunk."""
-        return self.table.chunk_rows
-
-    @property
-    def full_rows(self) -> int:
-        """Rows in full chunks."""
-        return self.table.n_rows // self.chunk_rows * self.chunk_rows
 
     @abstractmethod
     def building(self) -> Building:

@@ -6,7 +6,6 @@ Memory: one chunk of X and y being filled, one being written (with its compresse
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -15,10 +14,9 @@ from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import array_digest
-from streamkernel.blobs import normalised
 from streamkernel.errors import EmptyDataError
 from streamkernel.manifest import TABLE_FORMAT, VERSION, Ancestor, ArrayManifest, manifest_content
-from streamkernel.outputs import Building, building_at
+from streamkernel.outputs import Building
 from streamkernel.table._zarr_metadata import ZarrArray
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Int
@@ -48,8 +46,8 @@ class ChunkWriter:
 
     Parameters
     ----------
-    target
-        Path or URL of the store.
+    building
+        The building of the store.
     n_features, n_targets
         Widths of X and y (0: no y).
     dtype
@@ -61,9 +59,9 @@ class ChunkWriter:
     """
 
     def __init__(
-        self, target: str | Path, n_features: int, n_targets: int, dtype: AnyDType, chunk_rows: int, *, coded: bool
+        self, building: Building, n_features: int, n_targets: int, dtype: AnyDType, chunk_rows: int, *, coded: bool
     ) -> None:
-        self._target = target
+        self._building = building
         self._chunk_rows = chunk_rows
         self._widths = (n_features, n_targets)
         self._coded = coded
@@ -76,17 +74,12 @@ class ChunkWriter:
         self._history: tuple[Ancestor, ...] = ()
         self._pending: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
-        self._X, self._y = self._buffers()
-        self._building = self._new_building()
         try:
+            self._X, self._y = self._buffers()
             self._group, self._arrays = self._begin()
         except BaseException:
             self.close()
             raise
-
-    def _new_building(self) -> Building:
-        """The building of the store."""
-        return building_at(normalised(self._target), "table")
 
     def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
         """Empty arrays; a subclass may begin with rows."""

@@ -18,7 +18,7 @@ from streamkernel.errors import (
     StoreAccessError,
     StoreNotFoundError,
 )
-from streamkernel.outputs import PartialFolder, check_output, translated_os_errors
+from streamkernel.outputs import PartialFolder, building_at, check_output, translated_os_errors
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
 from streamkernel.table.ingest._csv import CsvReader
@@ -156,7 +156,8 @@ def _write(
                 spool.append(X, y)
             n_rows = spool.n_rows
         step = chunk_rows or default_chunk_rows(features * kind.itemsize, n_rows)
-        writer = stack.enter_context(ChunkWriter(path, features, width, kind, step, coded=labels is not None))
+        building = building_at(path, "table")
+        writer = stack.enter_context(ChunkWriter(building, features, width, kind, step, coded=labels is not None))
         for X, y in rows if spool is None else _watched(spool, watcher):
             writer.append(X, y)
         attributes: Fields = {
