@@ -30,7 +30,7 @@ ROWS_FORMAT = "streamkernel.rows"
 BUNDLE_FORMAT = "streamkernel.bundle"
 VERSION = 2
 # Length of the history. A reader that opened the store more appends ago than this must open it again.
-KEPT_GENERATIONS = 64
+_MOST_ANCESTORS = 64
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def manifest_content(
         "arrays": {name: vars(array) for name, array in arrays.items()},
     }
     if history:
-        config["history"] = [vars(ancestor) for ancestor in history[-KEPT_GENERATIONS:]]
+        config["history"] = [vars(ancestor) for ancestor in history[-_MOST_ANCESTORS:]]
     return json_content(config)
 
 

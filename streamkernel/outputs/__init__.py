@@ -8,7 +8,7 @@ from __future__ import annotations
 from streamkernel.blobs import store_error, translated_os_errors
 from streamkernel.outputs.building import Building
 from streamkernel.outputs.complete import FACTOR_PARTS, CompleteOutput, Kind, output_kind, read_complete
-from streamkernel.outputs.files import refuse_link
+from streamkernel.outputs.files import make_own_folder, refuse_link
 from streamkernel.outputs.generation import GenerationBuilding, building_at
 from streamkernel.outputs.partial import PartialFolder, publish, remove_any, remove_stray_partials
 from streamkernel.outputs.replace import check_name_length, check_output, check_target, remove_former
@@ -24,6 +24,7 @@ __all__ = [
     "check_name_length",
     "check_output",
     "check_target",
+    "make_own_folder",
     "output_kind",
     "publish",
     "read_complete",

@@ -35,6 +35,12 @@ def refuse_link(path: Path) -> None:
         raise StoreAccessError(f"{path} has another name besides (a hard link), and is not written; remove it")
 
 
+def make_own_folder(path: Path) -> None:
+    """Make a folder of ours, unless it is there; refuse a link in its place."""
+    path.mkdir(parents=True, exist_ok=True)
+    refuse_link(path)
+
+
 def read_small(path: Path) -> bytes | None:
     """The content of a file that may be our metadata; None for anything else, such as a link or a large file."""
     try:

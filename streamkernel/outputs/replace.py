@@ -272,16 +272,16 @@ def remove_former(folder: Path, successor: Path | None = None) -> None:
     with suppress(OSError):
         os.rmdir(folder)
     if os.path.lexists(folder):
-        _keep(folder, successor)
+        _set_aside(folder, successor)
 
 
-def _keep(folder: Path, successor: Path | None) -> None:
+def _set_aside(folder: Path, successor: Path | None) -> None:
     # A name that `remove_stray_partials` does not match.
-    kept = folder.with_suffix(".former")
-    os.rename(folder, kept)
+    aside = folder.with_suffix(".former")
+    os.rename(folder, aside)
     warn_user(
         f"{successor or folder} was replaced, and what was in it that streamkernel did not write, or may not remove, "
-        f"is in {kept} ({', '.join(sorted(os.listdir(kept))[:3])}); move it away"
+        f"is in {aside} ({', '.join(sorted(os.listdir(aside))[:3])}); move it away"
     )
 
 

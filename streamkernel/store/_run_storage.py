@@ -11,7 +11,7 @@ from pathlib import Path
 from streamkernel.atomic import HeldLock, json_content, partial_sibling
 from streamkernel.blobs import Lock, PathLock, blobs_at, lease_of
 from streamkernel.errors import RunLockedError
-from streamkernel.outputs import refuse_link, remove_any, remove_stray_partials
+from streamkernel.outputs import make_own_folder, remove_any, remove_stray_partials
 from streamkernel.store.plain import parse_object
 from streamkernel.type_aliases import Fields
 
@@ -96,12 +96,7 @@ class RunFolder(RunStorage):
 
     def _acquire(self) -> PathLock:
         path = self.location / LOCK
-
-        def prepare() -> None:
-            self.location.mkdir(parents=True, exist_ok=True)
-            refuse_link(self.location)
-
-        held = HeldLock.acquire_current(path, create=True, prepare=prepare)
+        held = HeldLock.acquire_current(path, create=True, prepare=lambda: make_own_folder(self.location))
         if held is None:
             holder = "another process"
             with suppress(OSError, ValueError):

@@ -37,7 +37,6 @@ from streamkernel.blobs import (
     translated_os_errors,
 )
 from streamkernel.errors import (
-    CheckpointMismatchError,
     CorruptMetadataError,
     RunLockedError,
     StoreError,
@@ -49,14 +48,14 @@ from streamkernel.outputs import (
     Building,
     GenerationBuilding,
     Kind,
+    make_own_folder,
     publish,
-    refuse_link,
     remove_any,
     remove_stray_partials,
 )
 from streamkernel.store._arrays import ZARR_JSON, list_files
 from streamkernel.store._journal import Journal, LogJournal, ObjectJournal
-from streamkernel.store.plain import differences, parse_object
+from streamkernel.store.plain import parse_object, require_equal
 from streamkernel.type_aliases import Fields
 
 RUN = "run.json"
@@ -140,12 +139,7 @@ class Unfinished(Building):
         name = run.get("name")
         if run.get("format") != FORMAT or not self._is_name(name):
             raise CorruptMetadataError(f"{where} is not as it was written; start without resuming")
-        found = list(differences(self._config, run.get("config")))
-        if found:
-            raise CheckpointMismatchError(
-                f"the unfinished output {self.target} has another configuration: {'; '.join(found)};"
-                " use the same options, or start without resuming"
-            )
+        require_equal(self._config, run.get("config"), f"the unfinished output {self.target}")
         if not self._use(name):
             # Published, but its builder died before it removed the rest.
             return False
@@ -207,11 +201,7 @@ class UnfinishedFolder(Unfinished):
             super().__init__(target, config, resume=resume)
 
     def _acquire(self, busy: str) -> Lock:
-        def prepare() -> None:
-            self._around.mkdir(exist_ok=True)
-            refuse_link(self._around)
-
-        held = HeldLock.acquire_current(self._around, prepare=prepare)
+        held = HeldLock.acquire_current(self._around, prepare=lambda: make_own_folder(self._around))
         if held is None:
             raise RunLockedError(busy)
         return PathLock(held, self._around, f"{self._around} was removed while {self.target} was built; run again")
@@ -225,8 +215,7 @@ class UnfinishedFolder(Unfinished):
     def _prepare(self) -> None:
         self.folder.mkdir(exist_ok=True)
         list_files(self.folder)
-        self.journal.folder.mkdir(exist_ok=True)
-        refuse_link(self.journal.folder)
+        make_own_folder(self.journal.folder)
 
     def _clear(self) -> None:
         for path in self._around.iterdir():

@@ -17,7 +17,6 @@ from types import TracebackType
 from streamkernel.atomic import canonical_json, text_digest
 from streamkernel.blobs import joined, normalised
 from streamkernel.errors import (
-    CheckpointMismatchError,
     CorruptMetadataError,
     IncompleteStoreError,
     MissingChunkError,
@@ -30,7 +29,7 @@ from streamkernel.errors import (
 from streamkernel.outputs import translated_os_errors
 from streamkernel.store._run_storage import run_storage
 from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
-from streamkernel.store.plain import differences, plain
+from streamkernel.store.plain import plain, require_equal
 from streamkernel.type_aliases import AnyArray, Fields
 
 KIND = "checkpoint"
@@ -166,10 +165,5 @@ class Checkpoints:
             earlier = None
         if earlier is None:
             self._storage.write_description({"format": "streamkernel.run", "version": 1, "config": self.config})
-            return
-        found = list(differences(self.config, earlier.get("config")))
-        if found:
-            raise CheckpointMismatchError(
-                f"the run in {self.folder} has another configuration: {'; '.join(found)};"
-                " use the same options, or start without resuming"
-            )
+        else:
+            require_equal(self.config, earlier.get("config"), f"the run in {self.folder}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.atomic import parsed_json, read_file
-from streamkernel.errors import CorruptMetadataError, ParameterError, ResourceLimitError
+from streamkernel.errors import CheckpointMismatchError, CorruptMetadataError, ParameterError, ResourceLimitError
 from streamkernel.type_aliases import Fields, Unchecked
 
 # A model's configuration has kilobytes, with 100,000 columns 10 MB; parsed, it takes twenty times its bytes in memory.
@@ -80,7 +80,16 @@ def read_object(path: Path) -> tuple[Fields, str]:
     return parse_object(content, path), content.decode("utf-8")
 
 
-def differences(ours: Unchecked, theirs: Unchecked, where: str = "") -> Iterator[str]:
+def require_equal(ours: Unchecked, theirs: Unchecked, what: str) -> None:
+    """Raise `CheckpointMismatchError` where the configuration of an earlier run (`theirs`) is not ours."""
+    found = "; ".join(_differences(ours, theirs))
+    if found:
+        raise CheckpointMismatchError(
+            f"{what} has another configuration: {found}; use the same options, or start without resuming"
+        )
+
+
+def _differences(ours: Unchecked, theirs: Unchecked, where: str = "") -> Iterator[str]:
     """One line for each field in which two plain values differ: ``solver.alpha: 0.1 there, 0.2 here``."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys()):
@@ -90,7 +99,7 @@ def differences(ours: Unchecked, theirs: Unchecked, where: str = "") -> Iterator
             elif key not in theirs:
                 yield f"{place}: absent there, {_short(ours[key])} here"
             else:
-                yield from differences(ours[key], theirs[key], place)
+                yield from _differences(ours[key], theirs[key], place)
     elif type(ours) is not type(theirs) or ours != theirs:
         yield f"{where or 'config'}: {_short(theirs)} there, {_short(ours)} here"
 

@@ -75,10 +75,9 @@ def open_table(
         return _reopen(X, y, rows, target, dtype, classify, weights)
     found = _features(X, target)
     if y is not None:
-        y = plain_labels(y) if classify and _in_memory(y) else y
         if found.y is not None and target is not None:
             raise ParameterError("y is given twice, as y and by target; leave one out")
-        found.y, found.target_names, found.classes, found.coded = *_target_rows(y), None, False
+        found.y, found.target_names, found.classes, found.coded = *_target_rows(y, classify), None, False
     _check_shapes(found.X, found.y)
     columns, named = found.columns or default_names(found.X.width), bool(found.columns) and found.named
     if named:
@@ -111,10 +110,9 @@ def _reopen(
         raise ParameterError("target cannot be chosen again for a Table; give it where the table is opened first")
     targets = table.targets
     if y is not None:
-        y = plain_labels(y) if classify and _in_memory(y) else y
-        names_rows = _target_rows(y)
-        _check_shapes(table.features, names_rows[0])
-        targets = Targets(*names_rows)
+        y_rows, names = _target_rows(y, classify)
+        _check_shapes(table.features, y_rows)
+        targets = Targets(y_rows, names)
     if classify and targets is None:
         raise ParameterError("classify=True needs targets; give y")
     if classify and targets is not None and targets.classes is None:
@@ -154,8 +152,10 @@ def _opened(value: Unchecked, name: str) -> Opened:
     return Opened(DaskRows(value, name) if is_dask(value) else NumpyRows(_as_array(value, name), name))
 
 
-def _target_rows(y: Unchecked) -> tuple[RowArray, tuple[str, ...]]:
+def _target_rows(y: Unchecked, classify: bool) -> tuple[RowArray, tuple[str, ...]]:
     """y as rows, and the names of its columns."""
+    if classify and (isinstance(y, (list, tuple, np.ndarray)) or (_is_pandas(y) and y.ndim == 1 and y.name is None)):
+        y = plain_labels(y)
     if isinstance(y, Table):
         raise ParameterError("y cannot be a Table; give an array or a path")
     if is_xarray(y) and type(y).__name__ == "Dataset":
@@ -210,10 +210,6 @@ def _as_array(value: Unchecked, name: str) -> AnyArray:
     if values.dtype.kind == "O" and name == "X":
         raise DTypeError("X holds Python objects (dtype object); give real numbers (float, integer or bool)")
     return values
-
-
-def _in_memory(y: Unchecked) -> bool:
-    return isinstance(y, (list, tuple, np.ndarray)) or (_is_pandas(y) and y.ndim == 1 and y.name is None)
 
 
 def _is_pandas(value: object) -> bool:
