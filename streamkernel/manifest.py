@@ -30,7 +30,7 @@ ROWS_FORMAT = "streamkernel.rows"
 BUNDLE_FORMAT = "streamkernel.bundle"
 VERSION = 2
 # Length of the history. A reader that opened the store more appends ago than this must open it again.
-_MOST_ANCESTORS = 64
+KEPT_GENERATIONS = 64
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def manifest_content(
         "arrays": {name: vars(array) for name, array in arrays.items()},
     }
     if history:
-        config["history"] = [vars(ancestor) for ancestor in history[-_MOST_ANCESTORS:]]
+        config["history"] = [vars(ancestor) for ancestor in history[-KEPT_GENERATIONS:]]
     return json_content(config)
 
 
