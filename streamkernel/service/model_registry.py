@@ -82,18 +82,13 @@ class Registry:
     ) -> None:
         self.place = source_of(root)
         self._changed = changed
-        # The scanning thread replaces the whole dictionary, so readers need no lock.
-        self._entries: dict[str, Entry] = {}
+        # In the order of names. The scanning thread replaces the whole dictionary, so readers need no lock.
+        self.entries: dict[str, Entry] = {}
         self._closed = False
         self.scanned = time.time()
         self.stale: Stale | None = None
         # Printable names of the entries that are not served, and the reasons.
         self.left_out: dict[str, str] = {}
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """Entries by name, in the order of names."""
-        return self._entries
 
     def served(self, name: str) -> LoadedModel:
         """The model of a name.
@@ -103,7 +98,7 @@ class Registry:
         Refused
             There is no such model, or it cannot be served.
         """
-        entry = self._entries.get(name)
+        entry = self.entries.get(name)
         if entry is not None and entry.served is not None:
             return entry.served
         raise self._refusal(name, entry)
@@ -116,7 +111,7 @@ class Registry:
         Refused
             There is no such name.
         """
-        entry = self._entries.get(name)
+        entry = self.entries.get(name)
         if entry is None or entry.outside:
             raise self._refusal(name, entry)
         return entry
@@ -152,8 +147,8 @@ class Registry:
             return
         if self.stale is not None:
             log.warning("the place of the models can be read again")
-        for name in sorted(self._entries.keys() - found.keys()):
-            entry = self._entries[name]
+        for name in sorted(self.entries.keys() - found.keys()):
+            entry = self.entries[name]
             if entry.missed + 1 < _GONE_FOR and entry.served is not None:
                 self._set(replace(entry, missed=entry.missed + 1))
             else:
@@ -178,7 +173,7 @@ class Registry:
         self.left_out = found
 
     def _scan_one(self, name: str, candidate: Candidate, now: float) -> None:
-        entry = self._entries.get(name) or Entry(name)
+        entry = self.entries.get(name) or Entry(name)
         if candidate.outside:
             if not entry.outside:
                 self._set(Entry(name, outside=True))
@@ -195,7 +190,7 @@ class Registry:
         before = entry.served
         try:
             if before is None and not self.place.is_model(candidate):
-                if name in self._entries:
+                if name in self.entries:
                     self._forget(name)
                 return
             served = self.place.load(candidate, name, 1 if before is None else before.generation + 1)
@@ -236,8 +231,8 @@ class Registry:
         self._changed("failed", name)
 
     def _forget(self, name: str) -> None:
-        self._entries = {key: value for key, value in self._entries.items() if key != name}
+        self.entries = {key: value for key, value in self.entries.items() if key != name}
         self._changed("removed", name)
 
     def _set(self, entry: Entry) -> None:
-        self._entries = dict(sorted({**self._entries, entry.name: entry}.items()))
+        self.entries = dict(sorted({**self.entries, entry.name: entry}.items()))

@@ -168,7 +168,7 @@ class FolderSource(ModelSource):
         return Candidate(path, folder_generation(path))
 
     def is_model(self, candidate: Candidate) -> bool:
-        return bundle_kind(candidate.location) is not None or _has_config(Path(candidate.location))
+        return _has_config(Path(candidate.location))
 
     def load(self, candidate: Candidate, name: str, number: int) -> LoadedModel | None:
         # Resolve the link once: if it changed and changed back, another model would be read under this identity.

@@ -12,11 +12,10 @@ from weakref import WeakKeyDictionary
 from streamkernel.service.access_control import PREFIX, SUFFIX
 from streamkernel.service.batching import Batcher
 from streamkernel.service.formats import FORMATS, JSON, MEDIA_TYPES, NPY, accepted
-from streamkernel.service.formats.answers import Answer
+from streamkernel.service.formats.answers import Answer, Spool
 from streamkernel.service.formats.arrow import ArrowRows, arrow_rows, received_arrow
 from streamkernel.service.formats.json_rows import one_answer, parse
 from streamkernel.service.formats.npy import NpyRows
-from streamkernel.service.formats.spool import Spool
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.loaded_model import LoadedModel, Outputs
 from streamkernel.service.metrics import Metrics

@@ -1,4 +1,7 @@
-"""The processes of the service: each has a socket on the same port, and a parent restarts one that ends."""
+"""The processes of the service: each has a socket on the same port, and a parent restarts one that ends.
+
+They end quickly, and with status 0 after a signal.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import logging
 import multiprocessing
 import os
 import resource
-import shutil
 import signal
 import socket
 import ssl
@@ -14,20 +16,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from streamkernel.errors import ParameterError
 from streamkernel.service.access_control import BrokenAnswer
 from streamkernel.service.settings import Settings
-from streamkernel.service.shutdown import ended_by_signals, leave
 from streamkernel.service.web_server import GRACE_SECONDS, configured
 
 _END_SECONDS = GRACE_SECONDS + 2  # after the signal the process ends, even if a thread is still at work
 _FILES = 256  # open files for models, threads and libraries
+_TIDY_SECONDS = 2.0  # for threads to remove their files, when a process ends
 _RESTART_SECONDS = 1.0  # pause before a process that ended is started again
 
 
@@ -169,13 +173,6 @@ def _supervise(settings: Settings, address: Address, workers: int, ready: Callab
 
     context = multiprocessing.get_context("spawn")
     stopping = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopping.set()
-
-    counts = tempfile.mkdtemp(prefix="streamkernel-metrics-")
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
-    former = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     running: list[tuple[BaseProcess, multiprocessing.synchronize.Event]] = []
 
     def start() -> None:
@@ -184,31 +181,81 @@ def _supervise(settings: Settings, address: Address, workers: int, ready: Callab
         process.start()
         running.append((process, started))
 
-    try:
-        for _ in range(workers):
-            start()
-        reported = False
-        while not stopping.wait(0.1):
-            if not reported and all(started.is_set() for _, started in running):
-                reported = True
-                ready()
-            for item in [item for item in running if not item[0].is_alive()]:
-                running.remove(item)
-                multiprocess.mark_process_dead(item[0].pid)  # type: ignore[no-untyped-call]
-                if not item[1].is_set():
-                    raise ParameterError("a process of the service ended before it had started; see the lines above")
-                print("a process of the service ended; another takes its place", file=sys.stderr)
-                stopping.wait(_RESTART_SECONDS)
+    with (
+        tempfile.TemporaryDirectory(prefix="streamkernel-metrics-", ignore_cleanup_errors=True) as counts,
+        _signals_handled(lambda number, frame: stopping.set()),
+    ):
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
+        try:
+            for _ in range(workers):
                 start()
+            reported = False
+            while not stopping.wait(0.1):
+                if not reported and all(started.is_set() for _, started in running):
+                    reported = True
+                    ready()
+                for item in [item for item in running if not item[0].is_alive()]:
+                    running.remove(item)
+                    multiprocess.mark_process_dead(item[0].pid)  # type: ignore[no-untyped-call]
+                    if not item[1].is_set():
+                        raise ParameterError(
+                            "a process of the service ended before it had started; see the lines above"
+                        )
+                    print("a process of the service ended; another takes its place", file=sys.stderr)
+                    stopping.wait(_RESTART_SECONDS)
+                    start()
+        finally:
+            for process, _ in running:
+                process.terminate()
+            last = time.monotonic() + _END_SECONDS
+            for process, _ in running:
+                process.join(max(0.0, last - time.monotonic()))
+                if process.is_alive():
+                    process.kill()
+            os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+
+
+class _Ended(BaseException):
+    """SIGINT or SIGTERM."""
+
+
+@contextmanager
+def _signals_handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let a function handle SIGINT and SIGTERM during the block."""
+    former = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
     finally:
-        for process, _ in running:
-            process.terminate()
-        last = time.monotonic() + _END_SECONDS
-        for process, _ in running:
-            process.join(max(0.0, last - time.monotonic()))
-            if process.is_alive():
-                process.kill()
-        for number, handler in former.items():
-            signal.signal(number, handler)
-        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
-        shutil.rmtree(counts, ignore_errors=True)
+        for number, handled in former.items():
+            signal.signal(number, handled)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """End the block without an error on SIGINT or SIGTERM.
+
+    This covers the time before the web server handles signals, and its end, when it raises the signal again.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Ended
+
+    with suppress(_Ended), _signals_handled(end):
+        yield
+
+
+def leave() -> NoReturn:
+    """End the process with status 0, without Python's finalization.
+
+    Finalization takes seconds for compilers, and half a minute for a thread that waits for a store. In that time no
+    signal can end the process.
+    """
+    last = time.monotonic() + _TIDY_SECONDS
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join(max(0.0, last - time.monotonic()))
+    logging.shutdown()
+    os._exit(0)

@@ -128,9 +128,8 @@ def command(
     """
     try:
         from streamkernel.service import Limits, Settings, serve
-        from streamkernel.service.server import Address
+        from streamkernel.service.server import Address, leave
         from streamkernel.service.settings import is_loopback, read_token
-        from streamkernel.service.shutdown import leave
     except ModuleNotFoundError as error:
         raise ParameterError(f"the service needs {error.name}: pip install 'streamkernel[service]'") from error
     if (cert is None) != (key is None):
