@@ -50,7 +50,7 @@ from streamkernel.store._arrays import (
     write_array,
     write_group,
 )
-from streamkernel.store.fetched import fetched
+from streamkernel.store._fetched import fetched
 from streamkernel.store.plain import plain, read_object
 from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 
