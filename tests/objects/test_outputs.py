@@ -75,7 +75,7 @@ def test_bundles(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         read_bundle(url, "factor")
     with monkeypatch.context() as patch:
         # Before anything is fetched.
-        patch.setattr("streamkernel.store.fetched.download", None)
+        patch.setattr("streamkernel.store._fetched.download", None)
         with pytest.raises(ResourceLimitError, match="allowed"):
             read_bundle(url, "model", max_bytes=100)
     # A plain copy of a local one.
