@@ -31,10 +31,19 @@ from streamkernel.kernels import (
 BAD_NUMBERS = [float("nan"), float("inf"), -float("inf"), 0, 0.0, -1.0, True, np.True_, "1", None, [], (), 1j, object()]
 
 
+BAD_LENGTHSCALES = [
+    *BAD_NUMBERS, [1.0, 0.0], 1e-19, [1.0, 1e300], (1.0, float("nan")), [1.0, "2"], [[1.0]], np.ones((2, 2)),
+]  # fmt: skip
+
+
+# One function checks those of all kernels.
 @pytest.mark.parametrize(
-    "value", [*BAD_NUMBERS, [1.0, 0.0], 1e-19, [1.0, 1e300], (1.0, float("nan")), [1.0, "2"], [[1.0]], np.ones((2, 2))]
+    ("kind", "value"),
+    [
+        *((Gaussian, value) for value in BAD_LENGTHSCALES),
+        *((kind, -1.0) for kind in (Laplacian, Matern, RationalQuadratic)),
+    ],
 )
-@pytest.mark.parametrize("kind", [Gaussian, Laplacian, Matern, RationalQuadratic])
 def test_bad_lengthscale(kind: type, value: Any) -> None:
     with pytest.raises(ParameterError, match="lengthscale"):
         kind(value)
@@ -42,24 +51,21 @@ def test_bad_lengthscale(kind: type, value: Any) -> None:
         kind().with_lengthscale(value)
 
 
-@pytest.mark.parametrize("value", BAD_NUMBERS)
 @pytest.mark.parametrize(
-    ("make", "name"),
+    ("make", "name", "values"),
     [
-        (lambda v: Matern(1.0, v), "nu"),
-        (lambda v: RationalQuadratic(1.0, v), "shape"),
-        (lambda v: Polynomial(degree=v), "degree"),
-        (lambda v: as_kernel("rbf", gamma=v), "gamma"),
-        (lambda v: as_kernel("laplacian", gamma=v), "gamma"),
-        (lambda v: as_kernel("poly", gamma=v), "gamma"),
+        (lambda v: Matern(1.0, v), "nu", BAD_NUMBERS),
+        (lambda v: Polynomial(degree=v), "degree", BAD_NUMBERS),
+        (lambda v: RationalQuadratic(1.0, v), "shape", [float("nan"), 0, None]),
+        (lambda v: as_kernel("rbf", gamma=v), "gamma", [value for value in BAD_NUMBERS if value is not None]),
+        (lambda v: as_kernel("laplacian", gamma=v), "gamma", [float("nan"), 0]),
+        (lambda v: as_kernel("poly", gamma=v), "gamma", [float("nan"), 0]),
     ],
 )
-def test_bad_numbers(make: Callable[[Any], Any], name: str, value: Any) -> None:
-    if value is None and name == "gamma":
-        assert make(value) is not None  # not given
-        return
-    with pytest.raises(ParameterError, match=name):
-        make(value)
+def test_bad_numbers(make: Callable[[Any], Any], name: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(ParameterError, match=name):
+            make(value)
 
 
 @pytest.mark.parametrize(
