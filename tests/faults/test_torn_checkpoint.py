@@ -52,18 +52,27 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def undisturbed(store: str) -> Counter:
+    """The sweeps of the whole run."""
+    counter = Counter()
+    fit(store, progress=counter)
+    return counter
+
+
 @pytest.mark.fault("torn")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_the_one_before_it(store: str, whole: Any, tmp_path: Path, figure: Any, damage: str) -> None:
+def test_the_one_before_it(
+    store: str, whole: Any, undisturbed: Counter, tmp_path: Path, figure: Any, damage: str
+) -> None:
     folder = tmp_path / "run"
     with run_of(store, folder) as checkpoints, pytest.raises(Stop):
         fit(store, checkpoints=checkpoints, progress=At(4, stop, 0))
     DAMAGES[damage](min(folder.glob("0003-*")))
-    counter, undisturbed = Counter(), Counter()
+    counter = Counter()
     with warnings.catch_warnings(record=True) as caught, run_of(store, folder) as checkpoints:
         warnings.simplefilter("always")
         assert fit(store, checkpoints=checkpoints, progress=counter).digest == whole.digest
-    fit(store, progress=undisturbed)
     assert counter.begun == undisturbed.begun[3:]
     # What a writer left half-made is no checkpoint yet, and no loss.
     said = [str(warning.message) for warning in caught if issubclass(warning.category, StreamKernelWarning)]
