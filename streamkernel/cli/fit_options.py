@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from streamkernel.cli.grouped_help import section_option
-from streamkernel.cli.options import NumberOr, ShareOrStore, rows, run_options, stack
-from streamkernel.cli.rule_options import NAMED, RULE_OPTION
+from streamkernel.cli.options import NumberOr, rows, run_options, stack
+from streamkernel.cli.rule_options import NAMED, name_and_value
 from streamkernel.kinds import PREDICTORS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import Parameter, parameters_in
@@ -30,9 +30,17 @@ SECTIONS = (_ESTIMATOR, *_SECTIONS.values())
 # Where the settings of a factor have other defaults than those of a fit.
 FACTOR_DEFAULTS = {"objective": "trace"}
 
-_NUMBERS = ShareOrStore()
-_TYPES = {"validation": _NUMBERS, "queries": str}
-_METAVARS = {"validation": _NUMBERS.name, "queries": "STORE", "kernel": "NAME", "rule": "NAME"}
+
+def _share_or_store(value: str) -> float | str:
+    """A number, or the path or URL of a table."""
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+_TYPES = {"validation": _share_or_store, "queries": str}
+_METAVARS = {"validation": "FLOAT|STORE", "queries": "STORE", "kernel": "NAME", "rule": "NAME"}
 
 
 def _type(name: str, parameter: Parameter) -> Any:
@@ -121,7 +129,8 @@ def _rule_options(stated: Mapping[str, Stated], unused: frozenset[str]) -> list[
             _BASIS,
             "--rule-option",
             "rule_options",
-            type=RULE_OPTION,
+            type=name_and_value,
+            metavar="NAME=VALUE",
             multiple=True,
             help=help,
             by_estimator=dict.fromkeys(rules, help),

@@ -20,19 +20,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 Bounds = tuple[int | None, int | None] | None  # the value of `--rows`
 
 
-class _Rows(click.ParamType[Any]):
+def _bounds(value: str) -> Bounds:
     """A half-open slice A:B; either end may be left out."""
-
-    name = "A:B"
-
-    def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
-        if isinstance(value, tuple):
-            return value
-        match = re.fullmatch(r"(\d*):(\d*)", value)
-        if not match:
-            self.fail(f"{value!r} is not a slice A:B of row numbers", param, ctx)
-        first, last = match.groups()
-        return (int(first) if first else None, int(last) if last else None)
+    match = re.fullmatch(r"(\d*):(\d*)", value)
+    if not match:
+        raise click.BadParameter(f"{value!r} is not a slice A:B of row numbers")
+    first, last = match.groups()
+    return (int(first) if first else None, int(last) if last else None)
 
 
 class NumberOr(click.ParamType[Any]):
@@ -55,21 +49,6 @@ class NumberOr(click.ParamType[Any]):
         if not self.many:
             self.fail(f"{value!r}: one number is wanted", param, ctx)
         return numbers
-
-
-class ShareOrStore(click.ParamType[Any]):
-    """A number, or the path or URL of a table."""
-
-    name = "FLOAT|STORE"
-
-    def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
-        try:
-            return float(value)
-        except ValueError:
-            return value
-
-
-ROWS = _Rows()
 
 
 def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -139,7 +118,12 @@ def seconds_option(
 
 
 rows = section_option(
-    "Rows", "--rows", type=ROWS, default=None, help="The stored rows from A to B, without B. [default: all]"
+    "Rows",
+    "--rows",
+    type=_bounds,
+    metavar="A:B",
+    default=None,
+    help="The stored rows from A to B, without B. [default: all]",
 )
 
 

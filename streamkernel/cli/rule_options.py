@@ -33,21 +33,12 @@ _TRUTH = {"yes": True, "true": True, "no": False, "false": False}
 _WORDS = {bool: "yes or no", int: "a whole number", float: "a number", str: "a word"}
 
 
-class _RuleOption(click.ParamType[Any]):
-    """A name, and its value as text."""
-
-    name = "NAME=VALUE"
-
-    def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = value.partition("=")
-        if not name or not equals or not text:
-            self.fail(f"{value!r} is not NAME=VALUE, such as centre=no", param, ctx)
-        return name.replace("-", "_"), text
-
-
-RULE_OPTION = _RuleOption()
+def name_and_value(given: str) -> tuple[str, str]:
+    """The name of an option, and its value as text."""
+    name, _, text = given.partition("=")
+    if not name or not text:
+        raise click.BadParameter(f"{given!r} is not NAME=VALUE, such as centre=no")
+    return name.replace("-", "_"), text
 
 
 def rule_options(options: FieldsView) -> Fields:

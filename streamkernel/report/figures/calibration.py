@@ -137,8 +137,8 @@ def rows_figure(intervals: RowIntervals) -> plot.Figure:
     ]
     caption = (
         f"{count(k)} of {count(intervals.count)} {intervals.rows.split(' ', 1)[1]}, from the least prediction to the "
-        f"largest; bars reach two standard deviations to either side. {percent(intervals.inside)} of all these rows lie inside; "
-        "95.4 % should."
+        f"largest; bars reach two standard deviations to either side. {percent(intervals.inside)} of all these rows "
+        "lie inside; 95.4 % should."
     )
     keys = (
         (PALE_BLUE, "box", "predicted ± 2 standard deviations"),
