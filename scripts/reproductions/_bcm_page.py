@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from _bcm_pictures import draw_large, draw_losses, draw_partitions
 from _bcm_runs import ASKED, CELLS, DTC, LANDMARKS, ROWS, Compared, Large, Run, paired
-from _bcm_tables import large_table, listed, markdown, medians, runs_table, share_of, values, where
+from _bcm_tables import large_table, listed, medians, runs_table, share_of, values, where
 from _committees import NOISE, Loss
+from _shared import markdown
 
 RULE = 1.0
 

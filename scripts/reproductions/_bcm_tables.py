@@ -43,11 +43,6 @@ def _number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def markdown(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
-    rows = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    return rows + ["| " + " | ".join(row) + " |" for row in cells]
-
-
 def medians(runs: Sequence[Run]) -> str:
     if not runs:
         return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _shared import finish
+from _shared import finish, markdown
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
@@ -141,10 +141,10 @@ def _reached(outcome: Outcome, rule: str) -> str:
 
 def _markdown(outcomes: Sequence[Outcome], rules: Sequence[str]) -> list[str]:
     head = ["set", "n_f", "n_c", "n_p", "lengthscale", "ridge", "full kernel", *rules, "pool / Cholesky", "Chol", "CSI"]
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    cells = []
     for outcome in outcomes:
         share = ratio(outcome, "pool CSI", "Cholesky")
-        cells = [
+        row = [
             outcome.name,
             f"{outcome.columns}",
             f"{outcome.classes or '-'}",
@@ -156,8 +156,8 @@ def _markdown(outcomes: Sequence[Outcome], rules: Sequence[str]) -> list[str]:
             "" if share is None else f"{share:.2f}",
             *map(str, outcome.paper),
         ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
+        cells.append(row)
+    return markdown(head, cells)
 
 
 def _claims(outcomes: Sequence[Outcome]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,18 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import data_sets  # noqa: E402  (beside the tests)
 
-__all__ = ["RESULTS", "Split", "arrays_of", "data_sets", "factor_of", "finish", "parser_of", "split_of", "write_page"]
+__all__ = [
+    "RESULTS",
+    "Split",
+    "arrays_of",
+    "data_sets",
+    "factor_of",
+    "finish",
+    "markdown",
+    "parser_of",
+    "split_of",
+    "write_page",
+]
 
 Float = NDArray[np.float64]
 
@@ -85,6 +96,12 @@ def finish(figure: Figure, path: Path, **layout: Any) -> None:
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout(**layout)
     figure.savefig(path, dpi=120)
+
+
+def markdown(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table; all columns but the first hold numbers."""
+    rows = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    return rows + ["| " + " | ".join(row) + " |" for row in cells]
 
 
 def write_page(folder: Path, lines: Sequence[str]) -> None:

@@ -84,11 +84,11 @@ def test_degrees_of_freedom_of_the_first_functions(gaussian: Drawn) -> None:
     V, shares = gaussian.arrays["rotation"], gaussian.arrays["shares"][:, 0]
     H = (V * (shares / (1.0 - shares))) @ V.T
     n = len(H)
-    assert curve.freedom[-1] == pytest.approx(shares.sum())
+    assert curve[-1] == pytest.approx(shares.sum())
     for t in (0, 1, 7, n - 1, n):
         part = H[:t, :t]
-        assert curve.freedom[t] == pytest.approx(np.trace(np.linalg.solve(np.eye(t) + part, part)))
-    assert (np.diff(curve.freedom) >= 0).all()
+        assert curve[t] == pytest.approx(np.trace(np.linalg.solve(np.eye(t) + part, part)))
+    assert (np.diff(curve) >= 0).all()
 
 
 def test_the_search_as_it_was(gaussian: Drawn) -> None:

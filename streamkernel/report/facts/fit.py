@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -116,16 +115,6 @@ class Memory:
 
     promised: int
     measured: int
-
-
-class Recorded(Protocol):
-    """An object that stores a record of its run: a model or a factor."""
-
-    @property
-    def record(self) -> BasisRecord: ...
-
-    @property
-    def lengthscale(self) -> float | list[float] | None: ...
 
 
 def target_names(model: PredictingModel) -> list[str]:
@@ -250,7 +239,7 @@ def fitted_to_rows(record: BasisRecord | ViewRecord) -> list[str]:
     return [words for words, part in named.items() if part is not None]
 
 
-def sweep_times(model: Recorded) -> Sweeps | Absent:
+def sweep_times(model: SavedBasis) -> Sweeps | Absent:
     """Seconds of each sweep."""
     run = model.record.run
     if run is None or not run.sweeps:
@@ -259,7 +248,7 @@ def sweep_times(model: Recorded) -> Sweeps | Absent:
     return Sweeps(run.sweeps, max(run.seconds - spent, 0.0), run.seconds)
 
 
-def memory_use(model: Recorded) -> Memory | Absent:
+def memory_use(model: SavedBasis) -> Memory | Absent:
     """Memory promised and memory measured."""
     run = model.record.run
     if run is None or not run.planned_memory_bytes or not run.peak_memory_bytes:

@@ -69,13 +69,6 @@ class MemberWeights:
     block_size: int | None
 
 
-@dataclass(frozen=True)
-class FreedomCurve:
-    """Effective degrees of freedom of the first 0, 1, ..., n functions, (n + 1,)."""
-
-    freedom: Float
-
-
 def tuning_path(model: PredictingModel) -> TuningPath | Absent | None:
     """Evidence against the number of the evaluation."""
     if not isinstance(model, (GaussianModel, GeneralisedModel)):
@@ -124,12 +117,12 @@ def member_weights(model: PredictingModel) -> MemberWeights | None:
     return MemberWeights(share / total if total > 0.0 else share, size)
 
 
-def freedom_curve(model: PredictingModel) -> FreedomCurve | Absent | None:
-    """``p_eff(t) = tr S H_t (I + S H_t)^-1`` for the first t = 0 .. n functions and the first target.
+def freedom_curve(model: PredictingModel) -> Float | Absent | None:
+    """Effective degrees of freedom of the first t = 0, 1, ..., n functions, (n + 1,), for the first target.
 
-    H_t is the leading block of ``H = G^T Om^-1 G``, because whitening is triangular in the order of picking; S is the
-    signal variance. With ``I + S H = C C^T``, ``p_eff(t) = t - sum_{i <= t} |row i of C^-1|^2``, so that one Cholesky
-    factor serves all t.
+    ``p_eff(t) = tr S H_t (I + S H_t)^-1``, where H_t is the leading block of ``H = G^T Om^-1 G``, because whitening is
+    triangular in the order of picking, and S is the signal variance. With ``I + S H = C C^T``,
+    ``p_eff(t) = t - sum_{i <= t} |row i of C^-1|^2``, so that one Cholesky factor serves all t.
     """
     if not {"rotation", "shares"} <= model.arrays.keys():
         return None
@@ -144,4 +137,4 @@ def freedom_curve(model: PredictingModel) -> FreedomCurve | Absent | None:
     root = cholesky((V / undetermined) @ V.T, lower=True)
     inverse, _ = lapack.dtrtri(root, lower=1)
     squares = np.einsum("ij,ij->i", inverse, inverse)
-    return FreedomCurve(np.concatenate([[0.0], np.cumsum(np.clip(1.0 - squares, 0.0, 1.0))]))
+    return np.concatenate([[0.0], np.cumsum(np.clip(1.0 - squares, 0.0, 1.0))])

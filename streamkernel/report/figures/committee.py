@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.report.facts.tuning import FreedomCurve, MemberWeights
+from streamkernel.report.facts.tuning import MemberWeights
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero
 from streamkernel.report.figures.palette import BLUE, DASHED, FAINT, ORANGE, PALE_BLUE, PAPER
 from streamkernel.report.figures.predictions import histogram, histogram_fields
 from streamkernel.report.text import count, percent, plural, significant
+from streamkernel.type_aliases import Float
 
 _MOST_BARS = 300
 _FREEDOM = "Effective degrees of freedom"
@@ -51,15 +52,15 @@ def members_figure(found: MemberWeights) -> plot.Figure:
 
 
 @plot.drawing("freedom", _FREEDOM)
-def freedom_figure(curve: FreedomCurve) -> plot.Figure:
+def freedom_figure(freedom: Float) -> plot.Figure:
     """Effective degrees of freedom against the size of the basis."""
-    n = len(curve.freedom) - 1
-    size, total = np.arange(n + 1), float(curve.freedom[-1])
+    n = len(freedom) - 1
+    size, total = np.arange(n + 1), float(freedom[-1])
     reach = min(float(n), 1.12 * total)
-    fields = ("basis functions", size, "0,0"), ("degrees of freedom", curve.freedom, "0,0.0")
+    fields = ("basis functions", size, "0,0"), ("degrees of freedom", freedom, "0,0.0")
     series = [
         plot.Line([0.0, reach], [0.0, reach], FAINT, 1.5, DASHED),
-        plot.Line(size, curve.freedom, hover=fields, across=True),
+        plot.Line(size, freedom, hover=fields, across=True),
         plot.dot(n, total),
         plot.Note(n, total, f"{significant(total)} of {count(n)}", offset=(0, -9), align="right", baseline="top"),
     ]

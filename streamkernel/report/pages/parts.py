@@ -17,7 +17,6 @@ from streamkernel.report.facts.factors import BoundCurve
 from streamkernel.report.facts.fit import (
     Absent,
     Memory,
-    Recorded,
     class_names,
     memory_use,
     sweep_times,
@@ -119,7 +118,7 @@ def prediction_section(pairs: Targets | ClassPairs | Absent) -> Section:
     return Section("Predictions", prediction_figures(pairs), [] if errors is None else [errors])
 
 
-def cost_section(model: Recorded, between: str = "picking, algebra, check") -> Section:
+def cost_section(model: SavedBasis, between: str = "picking, algebra, check") -> Section:
     """Time and memory; `between` names the work between sweeps."""
     return Section("Cost", [time_figure(sweep_times(model), between), memory_figure(memory_use(model))])
 
@@ -147,12 +146,12 @@ def bound_card(curves: Sequence[tuple[str, BoundCurve | Absent]]) -> Card:
     return Card(label, significant(least.best), f"of k(x, x), at rank {count(least.best_size)}{by}")
 
 
-def scaling_text(model: Recorded) -> str:
+def scaling_text(model: SavedBasis) -> str:
     """Whether the features were standardised, as text."""
     return "as they are" if model.record.scaler is None else "standardised"
 
 
-def lengthscale_text(model: Recorded) -> tuple[str, str]:
+def lengthscale_text(model: SavedBasis) -> tuple[str, str]:
     """The lengthscale, and how it was chosen."""
     value, choice = model.lengthscale, model.record.lengthscale_choice
     if value is None:
@@ -199,7 +198,7 @@ def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) ->
     )
 
 
-def place_text(model: Recorded) -> str:
+def place_text(model: SavedBasis) -> str:
     """Number of workers and threads, as text."""
     run = model.record.run
     threads, workers = (0, 0) if run is None else (run.executor.threads, run.executor.workers)
@@ -208,7 +207,7 @@ def place_text(model: Recorded) -> str:
     return f"on {plural(threads, 'thread')}" if threads else ""
 
 
-def cost_cards(model: Recorded) -> list[Card]:
+def cost_cards(model: SavedBasis) -> list[Card]:
     """The last two cards: time, and memory measured and promised."""
     memory, run = memory_use(model), model.record.run
     return [
@@ -239,7 +238,7 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
     return Table(f"Each target, {pairs.rows}", tuple(rows), ("Target", "RMSE", "Mean absolute error", "R²"))
 
 
-def common_settings(model: Recorded, lengthscale: tuple[str, str]) -> tuple[Rows, Rows]:
+def common_settings(model: SavedBasis, lengthscale: tuple[str, str]) -> tuple[Rows, Rows]:
     """The first and the last rows of a table of settings; those of a kind stand between them."""
     record, (value, how) = model.record, lengthscale
     return [("Kernel", kernel_text(record.kernel)), ("Lengthscale", f"{value} ({how})")], [
