@@ -131,7 +131,7 @@ def test_probabilities_and_counts(labels: Drawn, counts: Drawn, classifier: Ridg
     poisson = distribution_check(counts)
     assert isinstance(poisson, CountCheck)
     expected = -stats.poisson(counts.arrays["check_predicted"]).logpmf(counts.arrays["check_true"]).mean()
-    assert poisson.found.scalars["nlpd"] == pytest.approx(expected)
+    assert poisson.calibration.scalars["nlpd"] == pytest.approx(expected)
     # Counts that spread more than their rates say come where little was expected, at both ends.
     assert poisson.transform[[0, -1]].min() > 1.2 * poisson.transform.mean()
     assert distribution_check(classifier) is None
