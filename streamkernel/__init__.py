@@ -69,35 +69,24 @@ __all__ = [
 ]
 
 # Names are imported on first access: a worker that only sums blocks does not load scikit-learn, and
-# `streamkernel --help` is fast.
+# `streamkernel --help` is fast. Those that are not here are estimators.
 _HOMES = {
-    "BayesianCommitteeMachine": "streamkernel.estimators",
-    "Factor": "streamkernel.factors",
-    "GaussianModel": "streamkernel.models",
-    "GaussianProcessClassifier": "streamkernel.estimators",
-    "GaussianProcessPoissonRegressor": "streamkernel.estimators",
-    "GaussianProcessRegressor": "streamkernel.estimators",
-    "GeneralisedModel": "streamkernel.models",
-    "KernelCCA": "streamkernel.estimators",
-    "KernelMatchingPursuit": "streamkernel.estimators",
-    "KernelMatchingPursuitClassifier": "streamkernel.estimators",
-    "KernelPCA": "streamkernel.estimators",
-    "KernelRidge": "streamkernel.estimators",
-    "KernelRidgeClassifier": "streamkernel.estimators",
-    "Nystroem": "streamkernel.estimators",
-    "PursuitModel": "streamkernel.models",
-    "RidgeModel": "streamkernel.models",
-    "Table": "streamkernel.table",
-    "append_rows": "streamkernel.table.ingest",
-    "connect": "streamkernel.jobs",
-    "factorize": "streamkernel.fits.factor",
-    "follow": "streamkernel.following.follow",
-    "ingest": "streamkernel.table.ingest",
-    "open_table": "streamkernel.table",
+    "Factor": "factors",
+    "GaussianModel": "models",
+    "GeneralisedModel": "models",
+    "PursuitModel": "models",
+    "RidgeModel": "models",
+    "Table": "table",
+    "append_rows": "table.ingest",
+    "connect": "jobs",
+    "factorize": "fits.factor",
+    "follow": "following.follow",
+    "ingest": "table.ingest",
+    "open_table": "table",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'streamkernel' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"streamkernel.{_HOMES.get(name, 'estimators')}"), name)

@@ -1,6 +1,6 @@
 """The registry of kinds: what can be fitted, saved, loaded and served. All other tables of kinds are derived from it.
 
-A new estimator is a class in this folder and a row here.
+A new estimator is a class in `estimators/` and a row here.
 """
 
 from __future__ import annotations
@@ -35,15 +35,18 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.pursuit import AUTO
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.gaussian import GaussianSettings
 from streamkernel.settings.parameter import parameters_in
-from streamkernel.table import Table
+from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import call, help_of, option
 
 # Options of the command line whose settings have other names.
 OPTION_SETTINGS = {stated.flag: name for name, (stated, _) in parameters_in(BasisSettings).items() if stated.flag}
+
+_MOST_QUERIES = 5000
 
 # Settings of sums over blocks of rows, which only some approximations have.
 _OF_BLOCKS = frozenset({"block_size", "partition"})
@@ -54,13 +57,31 @@ def _any(table: Table, estimator: str) -> None:
 
 
 @dataclass(frozen=True)
-class Predictor:
+class Kind:
+    """A kind of model.
+
+    Attributes
+    ----------
+    estimator : its scikit-learn class, which names the kind and its model.
+    title : its name on pages and in messages.
+    """
+
+    estimator: type[SavedEstimator]
+    title: str
+
+    @property
+    def name(self) -> str:
+        """Value of ``record.estimator``, and of `--estimator` for a model that predicts."""
+        return self.estimator._kind
+
+
+@dataclass(frozen=True)
+class Predictor(Kind):
     """A kind of model that predicts targets.
 
     Attributes
     ----------
-    estimator : its scikit-learn class, which names the kind, its settings and its model.
-    title : its name on pages and in messages.
+    estimator : its scikit-learn class, which names its settings, too.
     fit : ``fit(table, settings, session, estimator=name, ...)``, with the options of `SupervisedRun`.
     plan : ``plan(table, settings, machine, n)``.
     std : whether predictions can have standard deviations.
@@ -70,18 +91,12 @@ class Predictor:
     """
 
     estimator: type[SupervisedEstimator]
-    title: str
     fit: Callable[..., PredictingModel]
     plan: Callable[..., Plan]
     std: bool = False
     probabilities: bool = False
     updates: bool = False
     check: Callable[[Table, str], None] = check_numbers
-
-    @property
-    def name(self) -> str:
-        """Value of `--estimator`, and of ``record.estimator``."""
-        return self.estimator._kind
 
     @property
     def settings(self) -> type[BasisSettings]:
@@ -105,22 +120,8 @@ class Predictor:
 
 
 @dataclass(frozen=True)
-class Transformer:
-    """A kind of model that transforms rows.
-
-    Attributes
-    ----------
-    estimator : its scikit-learn class, which names the kind and its model.
-    title : its name on pages and in messages.
-    """
-
-    estimator: type[SavedEstimator]
-    title: str
-
-    @property
-    def name(self) -> str:
-        """Value of ``record.estimator``."""
-        return self.estimator._kind
+class Transformer(Kind):
+    """A kind of model that transforms rows."""
 
     @property
     def model(self) -> type[TransformerModel]:
@@ -197,13 +198,13 @@ def kind_of_class(name: str) -> str:
 
 def predictor_of(model: SavedModel) -> Predictor | None:
     """The kind of a model that predicts; None for a name that this release does not know."""
-    return PREDICTORS.get(str(model.record.estimator))
+    return PREDICTORS.get(model.record.estimator)
 
 
 def title_of(model: SavedModel) -> str:
     """The title of a model's kind; a name that this release does not know stands for itself."""
     kind = predictor_of(model)
-    return str(model.record.estimator) if kind is None else kind.title
+    return model.record.estimator if kind is None else kind.title
 
 
 def transformer_class(stored: str | None) -> type[TransformerModel] | None:
@@ -274,6 +275,35 @@ def settings_of(kind: Predictor, given: Fields) -> Any:
                 f"({option('approximation', 'pitc')}), and of the estimator committee"
             )
     return settings
+
+
+def with_stores_opened(kind: Predictor, given: Fields) -> Fields:
+    """Return the settings with the stores opened that they name in place of rows: query points, held-out rows.
+
+    Raises
+    ------
+    ParameterError
+        The estimator has no such setting (the store is then not opened), or there are too many query points.
+    """
+    found = dict(given)
+    if isinstance(given.get("queries"), str):
+        check_options(kind, ["queries"])
+        found["queries"] = _query_points(given["queries"])
+    if isinstance(given.get("validation"), str) and given["validation"] != AUTO:
+        check_options(kind, ["validation"])
+        found["validation"] = open_table(given["validation"], classify=kind.classify)
+    return found
+
+
+def _query_points(store: str) -> Table:
+    """Open a store of at most 5000 query points."""
+    table = open_table(store).without_targets()
+    if table.n_rows > _MOST_QUERIES:
+        raise ParameterError(
+            f"{option('queries', store)} has {table.n_rows} rows; query points cost as basis functions do: "
+            f"give at most {_MOST_QUERIES}"
+        )
+    return table
 
 
 def check_options(kind: Predictor, names: Iterable[str]) -> None:

@@ -12,8 +12,7 @@ from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
-from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_of
-from streamkernel.named_stores import with_stores_opened
+from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_of, with_stores_opened
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields, Unchecked

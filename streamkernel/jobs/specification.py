@@ -13,8 +13,7 @@ from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.kernels import Kernel, user_kernel_classes
-from streamkernel.kinds import PREDICTORS, Predictor, check_options, settings_of
-from streamkernel.named_stores import with_stores_opened
+from streamkernel.kinds import PREDICTORS, Predictor, check_options, settings_of, with_stores_opened
 from streamkernel.pursuit import AUTO
 from streamkernel.records import JsonObject, Record
 from streamkernel.records.json_types import AtLeast, Count
