@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 from streamkernel.engine import Plan
 from streamkernel.errors import ModelFormatError, ParameterError
@@ -34,7 +34,7 @@ from streamkernel.fits.supervised import check_numbers
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.models.transformers import TransformerModel
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.pursuit import AUTO
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.gaussian import GaussianSettings
@@ -236,7 +236,7 @@ def predicting_class(stored: str | None, where: str) -> type[PredictingModel]:
     return _PREDICTING.get(stored or "", KernelRidge._model)
 
 
-def updatable(model: PredictingModel, where: str | PathLike[str]) -> AnyUpdatable:
+def updatable(model: PredictingModel, where: str | PathLike[str]) -> UpdatableModel:
     """The same model, as one into which new rows can be folded.
 
     Raises
@@ -245,11 +245,11 @@ def updatable(model: PredictingModel, where: str | PathLike[str]) -> AnyUpdatabl
         Its kind cannot be updated.
     """
     kind = predictor_of(model)
-    if kind is None or not kind.updates:
+    if kind is None or not kind.updates or not isinstance(model, UpdatableModel):
         able = ", ".join(each.name for each in PREDICTORS.values() if each.updates)
         name = model.record.estimator
         raise ModelFormatError(f"{where} is a {name} model, which cannot be updated (these can: {able}); fit it again")
-    return cast("AnyUpdatable", model)
+    return model
 
 
 def takers(name: str) -> list[str]:

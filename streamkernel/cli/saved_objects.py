@@ -10,7 +10,7 @@ from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.factors.factor import entries_of
 from streamkernel.kinds import predicting_class, updatable
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.store import bundle_kind
 
 
@@ -41,7 +41,7 @@ def kind_of(path: str) -> str | None:
     return kind
 
 
-def updatable_model(path: str | Path) -> AnyUpdatable:
+def updatable_model(path: str | Path) -> UpdatableModel:
     """Load the model at a path for an update.
 
     Raises

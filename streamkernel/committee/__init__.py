@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 from streamkernel.committee.generalised import GeneralisedCommittee, fit_generalised_committee
 from streamkernel.committee.online import OnlineCommittee
 from streamkernel.committee.partition import PARTITIONS, cell_centres, cells_of
-from streamkernel.committee.predict import CommitteePrediction, committee_predict
-from streamkernel.committee.prediction_plan import prediction_steps
+from streamkernel.committee.predict import CommitteePrediction, committee_predict, prediction_steps
 from streamkernel.committee.query_set import QuerySetRule, degrees_of_features, degrees_of_sample, query_set
 from streamkernel.committee.rounding import least_ratio
 

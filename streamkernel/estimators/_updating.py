@@ -14,7 +14,7 @@ from streamkernel.updating.update import Update, new_rows, update_model
 
 
 class UpdatingEstimator(SupervisedEstimator):
-    """Base of estimators whose models are `Updatable`.
+    """Base of estimators whose models are `UpdatableModel`s.
 
     Attributes
     ----------

@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Generations, generation_of, is_url
 from streamkernel.errors import StoreError
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.store.plain import plain
 
-M = TypeVar("M", bound=AnyUpdatable)
+M = TypeVar("M", bound=UpdatableModel)
 
 _CONFIG = "config.json"
 

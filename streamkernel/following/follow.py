@@ -14,7 +14,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
 from streamkernel.following.stop import Stop, StopFlag
 from streamkernel.kinds import predicting_class, updatable
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.store import bundle_kind
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.updating.staleness import STALE
@@ -125,5 +125,5 @@ class _Calls:
         pass
 
 
-def _load(path: Unchecked) -> AnyUpdatable:
+def _load(path: Unchecked) -> UpdatableModel:
     return updatable(predicting_class(bundle_kind(path), str(path)).load(path), path)

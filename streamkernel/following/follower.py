@@ -27,7 +27,7 @@ from streamkernel.following._model_cache import CachedModel
 from streamkernel.following._temporary_errors import ErrorStreak, is_temporary
 from streamkernel.following.stop import Abandoned, Stop, StopFlag, Stoppable
 from streamkernel.following.update_saved import update_saved
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.store import Checkpoints
 from streamkernel.table import Table
 from streamkernel.table.generation import table_generation
@@ -133,7 +133,7 @@ class Follower:
 
     store: str
     model: str
-    load: Callable[[Any], AnyUpdatable]
+    load: Callable[[Any], UpdatableModel]
     executor: Callable[[], AbstractContextManager[Executor]]
     watcher: Watcher
     options: Fields
@@ -193,7 +193,7 @@ class Follower:
         seconds = time.monotonic() - self._began
         return Followed(self._folds, self._rows_folded, self._rows, self._retries, seconds, ended, self._digest)
 
-    def _told(self, model: AnyUpdatable) -> None:
+    def _told(self, model: UpdatableModel) -> None:
         self._rows, self._digest = model.record.totals.rows, model.digest
 
     def _generations(self) -> tuple[Any, Any]:

@@ -29,7 +29,7 @@ from streamkernel.errors import (
     RunLockedError,
     StoreError,
 )
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.outputs import remove_stray_partials, translated_os_errors
 from streamkernel.store import Checkpoints, check_target
 from streamkernel.table import Table
@@ -37,7 +37,7 @@ from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, check_options, update_model
 
-M = TypeVar("M", bound=AnyUpdatable)
+M = TypeVar("M", bound=UpdatableModel)
 
 # After these errors there is nothing to resume: they would come again.
 _WOULD_COME_AGAIN = (DataError, ParameterError, InputChangedError, NumericalError)

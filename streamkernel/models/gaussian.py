@@ -7,9 +7,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from streamkernel.errors import ParameterError
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import GaussianPredictions
@@ -28,6 +27,8 @@ from streamkernel.solvers import GaussianSolution, GaussianSystem
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 
 VARIANCES = ("evidence", "keep")
+
+_SUMS = ("H", "g", "YY", "G1", "Y1", "squares")  # arrays of `GaussianSums`
 
 
 class TuningRecord(Record):
@@ -81,13 +82,13 @@ class GaussianRecord(UpdatableRecord):
 
 
 @dataclass(frozen=True)
-class GaussianModel(PredictingModel):
+class GaussianModel(UpdatableModel):
     """A fitted Gaussian process or committee."""
 
     KIND: ClassVar[str] = "gaussian-process"
     RECORD: ClassVar[type[GaussianRecord]] = GaussianRecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
-        **PredictingModel.SHAPES,
+        **UpdatableModel.SHAPES,
         "dual_coef": ("n", "d"),
         "intercept": ("d",),
         "rotation": ("n", "n"),
@@ -103,7 +104,7 @@ class GaussianModel(PredictingModel):
         "centre": ("d",),
     }
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
-        **PredictingModel.OPTIONAL,
+        **UpdatableModel.OPTIONAL,
         "tuning_parameters": ("t", "k"),
         "tuning_values": ("t",),
         "tuning_stage": ("t",),
@@ -111,7 +112,8 @@ class GaussianModel(PredictingModel):
         "cells": ("c", "p"),
         "check_std": ("c of check", "d of check"),
     }
-    WHOLE: ClassVar[frozenset[str]] = PredictingModel.WHOLE | {"tuning_stage"}
+    WHOLE: ClassVar[frozenset[str]] = UpdatableModel.WHOLE | {"tuning_stage"}
+    CHOICE: ClassVar[str] = "variances"
     _NOUN: ClassVar[str] = "Gaussian process model"
 
     record: GaussianRecord
@@ -121,7 +123,7 @@ class GaussianModel(PredictingModel):
         """The sums of the final sweep; an update adds appended rows to them."""
         totals = self.record.totals
         return GaussianSums(
-            **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1", "squares")},
+            **{name: self.arrays[f"sum_{name}"] for name in _SUMS},
             centre=self.arrays["centre"],
             log_det=totals.log_det,
             trace=totals.trace,
@@ -141,23 +143,17 @@ class GaussianModel(PredictingModel):
         return BlockNoise(signal, noise, self.record.block_size, self.arrays.get("cells"))
 
     def reduction_of_rows(self, rows: int) -> GaussianEquations:
-        """The sums of rows that are scaled already; see `Updatable`. Blocks begin with the first of these rows."""
+        # Blocks of noise begin with the first of these rows.
         return GaussianEquations(self.basis, self.arrays["centre"], self.row_noise)
 
     def check_choices(self, choices: FieldsView) -> None:
-        """Refuse choices that `with_sums` does not take; see `Updatable`."""
-        for name, value in choices.items():
-            if name != "variances":
-                raise ParameterError(f"a {self.record.estimator} model has no {name!r} to choose; it has variances")
-            checked_choice("variances", value, VARIANCES)
+        super().check_choices(choices)
+        if "variances" in choices:
+            checked_choice("variances", choices["variances"], VARIANCES)
 
     def with_sums(self, sums: GaussianSums, choices: FieldsView | None = None) -> Self:
-        """The model of the rows in these sums; see `Updatable`.
-
-        Parameters
-        ----------
-        choices : `variances` is "keep" (those of the model stay) or "evidence" (the sums give all of them). The default
-            is as in the fit: a variance that was given stays.
+        """As in the base class; `variances` is "keep" (those of the model stay) or "evidence" (the sums give all of
+        them). By default, as in the fit, a variance that was given stays.
         """
         settings, arrays = self.record.settings, self.arrays
         variances = (choices or {}).get("variances")
@@ -221,12 +217,7 @@ def gaussian_arrays(sums: GaussianSums, solution: GaussianSolution) -> dict[str,
         "shares": solution.shares,
         "signal_variance": solution.signal,
         "noise_variance": solution.noise,
-        "sum_H": sums.H,
-        "sum_g": sums.g,
-        "sum_YY": sums.YY,
-        "sum_G1": sums.G1,
-        "sum_Y1": sums.Y1,
-        "sum_squares": sums.squares,
+        **{f"sum_{name}": getattr(sums, name) for name in _SUMS},
         "centre": sums.centre,
     }
 

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from streamkernel.errors import ModelFormatError
+from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.saved import SavedModel
 from streamkernel.records import ModelRecord
 from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, Float
+from streamkernel.wording import estimator, option
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,14 @@ class PredictingModel(SavedModel, ABC):
         ParameterError
             Standard deviations are requested, and the model has none.
         """
+
+    def refuse_std(self, std: bool) -> None:
+        """Raise `ParameterError` where standard deviations are requested of a model that has none."""
+        if std:
+            raise ParameterError(
+                f"this is a {self.record.estimator} model, which has no standard deviations; leave "
+                f"{option('return_std')} out, or fit with {estimator('GaussianProcessRegressor')}"
+            )
 
     @abstractmethod
     def scores(self) -> AnyReduction:

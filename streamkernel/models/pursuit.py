@@ -20,7 +20,6 @@ from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
 from streamkernel.settings.pursuit import PursuitSettingsRecord
 from streamkernel.type_aliases import Fields, Int
-from streamkernel.wording import estimator, option
 
 
 class PursuitTotals(Totals):
@@ -141,11 +140,7 @@ class PursuitModel(PredictingModel):
         return OddsProbabilities(values) if self.has_probabilities else values
 
     def outputs(self, *, std: bool = False) -> Predictions | OddsProbabilities:
-        if std:
-            raise ParameterError(
-                f"this is a {self.record.estimator} model, which has no standard deviations; leave "
-                f"{option('return_std')} out, or fit with {estimator('GaussianProcessRegressor')}"
-            )
+        self.refuse_std(std)
         found = self.checking()
         return found if isinstance(found, OddsProbabilities) else self.predictions(argmax=self.classes is not None)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.certificate import certificate_of
-from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
 from streamkernel.reductions import Predictions, Reduction
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
@@ -19,7 +19,9 @@ from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
 from streamkernel.settings.ridge import RidgeSettings, RidgeSettingsRecord
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Float
-from streamkernel.wording import estimator, option
+from streamkernel.wording import option
+
+_SUMS = ("H", "g", "YY", "G1", "Y1")  # arrays of `RidgeSums`
 
 
 class RidgeTotals(CountedTotals):
@@ -51,13 +53,13 @@ class RidgeRecord(UpdatableRecord):
 
 
 @dataclass(frozen=True)
-class RidgeModel(PredictingModel):
+class RidgeModel(UpdatableModel):
     """A fitted kernel ridge model."""
 
     KIND: ClassVar[str] = "kernel-ridge"
     RECORD: ClassVar[type[RidgeRecord]] = RidgeRecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
-        **PredictingModel.SHAPES,
+        **UpdatableModel.SHAPES,
         "dual_coef": ("n", "d"),
         "intercept": ("d",),
     }
@@ -71,10 +73,11 @@ class RidgeModel(PredictingModel):
         "centre": ("d",),
     }
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
-        **PredictingModel.OPTIONAL,
+        **UpdatableModel.OPTIONAL,
         **OF_SUMS,
         **dict.fromkeys(("gcv_alphas", "gcv_scores", "gcv_effective_df"), ("points of alpha",)),
     }
+    CHOICE: ClassVar[str] = "alpha"
     _NOUN: ClassVar[str] = "kernel ridge model"
 
     record: RidgeRecord
@@ -102,7 +105,7 @@ class RidgeModel(PredictingModel):
         self._check_sums()
         totals = self.record.totals
         return RidgeSums(
-            **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1")},
+            **{name: self.arrays[f"sum_{name}"] for name in _SUMS},
             centre=self.arrays["centre"],
             weight=totals.weight,
             trace=totals.trace,
@@ -110,18 +113,14 @@ class RidgeModel(PredictingModel):
         )
 
     def reduction_of_rows(self, rows: int) -> NormalEquations:
-        """The sums of rows that are scaled already; see `Updatable`."""
         alpha = self.record.settings.alpha
         return NormalEquations.of(self.basis, self.arrays["centre"], rows, None if alpha == "gcv" else alpha)
 
     def check_choices(self, choices: FieldsView) -> None:
-        """Refuse choices that `with_sums` does not take; see `Updatable`."""
         self._check_sums()
-        for name, value in choices.items():
-            if name != "alpha":
-                raise ParameterError(f"a {self.record.estimator} model has no {name!r} to choose; it has alpha")
-            if value != "keep":
-                RidgeSettings(alpha=value)
+        super().check_choices(choices)
+        if choices.get("alpha", "keep") != "keep":
+            RidgeSettings(alpha=choices["alpha"])
 
     def _check_sums(self) -> None:
         if self.solver == "cg":
@@ -131,12 +130,7 @@ class RidgeModel(PredictingModel):
             )
 
     def with_sums(self, sums: RidgeSums, choices: FieldsView | None = None) -> Self:
-        """The model of the rows in these sums; see `Updatable`.
-
-        Parameters
-        ----------
-        choices : `alpha` may be "gcv", "keep" or a number; the default is the setting of the fit.
-        """
+        """As in the base class; `alpha` may be "gcv", "keep" or a number."""
         record, settings = self.record, self.record.settings
         alpha = (choices or {}).get("alpha")
         scale = None if self.classes is not None else np.asarray(record.target_scale) ** 2
@@ -158,11 +152,7 @@ class RidgeModel(PredictingModel):
         return self.with_parts(record, arrays).with_basis(self.basis)
 
     def outputs(self, *, std: bool = False) -> Predictions:
-        if std:
-            raise ParameterError(
-                f"this is a {self.record.estimator} model, which has no standard deviations; leave "
-                f"{option('return_std')} out, or fit with {estimator('GaussianProcessRegressor')}"
-            )
+        self.refuse_std(std)
         return self.predictions(argmax=self.classes is not None)
 
     def told(self) -> Fields:
@@ -201,11 +191,7 @@ def solution_arrays(
     return {
         "dual_coef": solution.coefficients,
         "intercept": solution.intercept,
-        "sum_H": sums.H,
-        "sum_g": sums.g,
-        "sum_YY": sums.YY,
-        "sum_G1": sums.G1,
-        "sum_Y1": sums.Y1,
+        **{f"sum_{name}": getattr(sums, name) for name in _SUMS},
         "centre": sums.centre,
         "gcv_alphas": alphas,
         "gcv_scores": np.array([path.gcv(float(alpha), scale) for alpha in alphas]),

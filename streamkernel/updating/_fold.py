@@ -18,14 +18,14 @@ from streamkernel.engine import (
 from streamkernel.errors import ResourceLimitError
 from streamkernel.models.row_runs import Runs, count
 from streamkernel.models.seen_rows import Recognised
-from streamkernel.models.updatable import AnyUpdatable, Sums
+from streamkernel.models.updatable import Sums, UpdatableModel
 from streamkernel.table import Table
 from streamkernel.type_aliases import FieldsView
 from streamkernel.updating._grow import Growth, growth_steps
 from streamkernel.updating.staleness import Staleness
 from streamkernel.wording import option
 
-M = TypeVar("M", bound=AnyUpdatable)
+M = TypeVar("M", bound=UpdatableModel)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Folding(Generic[M]):
         assert self.room is not None
         return self.room[0].slice(self.room[1][0][0], self.room[1][-1][1])
 
-    def _sums(self, model: AnyUpdatable, table: Table, runs: Runs, rows: int) -> Any:
+    def _sums(self, model: UpdatableModel, table: Table, runs: Runs, rows: int) -> Any:
         """The sums of these rows of a table; None where there are none."""
         work = model.reduction_of_rows(rows)
         total: Sums | None = None

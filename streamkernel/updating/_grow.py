@@ -12,7 +12,7 @@ from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.models.row_runs import Runs, count, joined
 from streamkernel.models.seen_rows import Recognised, Seen
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import RoundRecord, Rows
 from streamkernel.reductions.pools import ResidualSample
 from streamkernel.selection import Greedy, Problem, RowCache, as_rule
@@ -20,7 +20,7 @@ from streamkernel.selection.problem import unfilled_basis
 from streamkernel.table import Table
 from streamkernel.wording import call, option
 
-M = TypeVar("M", bound=AnyUpdatable)
+M = TypeVar("M", bound=UpdatableModel)
 
 # Candidates and scoring rows of one look, per pick and per function, at most; see `selection.draws.ResidualDraw`.
 _PER_PICK, _EXTRA, _SCORING = 8, 10, 2000
@@ -58,7 +58,7 @@ class Growth:
     round: RoundRecord
 
     @classmethod
-    def of(cls, model: AnyUpdatable, rows: Table, picks: int, session: Session) -> Growth:
+    def of(cls, model: UpdatableModel, rows: Table, picks: int, session: Session) -> Growth:
         """Choose at most `picks` more functions from these scaled rows, by their residuals; one sweep."""
         basis, table = model.basis, rows.without_targets()
         rule = as_rule("few-sweep", objective="trace", has_targets=False)
@@ -96,7 +96,7 @@ class Growth:
         return model.with_parts(record, arrays).with_basis(self.basis)
 
 
-def growth_steps(model: AnyUpdatable, looked: Table, rows: int, picks: int) -> list[Step]:
+def growth_steps(model: UpdatableModel, looked: Table, rows: int, picks: int) -> list[Step]:
     """The steps of a growth: a look at the residuals, and the sums of all rows.
 
     Parameters

@@ -7,26 +7,29 @@ sums equal those of one sweep over all rows, and so do coefficients, alpha and c
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from streamkernel.engine import Session
 from streamkernel.errors import DTypeError, ParameterError
 from streamkernel.fits.check_rows import check_rows
 from streamkernel.fits.run import measured
 from streamkernel.models.row_runs import count
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, spread
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Updates
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import FieldsView, Unchecked
 from streamkernel.updating._fold import Folding
 from streamkernel.updating._grow import rows_to_grow_on
-from streamkernel.updating._seen_before import rows_of_basis, seen_by
 from streamkernel.updating.staleness import STALE, Staleness
 from streamkernel.wording import option
 
-M = TypeVar("M", bound=AnyUpdatable)
+M = TypeVar("M", bound=UpdatableModel)
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Update(Generic[M]):
         return self.staleness.stale and not self.grown
 
 
-def new_rows(model: AnyUpdatable, X: Unchecked, y: Unchecked = None) -> Table:
+def new_rows(model: UpdatableModel, X: Unchecked, y: Unchecked = None) -> Table:
     """Open the rows of an update; the model knows the labels, so that no scan for them is needed."""
     try:
         return open_table(X, y)
@@ -95,7 +98,7 @@ def update_model(
     table : rows as they are stored, with targets.
     session : session with its checkpoints, or a function that returns one, called only if there is work. An update
         costs one sweep for each run of unseen rows, and two more if the basis grows.
-    choices : see `Updatable.with_sums`; ``{"alpha": "keep"}``, ``{"variances": "keep"}``.
+    choices : see `UpdatableModel.with_sums`; ``{"alpha": "keep"}``, ``{"variances": "keep"}``.
     stale : warn where the relative residual trace of the new rows is more than this times that of the rows of the fit.
     grow : if the basis is stale, add at most this many functions chosen from the new rows. A new sweep then sums all
         rows, so that the table must hold all of them.
@@ -122,8 +125,8 @@ def update_model(
         raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
     # Rows are compared with those seen in the order of the model's columns.
     table = model.prepare(model.prepare_targets(table))
-    seen = seen_by(model)
-    found = seen.recognise(table, lambda: rows_of_basis(model, table, as_new=as_new), as_new=as_new)
+    seen = _seen_by(model)
+    found = seen.recognise(table, lambda: _rows_of_basis(model, table, as_new=as_new), as_new=as_new)
     if grown_only:
         seen.check_grown(table, found)
     known = Staleness.known(model.record)
@@ -138,7 +141,7 @@ def update_model(
     plan = folding.checked_plan(memory_limit, driver_bytes)
     with measured(session, plan) as run:
         new, staleness, grown = folding.run(known)
-        check = check_rows(folding.rows_to_show(), None, model.scaler, new.predictions())
+        check = check_rows(folding.rows_to_show(), None, model.scaler, new.checking())
     done = Update(
         model=new,
         changed=True,
@@ -187,3 +190,59 @@ def check_options(stale: float, grow: int) -> None:
         raise ParameterError(f"{option('stale')} must be a finite number >= 0, not {stale!r}", value=stale)
     if isinstance(grow, bool) or not isinstance(grow, int) or grow < 0:
         raise ParameterError(f"{option('grow')} must be a whole number >= 0, not {grow!r}", value=grow)
+
+
+def _seen_by(model: UpdatableModel) -> Seen:
+    """The record of a model; for a model without one, the rows of its fit, without marks."""
+    record = model.record
+    if record.seen is not None:
+        return Seen.of(record.seen)
+    return Seen((SeenInput(((record.rows.start, record.rows.stop),), ()),))
+
+
+def _rows_of_basis(model: UpdatableModel, table: Table, *, as_new: bool) -> Comparison:
+    """Compare the rows of the basis with the rows of the same numbers in a table.
+
+    For a model that is older than the record of seen rows: it has the range of rows that it was fitted to, and n of
+    them as its basis. A table that has some of these at the same row numbers is that table. Targets cannot be compared.
+
+    Parameters
+    ----------
+    table : rows, scaled as the basis.
+    as_new : whether a table that cannot be compared counts as another one.
+
+    Raises
+    ------
+    ParameterError
+        The table cannot be compared: the basis points are not rows, or the table ends before them.
+    """
+    rows = model.record.rows
+    m = table.features.n_rows
+    if rows.stop <= m:
+        then = replace(table, start=rows.start, stop=rows.stop)
+        if then.fingerprint == model.record.table_fingerprint:
+            return Comparison(1, None, m)
+    by_chunk: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    cuts = table.features.cuts(0, m)
+    for position, row in enumerate(model.arrays["component_indices"].tolist()):
+        if 0 <= row < m:
+            by_chunk[int(np.searchsorted(cuts, row, side="right"))].append((row, position))
+    if not by_chunk:
+        if as_new:
+            return Comparison(0, None, m)
+        raise ParameterError(
+            "the model was written by an earlier release and cannot tell whether it has seen rows of this table; if it "
+            f"has not, say so by {option('as_new', True)}, else fit again"
+        )
+    chosen = sorted(pair for chunk in spread(sorted(by_chunk)) for pair in by_chunk[chunk])
+    whole = replace(table, start=0, stop=m, targets=None)
+    holding, broken = 0, None
+    Z = model.arrays["components"]
+    for (row, position), block in zip(
+        chosen, whole.blocks_between([(row, row + 1) for row, _ in chosen], 1), strict=True
+    ):
+        if np.array_equal(block.X[0].astype(Z.dtype), Z[position]):
+            holding += 1
+        else:
+            broken = broken or Mark(row, 1, "")
+    return Comparison(holding, broken, m)

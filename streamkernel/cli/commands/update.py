@@ -16,7 +16,7 @@ from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.following.update_saved import update_saved
-from streamkernel.models.updatable import AnyUpdatable
+from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import ModelRecord, UpdatableRecord
 from streamkernel.store import Checkpoints
 from streamkernel.type_aliases import Fields, Unchecked
@@ -102,7 +102,7 @@ def seen_rows(record: ModelRecord) -> Fields:
     }
 
 
-def _solution(model: AnyUpdatable) -> Fields:
+def _solution(model: UpdatableModel) -> Fields:
     return {"basis_size": model.record.basis_size, **model.record.certificate.to_config(), **model.told()}
 
 
