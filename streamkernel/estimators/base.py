@@ -196,6 +196,7 @@ class SupervisedEstimator(SavedEstimator):
     """Fitting and predicting, for input of any kind; subclasses name their parameters and their model."""
 
     _classify: ClassVar[bool] = False
+    _several_targets: ClassVar[bool] = False
     _settings_class: ClassVar[type[BasisSettings]]
     _model: ClassVar[type[PredictingModel]]
 
@@ -271,4 +272,5 @@ class SupervisedEstimator(SavedEstimator):
     def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.target_tags.multi_output = self._several_targets
         return tags

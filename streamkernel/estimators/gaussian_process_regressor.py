@@ -81,6 +81,7 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
     """
 
     _kind = "gp"
+    _several_targets = True
     _model = GaussianModel
     _settings_class = GaussianSettings
     _fit = staticmethod(fit_gaussian)
@@ -168,8 +169,3 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         """Checked rows in memory, scaled as those of the fit."""
         table = self._here(X)
         return table.read(0, table.n_rows).X
-
-    def __sklearn_tags__(self) -> Untyped:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

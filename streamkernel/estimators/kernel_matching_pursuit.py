@@ -187,6 +187,7 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
     """
 
     _kind = "kmp"
+    _several_targets = True
 
     def predict(self, X: Unchecked) -> ArrayOrDask:
         """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
@@ -198,11 +199,6 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
         For "pre-fitting" and "back-fitting", each is the least squares fit to these functions alone.
         """
         return self._staged(X, argmax=False)
-
-    def __sklearn_tags__(self) -> Untyped:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def _has_probabilities(estimator: Untyped) -> bool:

@@ -127,15 +127,11 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     """
 
     _kind = "ridge"
+    _several_targets = True
 
     def predict(self, X: Unchecked) -> ArrayOrDask:
         """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._values(X, self._fitted().predictions())
-
-    def __sklearn_tags__(self) -> Untyped:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):

@@ -36,7 +36,6 @@ from streamkernel.reductions.pools import ResidualSample
 from streamkernel.reductions.sums import FeatureGram, FeatureMap, Features, NormalEquations
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.checks import checked_seed
 from streamkernel.store import RowSink
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import AnyDType, Fields, Float, Unchecked, Untyped
@@ -86,7 +85,7 @@ def factorize(
     rule, objective, rule_options, tol, scale : as `KernelRidge`.
     dtype : dtype of G on disk, "float32" or "float64"; it is computed in float64.
     columns : "G", or "none" to keep only the basis and its residual path.
-    stop : "trace" ends at `tol` or n; "bound" and "gap" keep fewer of the n picks (`estimators.stopping`), and cost one
+    stop : "trace" ends at `tol` or n; "bound" and "gap" keep fewer of the n picks (`fits.factor_stop`), and cost one
         sweep.
     random_state, memory_limit, client, progress : as `KernelRidge`.
     overwrite : replace an existing factor.
@@ -97,21 +96,7 @@ def factorize(
     ParameterError, ResourceLimitError, DataError, StoreError
         See `streamkernel.errors`; before any work where that is possible.
     """
-    settings = BasisSettings(
-        n_components=n_components,
-        kernel=kernel,
-        lengthscale=lengthscale,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rule=rule,
-        objective=objective,
-        rule_options=dict(rule_options or {}),
-        tol=tol,
-        scale=scale,
-        seed=checked_seed(random_state),
-    )
+    settings = BasisSettings.from_parameters(locals())
     limit = parse_bytes(memory_limit)
     before = resident_bytes()
     return make_factor(
@@ -202,14 +187,6 @@ def make_factor(
     return factor
 
 
-def plan_of_factor(
-    table: Table, settings: BasisSettings, machine: Machine, n: int, *, columns: str, dtype: str, stop: str = "trace"
-) -> Plan:
-    """The plan of a factor of n columns."""
-    stored = _stored(columns, dtype)
-    return plan_factor(table, settings, machine, n, _chunk_rows(table, n, stored), stored, sums=stop != "trace")
-
-
 def _stored(columns: str, dtype: str) -> AnyDType | None:
     """The dtype of G on disk; None where G is not written."""
     return np.dtype(dtype) if columns == "G" else None
@@ -266,39 +243,26 @@ def _trace(chosen: Chosen, session: Session) -> float:
     ).residual_trace
 
 
-def plan_factor(
-    table: Table,
-    settings: BasisSettings,
-    machine: Machine,
-    n: int,
-    chunk_rows: int,
-    dtype: AnyDType | None,
-    *,
-    sums: bool = False,
+def plan_of_factor(
+    table: Table, settings: BasisSettings, machine: Machine, n: int, *, columns: str, dtype: str, stop: str = "trace"
 ) -> Plan:
-    """The plan of a factor.
-
-    Parameters
-    ----------
-    chunk_rows : rows of a chunk of G; a task holds whole chunks.
-    dtype : dtype of G on disk, or None where its columns are only summed.
-    sums : whether a sweep of sums decides how many picks to keep.
-    """
+    """The plan of a factor of n columns; parameters are those of `factorize`."""
+    stored = _stored(columns, dtype)
     problem, steps = steps_of_choice(table, settings, n)
     basis = unfilled_basis(problem, n)
     disk = 8 * n * (table.n_features + 4)
-    if sums:
+    if stop != "trace":
         work = NormalEquations(basis, problem.centre)
         steps.append(step_of("sums for the stop", work, table, kernel_columns=n, held_bytes=64 * n * n))
-    if dtype is None:
+    if stored is None:
         gram = FeatureGram(Features.of_basis(basis))
         steps.append(step_of("final sweep", gram, table, kernel_columns=n, held_bytes=16 * n * n))
     else:
-        features = FeatureMap(Features.of_basis(basis), dtype=dtype)
+        features = FeatureMap(Features.of_basis(basis), dtype=stored)
         # Beside its block a task holds the chunk that it computes, and the one before, which is being written. By
         # measurement the allocator keeps the memory of another one.
-        chunk = 3 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
+        chunk = 3 * stored.itemsize * n * _chunk_rows(table, n, stored)
         step = step_of("write the factor", features, table, kernel_columns=n)
         steps.append(replace(step, scratch_bytes=step.scratch_bytes + chunk))
-        disk += dtype.itemsize * n * table.n_rows
+        disk += stored.itemsize * n * table.n_rows
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)

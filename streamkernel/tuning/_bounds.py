@@ -48,8 +48,14 @@ class Bounds:
     def of(cls, kernel: Kernel, X: NDArray[np.floating], weight: float = 1.0) -> Bounds:
         """Relative to rows (a, p), of this mean weight, and to targets of variance 1."""
         spread = _spread(X)
-        typical = np.log(np.concatenate([np.zeros(0), *_typical(kernel, spread)]))
-        shared = np.concatenate([np.zeros(0, bool), *_shared(kernel), [True, True]])
+        parts = _parts(kernel)
+        # The root mean square distance of two rows, or ``sqrt(2 p) spread`` for each feature.
+        together = np.sqrt(2.0 * np.sum(spread**2, keepdims=True))
+        each = np.sqrt(2.0 * len(spread)) * spread
+        typical = np.log(np.concatenate([np.zeros(0), *(each if own else together for _, own in parts)]))
+        shared = np.concatenate(
+            [np.zeros(0, bool), *(np.full(len(lengths), not own) for lengths, own in parts), [True, True]]
+        )
         diagonal = float(kernel.diagonal(X).mean())
         unit = -np.log(diagonal) if diagonal > 0.0 else 0.0
         noise = _NOISE + np.log(weight)
@@ -79,8 +85,7 @@ def spread_lengthscales(kernel: Kernel, X: NDArray[np.floating]) -> Kernel:
     spread = _spread(X)
     share = np.log(spread / np.sqrt(np.mean(spread**2)))
     split = per_feature(kernel, X.shape[1])
-    parts = zip(_own_lengthscales(kernel), _per_feature(kernel), strict=True)
-    moved = [np.log(lengths) if own else np.log(lengths) + share for lengths, own in parts]
+    moved = [np.log(lengths) if own else np.log(lengths) + share for lengths, own in _parts(kernel)]
     return with_log_lengthscales(split, np.concatenate([np.zeros(0), *moved]))
 
 
@@ -92,26 +97,10 @@ def _spread(X: NDArray[np.floating]) -> Float:
     return np.where(moving, spread, others)
 
 
-def _own_lengthscales(kernel: Kernel) -> list[Float]:
-    """Lengthscales of each part of the kernel that has any, from left to right."""
+def _parts(kernel: Kernel) -> list[tuple[Float, bool]]:
+    """Lengthscales of each part of the kernel that has any, from left to right, and whether they are of one feature."""
     if isinstance(kernel, Composite):
-        return _own_lengthscales(kernel.left) + _own_lengthscales(kernel.right)
-    return [np.exp(log_lengthscales(kernel))] if isinstance(kernel, StationaryKernel) else []
-
-
-def _per_feature(kernel: Kernel) -> list[bool]:
-    if isinstance(kernel, Composite):
-        return _per_feature(kernel.left) + _per_feature(kernel.right)
-    return [isinstance(kernel.lengthscale, tuple)] if isinstance(kernel, StationaryKernel) else []
-
-
-def _typical(kernel: Kernel, spread: Float) -> list[Float]:
-    """Typical distances: root mean square distance of two rows, or ``sqrt(2 p) spread`` per feature."""
-    together = np.sqrt(2.0 * np.sum(spread**2, keepdims=True))
-    each = np.sqrt(2.0 * len(spread)) * spread
-    return [each if own else together for own in _per_feature(kernel)]
-
-
-def _shared(kernel: Kernel) -> list[Bool]:
-    sizes = [len(lengths) for lengths in _own_lengthscales(kernel)]
-    return [np.full(size, not own) for size, own in zip(sizes, _per_feature(kernel), strict=True)]
+        return _parts(kernel.left) + _parts(kernel.right)
+    if isinstance(kernel, StationaryKernel):
+        return [(np.exp(log_lengthscales(kernel)), isinstance(kernel.lengthscale, tuple))]
+    return []
