@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
-from streamkernel.committee.partition import cells_of
+from streamkernel.committee.partition import cells_of, check_targets
 from streamkernel.engine import Session
-from streamkernel.errors import DataError, ParameterError
+from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import single_threaded_blas, solve_lower_t, symmetric_eigen
 from streamkernel.reductions import Moments, RowMap
@@ -36,7 +36,6 @@ from streamkernel.reductions.predictions.class_probabilities import OneAgainstRe
 from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float
-from streamkernel.wording import option
 
 
 @dataclass(frozen=True)
@@ -107,10 +106,7 @@ def fit_generalised_committee(
         There is no such likelihood or partition, or the targets are of another kind.
     """
     session = session or Session()
-    if table.n_targets == 0:
-        raise DataError(
-            f"a committee needs targets and the rows have none; ingest them with {option('target')}, or give y"
-        )
+    check_targets(table)
     if likelihood == "softmax":
         raise ParameterError("a committee has no softmax; give likelihood = 'bernoulli', each class against the rest")
     kind, s = likelihood_of(likelihood, table.n_targets), checked_number("signal", signal)

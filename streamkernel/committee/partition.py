@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.engine import Session
-from streamkernel.errors import ParameterError
+from streamkernel.errors import DataError, ParameterError
 from streamkernel.kernels import Kernel, Laplacian, StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions.sums.row_noise import SUPER_BLOCK
@@ -18,9 +18,18 @@ from streamkernel.selection import Problem, RowCache
 from streamkernel.selection.kmeans import KMeans
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float
+from streamkernel.wording import option
 
 PARTITIONS = ("rows", "cells")
 CELLS = SUPER_BLOCK  # number of members whose rows are sorted at once: a cell then has about as many rows as a member
+
+
+def check_targets(table: Table) -> None:
+    """Raise `DataError` for a table without targets."""
+    if table.n_targets == 0:
+        raise DataError(
+            f"a committee needs targets and the rows have none; ingest them with {option('target')}, or give y"
+        )
 
 
 def cell_centres(

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamkernel.committee.partition import CELLS, cell_problem, cells_of, sample_means
+from streamkernel.committee.partition import CELLS, cell_problem, cells_of, check_targets, sample_means
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.errors import DataError, NonFiniteDataError, ShapeError
+from streamkernel.errors import NonFiniteDataError, ShapeError
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_rows
 from streamkernel.reductions import Gather, Sample, stream_generator
@@ -25,7 +25,6 @@ from streamkernel.reductions.sums import BlockNoise
 from streamkernel.selection.problem import Problem, gather_step
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
-from streamkernel.wording import option
 
 _SHARED = (14, 0)  # stream of the counter-based generator
 _QUERIES = 16384  # of one sweep: their sums are small, and the members' factorisations then cost little beside them
@@ -133,10 +132,7 @@ def _shared_rows(table: Table, size: int, session: Session, seed: int) -> Sample
 
 
 def _checked_queries(queries: Unchecked, table: Table) -> Float:
-    if table.n_targets == 0:
-        raise DataError(
-            f"a committee needs targets and the rows have none; ingest them with {option('target')}, or give y"
-        )
+    check_targets(table)
     points = np.asarray(checked_rows(queries, "queries", table.n_features), np.float64)
     if len(points) == 0:
         raise ShapeError("queries are no rows; give at least one")

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.committee.partition import cells_of
+from streamkernel.committee.partition import cells_of, check_targets
 from streamkernel.engine import Session
-from streamkernel.errors import DataError
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
@@ -26,7 +25,6 @@ from streamkernel.reductions.members.svm import SVMMembers, SVMSums
 from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int, Unchecked
-from streamkernel.wording import option
 
 
 @dataclass(frozen=True)
@@ -97,10 +95,7 @@ def fit_svm_committee(
         A number is out of range, or the targets are of another kind.
     """
     session = session or Session()
-    if table.n_targets == 0:
-        raise DataError(
-            f"a committee needs targets and the rows have none; ingest them with {option('target')}, or give y"
-        )
+    check_targets(table)
     s, constant, cost = (checked_number(*pair) for pair in (("signal", signal), ("offset", offset), ("C", C)))
     size, left = checked_integer("block_size", block_size), max(checked_number("tau", tau), 1e-6)
     cells = cells_of(partition, table, basis.kernel, session=session, seed=seed)
