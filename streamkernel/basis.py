@@ -173,6 +173,13 @@ class Basis:
                 G[panel] = K
         return G
 
+    def coefficients(self, beta: Float) -> Float:
+        """Coefficients ``L^-T beta`` of the kernel functions, given those of the whitened features, (n, d).
+
+        They are contiguous, as after a read from disk: the bits of a product depend on the memory order of its factors.
+        """
+        return np.ascontiguousarray(solve_lower_t(self.L, beta))
+
     @property
     def least_pivot(self) -> float:
         """Smallest pivot of k(Z, Z), relative to k(z, z); 1 for an empty basis."""

@@ -23,7 +23,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.kernels.parameters import checked_columns
-from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.linalg import add_to_diagonal, cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.sums import FeatureSums
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -57,7 +57,7 @@ class RidgeFactor:
     def __init__(self, H: Float, rho: float) -> None:
         self.rho = checked_ridge(rho)
         shifted = H.copy()
-        np.fill_diagonal(shifted, np.diagonal(H) + self.rho)
+        add_to_diagonal(shifted, self.rho)
         try:
             with single_threaded_blas():
                 self._L = cholesky(shifted, f"G^T G + rho I with rho = {self.rho:g}")

@@ -3,7 +3,7 @@
 from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
 from streamkernel.linalg.duality import DualityPath, duality_path
-from streamkernel.linalg.eigen import SymmetricEigen, mirror_upper, symmetric_eigen
+from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, mirror_upper, symmetric_eigen
 from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
 from streamkernel.linalg.ridge import RidgePath
@@ -19,6 +19,7 @@ __all__ = [
     "SymmetricEigen",
     "Whitener",
     "add_product",
+    "add_to_diagonal",
     "cholesky",
     "duality_path",
     "even_panels",

@@ -48,3 +48,12 @@ def mirror_upper(matrix: Float) -> Float:
         corner = matrix[start:stop, start:stop]
         corner[:] = np.triu(corner) + np.triu(corner, 1).T
     return matrix
+
+
+def add_to_diagonal(matrix: Float, values: Float | float) -> None:
+    """Add one number, or one for each row, to the diagonal of a C-contiguous matrix, in place.
+
+    The diagonal is a strided view: the sum with a diagonal matrix would need one more matrix.
+    """
+    assert matrix.flags.c_contiguous, "reshape would make a copy, and add to that"
+    matrix.reshape(-1)[:: len(matrix) + 1] += values

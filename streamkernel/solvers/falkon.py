@@ -29,7 +29,14 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
-from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.linalg import (
+    add_to_diagonal,
+    cholesky,
+    require_finite,
+    single_threaded_blas,
+    solve_lower,
+    solve_lower_t,
+)
 from streamkernel.reductions import Gather, uniform_rows
 from streamkernel.reductions.sums import FeatureGram, Features, NormalProduct, NormalTargets, TargetSums
 from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
@@ -143,7 +150,7 @@ class FalkonSystem:
     def preconditioner(self, alpha: float) -> Float:
         """Lower Cholesky factor of P, (n, n)."""
         P = self._guess.copy()
-        np.fill_diagonal(P, np.diagonal(P) + alpha)
+        add_to_diagonal(P, alpha)
         try:
             with single_threaded_blas():
                 return cholesky(P, f"the preconditioner with alpha = {alpha:g}")
@@ -152,7 +159,7 @@ class FalkonSystem:
 
     def product(self, beta: Float, alpha: float) -> Float:
         """``A beta``, (n, d), with A the matrix of the system: one sweep."""
-        coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
+        coefficients = self._basis.coefficients(beta)
         H = self._session.sweep(NormalProduct(self._basis, coefficients), self._table, "product with G^T G")
         H += alpha * beta
         if self._intercept:
@@ -200,7 +207,7 @@ class FalkonSystem:
         self, alpha: float, cg: ConjugateGradients, path: Float, iterations: int, sweeps: int, ended: Ended
     ) -> FalkonSolution:
         beta, sums = cg.X, self.sums
-        coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
+        coefficients = self._basis.coefficients(beta)
         require_finite(coefficients, f"the solution for alpha = {alpha:g}")
         intercept = np.zeros_like(sums.centre)
         if self._intercept:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels.parameters import checked_number
-from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t
+from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.sums import BlockNoise, DiagonalNoise, GaussianSums, RowNoise
 from streamkernel.solvers._evidence_curve import EvidenceCurve
@@ -229,8 +229,7 @@ class GaussianSystem:
         weight = prior / (1.0 + prior * h)
         with single_threaded_blas():
             beta = path.vectors @ (weight * path.rotated)
-            # Contiguous, as after a read from disk: the bits of a product depend on the memory order of its factors.
-            coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
+            coefficients = self._basis.coefficients(beta)
         require_finite(coefficients, f"the solution for signal {wanted.signal} and noise {wanted.noise}")
         left = np.maximum(path.square - (weight * path.rotated**2).sum(axis=0), 0.0)
         spread = sums.count * np.log(2.0 * np.pi * level) + sums.log_det + np.log1p(prior * h).sum(axis=0)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t, symmetric_eigen
+from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, symmetric_eigen
 from streamkernel.reductions.predictions import FullCovariance, KroneckerCovariance, LatentCovariance, LatentPosterior
 from streamkernel.solvers.latent_coordinates import WAY_OUT, GeneralisedFit
 from streamkernel.type_aliases import Float
@@ -61,7 +61,7 @@ class LaplaceApproximation:
         """The posterior for predictions; `basis` is the basis of the fit."""
         latent = self.fit.latent
         with single_threaded_blas():
-            coefficients = np.ascontiguousarray(solve_lower_t(basis.L, latent.A))
+            coefficients = basis.coefficients(latent.A)
         return LatentPosterior(
             basis,
             coefficients,

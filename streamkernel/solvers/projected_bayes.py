@@ -25,7 +25,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
-from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t, symmetric_eigen
+from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, symmetric_eigen
 from streamkernel.reductions.sums import RidgeSums
 from streamkernel.type_aliases import Float
 
@@ -108,7 +108,7 @@ class ProjectedBayes:
 
     def _solution(self, c: Float, noise: float, signal: float, shares: Float, rotation: Float) -> ProjectedSolution:
         with single_threaded_blas():
-            coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, self._W @ c))
+            coefficients = self._basis.coefficients(self._W @ c)
             H = (self.path.vectors * self.path.values) @ (self.path.vectors.T @ c)
             rotation = self._W @ rotation
         require_finite(coefficients, f"the solution for noise = {noise:g}")

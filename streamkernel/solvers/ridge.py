@@ -16,7 +16,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, SingularKernelError
-from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t
+from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas
 from streamkernel.reductions.sums import RidgeSums
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
@@ -118,8 +118,7 @@ class RidgeSystem:
             )
         with single_threaded_blas():
             beta = self.path.beta(alpha)
-            # Contiguous, as after a read from disk: the bits of a product depend on the memory order of its factors.
-            coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
+            coefficients = self._basis.coefficients(beta)
         require_finite(coefficients, f"the solution for alpha = {alpha:g}")
         sums = self._sums
         intercept = np.zeros_like(sums.centre)

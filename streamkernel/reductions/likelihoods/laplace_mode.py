@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.errors import NumericalError
-from streamkernel.linalg import InPlaceCholesky, solve_lower, solve_lower_t
+from streamkernel.linalg import InPlaceCholesky, add_to_diagonal, solve_lower, solve_lower_t
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.type_aliases import Float
 
@@ -75,8 +75,7 @@ def find_mode(
     for step in range(1, _MOST_STEPS + 1):
         roots, scaled = _stand_ins(f, targets, likelihood, centre, w)
         S = K * roots[:, None] * roots
-        # A strided view of the diagonal: the sum of S and an identity matrix would be one more (b, b) matrix.
-        S.reshape(-1)[:: len(S) + 1] += 1.0
+        add_to_diagonal(S, 1.0)
         factor = InPlaceCholesky(S)
         if factor.failed is not None:
             raise NumericalError(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import mirror_upper, subtract_gram, syrk
+from streamkernel.linalg import add_to_diagonal, mirror_upper, subtract_gram, syrk
 from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.likelihoods.families import Bernoulli
@@ -106,7 +106,7 @@ class GeneralisedMembers(Sums[GeneralisedSums]):
             roots = np.sqrt(self.signal) * mode.roots
             C = residual * roots[:, None]
             C *= roots
-            C.reshape(-1)[:: len(C) + 1] += 1.0
+            add_to_diagonal(C, 1.0)
             factor = factor_member(C, block.start + rows, "look at the scale of the features and the kernel")
             white, z = G * mode.roots[:, None], mode.scaled[:, None].copy()
             factor.solve(white)

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from streamkernel.kernels import Kernel, PreparedKernel
-from streamkernel.linalg import InPlaceCholesky, single_threaded_blas
+from streamkernel.linalg import InPlaceCholesky, add_to_diagonal, single_threaded_blas
 from streamkernel.reductions.contract import SentAsFields, State, Sums
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.members._members import each_member, factor_member
@@ -134,7 +134,7 @@ class MemberPredictions(SentAsFields, Sums[CommitteePosterior]):
 
     def _factor(self, C: Float, weights: Float | None, rows: Int) -> InPlaceCholesky:
         signal, noise = self.noise.signal, self.noise.noise
-        C.reshape(-1)[:: len(C) + 1] += noise / signal if weights is None else noise / signal / weights
+        add_to_diagonal(C, noise / signal if weights is None else noise / signal / weights)
         # The factor of b rows has a rounding of about b eps of the signal variance; 100 is a margin.
         least = max(100.0 * len(C) * float(np.finfo(np.float64).eps) * signal, 10.0 * noise)
         return factor_member(

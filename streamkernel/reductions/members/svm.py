@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, subtract_gram
+from streamkernel.linalg import add_to_diagonal, cholesky, single_threaded_blas, solve_lower, subtract_gram
 from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import SentAsFields, State, Sums
 from streamkernel.reductions.likelihoods.families import Bernoulli
@@ -94,7 +94,7 @@ class SVMMembers(SentAsFields, Sums[SVMSums]):
         """Lower factor of ``kappa(Z, Z)``, (n, n)."""
         with single_threaded_blas():
             prior = self.covariance(self.points, self.points)
-            prior.reshape(-1)[:: len(prior) + 1] += _JITTER * float(np.diagonal(prior).mean())
+            add_to_diagonal(prior, _JITTER * float(np.diagonal(prior).mean()))
             return cholesky(prior, "the covariance of the query points")
 
     def covariance(self, X: Float, Z: Float) -> Float:
@@ -128,7 +128,7 @@ class SVMMembers(SentAsFields, Sums[SVMSums]):
             V = np.ascontiguousarray(G[inside])
             Om = np.ascontiguousarray(K[np.ix_(inside, inside)])
             subtract_gram(V, into=Om)
-            Om.reshape(-1)[:: len(Om) + 1] += self.tau
+            add_to_diagonal(Om, self.tau)
             # V <- L^-1 V in place: then V^T V is V^T Om^-1 V, a sum of squares.
             factor_member(Om, rows[inside], "give a larger tau").solve(V)
             D = V.T @ V

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import Whitener, cholesky, single_threaded_blas
+from streamkernel.linalg import Whitener, add_to_diagonal, cholesky, single_threaded_blas
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.table import RowBlock
@@ -51,8 +51,7 @@ class SampledKernel(SentAsFields):
         """Lower triangular, ``L L^T = K_SS + lam diag(p)``."""
         gram = self.sample.gram()
         floor = _FLOOR * float(np.trace(gram))
-        # A writeable view of the diagonal.
-        np.einsum("ii->i", gram)[:] += np.maximum(self.ridge * self.probabilities, floor)
+        add_to_diagonal(gram, np.maximum(self.ridge * self.probabilities, floor))
         with single_threaded_blas():
             return np.ascontiguousarray(cholesky(gram, "the ridged kernel matrix of the sample"))
 

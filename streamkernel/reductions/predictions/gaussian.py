@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import PANEL_ROWS, even_panels, single_threaded_blas, solve_lower_t
+from streamkernel.linalg import PANEL_ROWS, even_panels, single_threaded_blas
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
@@ -55,7 +55,7 @@ class GaussianPredictions(SentAsFields, RowMap):
     def _directions(self) -> Float:
         """``L^-T V`` (n, n). In tests its product with kernel values lost no more digits than L itself had lost."""
         with single_threaded_blas():
-            return np.ascontiguousarray(solve_lower_t(self.basis.L, self.rotation))
+            return self.basis.coefficients(self.rotation)
 
     @property
     def columns(self) -> dict[str, tuple[int | None, AnyDType]]:

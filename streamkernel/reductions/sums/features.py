@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import mirror_upper, single_threaded_blas, solve_lower, solve_lower_t, syrk
+from streamkernel.linalg import mirror_upper, single_threaded_blas, solve_lower, syrk
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
@@ -59,7 +59,7 @@ class Features:
 
     def coefficients(self, A: Float) -> Float:
         """Coefficients ``C = L^-T A`` (n, q) of the kernel values: ``F C = G A``."""
-        return A if self.basis is None else np.ascontiguousarray(solve_lower_t(self.basis.L, A))
+        return A if self.basis is None else self.basis.coefficients(A)
 
     def scratch_bytes(self, rows: int) -> int:
         """Bytes of F, and of the rows in float64."""

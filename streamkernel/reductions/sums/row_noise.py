@@ -24,7 +24,7 @@ import numpy as np
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_number
-from streamkernel.linalg import InPlaceCholesky, subtract_gram
+from streamkernel.linalg import InPlaceCholesky, add_to_diagonal, subtract_gram
 from streamkernel.reductions.clusters import Clusters, feature_weights
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float, Int
@@ -218,8 +218,7 @@ class BlockNoise(RowNoise):
             C = memory[: size * size].reshape(size, size)
             kernel.prepare(X[rows]).block(X[rows], out=C)
             subtract_gram(G[rows], into=C)
-            diagonal = C.reshape(-1)[:: size + 1]
-            diagonal += self.noise / self.signal
+            add_to_diagonal(C, self.noise / self.signal)
             factor = InPlaceCholesky(C)
             if factor.failed is not None:
                 self._refuse(block, members, rows, factor.failed)
