@@ -225,7 +225,7 @@ def test_bad_vectors_and_tables() -> None:
         operator @ (1j * np.ones(9))
     with pytest.raises(NonFiniteDataError, match="row 4"):
         operator @ np.where(np.arange(9) == 4, np.nan, 1.0)
-    with pytest.raises(ShapeMismatchError, match=r"\(9, q\)"):
+    with pytest.raises(ShapeMismatchError, match=r"\(8, 1\), the table 9 rows"):
         operator.rows.transposed_times(np.ones((8, 1)), where)
     with pytest.raises(ShapeError, match="2 features, the basis points 3"):
         FeatureRows(open_table(data(9, 2)), basis_of(data(9), [0]))
