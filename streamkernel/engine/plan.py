@@ -130,6 +130,11 @@ class Step:
         return self.times * self.rows * self.flops_per_row
 
 
+def driver_step(name: str, held_bytes: int, remedy: str = "") -> Step:
+    """The step of dense algebra on the driver, which reads no rows."""
+    return Step(name, "driver", 0, 1, 0.0, 0, 0, 0, 0, held_bytes, remedy)
+
+
 def step_of(
     name: str,
     work: AnyReduction | RowMap,

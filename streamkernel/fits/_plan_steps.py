@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamkernel.engine import Step, TableShape, step_of
+from streamkernel.engine import Step, TableShape, driver_step, step_of
 from streamkernel.fits.check_rows import check_bytes
 from streamkernel.kernels import packed_bytes
 from streamkernel.reductions import Moments
@@ -50,7 +50,7 @@ def check_step(problem: Problem, n: int) -> Step:
     table, shape = problem.table, TableShape.of(problem.table)
     held = check_bytes(table) + packed_bytes(n, table.n_features, problem.kernel.formulas)
     held += 0 if shape.in_memory else 3 * shape.chunk_bytes
-    return Step("check", "driver", 0, 1, 0.0, 0, 0, 0, 0, held)
+    return driver_step("check", held)
 
 
 def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
@@ -63,7 +63,7 @@ def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
         formulas=kernel.formulas,
         search=settings.lengthscale == "auto",
     )
-    return Step("lengthscale", "driver", 0, 1, 0.0, 0, 0, 0, 0, held)
+    return driver_step("lengthscale", held)
 
 
 def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._plan_steps import TUNING_BYTES, check_step, points_step, steps_of_choice
@@ -217,7 +217,7 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     rows, c = settings.sampled_rows(table), likelihood.width
     held = 3 * hessian + 2 * step.state_bytes() + 8 * (n + 1) * (3 * rows + 4 * c * (n + 1))
     steps.append(step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held))
-    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 4 * hessian))
+    steps.append(driver_step("solve", 4 * hessian))
     disk = 2 * hessian + step.state_bytes()
     steps.append(check_step(problem, n))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
+from streamkernel.engine import Machine, Plan, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.fits.kernel_cca_views import Paired
 from streamkernel.fits.pursuit_pools import candidates_of_a_pick, picks_of_a_sweep
@@ -153,7 +153,7 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
 
     steps.append(sweep("final sweep", final, 32 * n * n))
     # The sums, centred; eigenvectors of either block with LAPACK's workspace; the product between, and its vectors.
-    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * 24 * n * n))
+    steps.append(driver_step("solve", 8 * 24 * n * n))
     if settings.gamma is not None:
         sizes = curve_sizes(n)
         zeros = np.broadcast_to(np.zeros(()), (n, len(sizes)))
@@ -168,7 +168,7 @@ def _lengthscale_steps(paired: Paired, settings: CCASettings) -> list[Step]:
     """Distances of sampled rows, in one view after the other, which is float64."""
     rows = sampled_rows(paired, settings)
     held = (8 * rows * width + choice_bytes(rows, width, 8) for width in paired.widths)
-    return [Step("lengthscale", "driver", 0, 1, 0.0, 0, 0, 0, 0, max(held))] if rows else []
+    return [driver_step("lengthscale", max(held))] if rows else []
 
 
 def needs_statistics(paired: Paired, settings: CCASettings) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._plan_steps import check_step, steps_of_choice
@@ -139,7 +139,7 @@ def _decomposition(problem: Problem, n: int, way_out: str) -> tuple[list[Step], 
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
     steps = [
         step_of("final sweep", final, table, kernel_columns=n, held_bytes=16 * n * n),
-        Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra, way_out),
+        driver_step("solve", algebra, way_out),
     ]
     return steps, final.state_bytes() * 2 + n * table.n_features * 8
 

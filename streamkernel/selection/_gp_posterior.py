@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.engine import Session, Step
+from streamkernel.engine import Session, Step, driver_step
 from streamkernel.kernels import packed_bytes, packing_bytes
 from streamkernel.linalg import DualityPath, cholesky, duality_path, single_threaded_blas, solve_lower
 from streamkernel.records import RoundRecord
@@ -73,7 +73,7 @@ class PosteriorGreedy(Greedy):
         sizes = (rows, n, n, pool)
         wide = 2 * (rows + pool) * item * p + sum(packed_bytes(each, p, problem.kernel.formulas) for each in sizes)
         held = 8 * (4 * n**2 + 3 * rows**2) + wide + packing_bytes(p)
-        steps.append(Step("gap to the full fit", "driver", 0, 1, 0.0, 0, 0, 0, 0, held))
+        steps.append(driver_step("gap to the full fit", held))
         if self.dual_rows:
             more = gather_step(problem, self.dual_rows)
             steps = [

@@ -10,6 +10,7 @@ from streamkernel.engine import (
     Session,
     Step,
     TableShape,
+    driver_step,
     machine_of,
     make_plan,
     memory_limits,
@@ -99,7 +100,7 @@ class Folding(Generic[M]):
         if self.room:
             steps += growth_steps(self.model, self._new_rows(), count(self.room[1]), self.grow)
             n += self.grow
-        return [*steps, Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * n * (10 * n + 4 * d))]
+        return [*steps, driver_step("solve", 8 * n * (10 * n + 4 * d))]
 
     def checked_plan(self, memory_limit: int | None, driver_bytes: int | None) -> Plan:
         """Return the plan, after a check that it stays within the limits.
