@@ -228,8 +228,8 @@ def _fingerprint(chosen: Chosen) -> str:
     """Digest of everything that determines G: rows, scaling, kernel, basis."""
     basis = chosen.selection.basis
     scaler = None if chosen.scaler is None else chosen.scaler.to_config()
-    told = f"{chosen.table.fingerprint} {scaler} {basis.kernel.to_config()}".encode()
-    return hashlib.sha256(told + basis.rows.tobytes() + basis.points.tobytes()).hexdigest()
+    parts = f"{chosen.table.fingerprint} {scaler} {basis.kernel.to_config()}".encode()
+    return hashlib.sha256(parts + basis.rows.tobytes() + basis.points.tobytes()).hexdigest()
 
 
 def _trace(chosen: Chosen, session: Session) -> float:

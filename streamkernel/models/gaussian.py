@@ -168,7 +168,7 @@ class GaussianModel(UpdatableModel):
         record = self.record.changed(**gaussian_record(sums, solution))
         return self.with_parts(record, parts).with_basis(self.basis)
 
-    def told(self) -> Fields:
+    def solution_fields(self) -> Fields:
         solution = self.record.solution
         return {
             "approximation": self.record.approximation,

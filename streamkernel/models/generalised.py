@@ -139,7 +139,7 @@ class GeneralisedModel(PredictingModel):
         work = self.predictions()
         return ProbabilityScores(work) if isinstance(work, ClassProbabilities) else CountScores(work)
 
-    def told(self) -> Fields:
+    def solution_fields(self) -> Fields:
         solution = self.record.solution
         return {
             "likelihood": self.record.likelihood,

@@ -200,11 +200,11 @@ class KernelCCAModel(TransformerModel):
         """Columns of the first input."""
         return self.columns_of(0)
 
-    def told(self) -> Fields:
+    def solution_fields(self) -> Fields:
         """The fields that `info` prints in addition to those of every basis; for a bound also whether it is vacuous."""
         second, bound = self.record.views[1], self.bound
         lengthscale = second.lengthscale
-        told = {
+        fields = {
             "components": self.record.cca.count,
             "correlations": self.arrays["correlations"].tolist(),
             "features_of_second_view": len(second.names),
@@ -212,9 +212,9 @@ class KernelCCAModel(TransformerModel):
             "relative_residual_of_second_view": second.certificate.relative_residual_trace,
         }
         if bound is not None:
-            told["bound"] = bound.minimum
-            told["bound_is_vacuous"] = bound.says_nothing
-        return told
+            fields["bound"] = bound.minimum
+            fields["bound_is_vacuous"] = bound.says_nothing
+        return fields
 
     def prepare(self, table: Table) -> Table:
         return self.rows_of(table, 0)

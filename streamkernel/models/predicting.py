@@ -68,7 +68,7 @@ class PredictingModel(SavedModel, ABC):
         """The reduction of `streamkernel evaluate`; its result is a dict of numbers, or has one as `scalars`."""
 
     @abstractmethod
-    def told(self) -> Fields:
+    def solution_fields(self) -> Fields:
         """The fields of the solution that `streamkernel fit` prints."""
 
     def fit_summary(self, path: str, seconds: float) -> Fields:
@@ -84,7 +84,7 @@ class PredictingModel(SavedModel, ABC):
             "sweeps": record.sweep_count,
             **record.certificate.to_config(),
             "lengthscale": self.lengthscale,
-            **self.told(),
+            **self.solution_fields(),
             "rows": record.rows.count,
             "seconds": seconds,
             "peak_memory_bytes": run.peak_memory_bytes,

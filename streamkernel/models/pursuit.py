@@ -168,9 +168,9 @@ class PursuitModel(PredictingModel):
             self._refuse(path, error)
         return self
 
-    def told(self) -> Fields:
+    def solution_fields(self) -> Fields:
         solution, settings = self.record.solution, self.record.settings
-        told: Fields = {
+        fields: Fields = {
             "variant": settings.variant,
             "terms": solution.terms,
             "terms_tried": solution.terms_tried,
@@ -178,14 +178,14 @@ class PursuitModel(PredictingModel):
         }
         if settings.loss == "squared":
             # Squares of the logistic loss are squares of weighted responses, whose units mean nothing to a user.
-            told["relative_rss"] = float(np.mean(solution.relative_rss))
+            fields["relative_rss"] = float(np.mean(solution.relative_rss))
         if settings.loss == "squared" and solution.validation_rmse is not None:
-            told["validation_rmse"] = float(np.mean(solution.validation_rmse))
+            fields["validation_rmse"] = float(np.mean(solution.validation_rmse))
         errors = {"training_error": solution.training_error, "validation_error": solution.validation_error}
-        told |= {name: share for name, share in errors.items() if share is not None}
+        fields |= {name: share for name, share in errors.items() if share is not None}
         bound = self.bound
         if bound is not None:
             # Infinite where hardly a row is right; JSON has no infinity.
-            told["bound"] = bound.minimum if np.isfinite(bound.minimum) else None
-            told |= {"bound_size": bound.best_size, "bound_is_vacuous": bound.says_nothing}
-        return told
+            fields["bound"] = bound.minimum if np.isfinite(bound.minimum) else None
+            fields |= {"bound_size": bound.best_size, "bound_is_vacuous": bound.says_nothing}
+        return fields

@@ -155,11 +155,11 @@ class RidgeModel(UpdatableModel):
         self.refuse_std(std)
         return self.predictions(argmax=self.classes is not None)
 
-    def told(self) -> Fields:
+    def solution_fields(self) -> Fields:
         solution = self.record.solution
-        told = {"gcv": solution.gcv, "effective_df": solution.effective_df}
+        fields = {"gcv": solution.gcv, "effective_df": solution.effective_df}
         iterations = {} if solution.iterations is None else {"iterations": solution.iterations}
-        return {"alpha": self.record.alpha, "solver": self.solver, **told, **iterations}
+        return {"alpha": self.record.alpha, "solver": self.solver, **fields, **iterations}
 
     def scores(self) -> Reduction[dict[str, float]]:
         if self.classes is None:

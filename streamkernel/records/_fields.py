@@ -104,7 +104,7 @@ def _choice(allowed: tuple[object, ...]) -> Reader:
 
 
 def _union(members: tuple[object, ...]) -> Reader:
-    """The first member that takes the value. Of one that is null or something else, the other one's error is told."""
+    """The first member that takes the value. Of one that is null or something else, the other one's error is raised."""
     others = [_reader(member) for member in members if member is not type(None)]
     null = len(others) < len(members)
 

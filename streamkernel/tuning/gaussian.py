@@ -148,8 +148,8 @@ def tune(
     _check(objective, fixed)
     rounds, evaluations = checked_integer("rounds", rounds), checked_integer("evaluations", evaluations)
     n = min(checked_integer("n_basis", n_basis), len(sample))
-    told, centre, scale = _told(sample, centre, scale)
-    X, Y, centre, scale = sample.X, np.ascontiguousarray(sample.Y[:, told]), centre[told], scale[told]
+    varying, centre, scale = _varying(sample, centre, scale)
+    X, Y, centre, scale = sample.X, np.ascontiguousarray(sample.Y[:, varying]), centre[varying], scale[varying]
     if ard:
         kernel = spread_lengthscales(kernel, X)
     kernel.check_features(X.shape[1])
@@ -176,7 +176,7 @@ def tune(
         if found.value / found.count < search.points[first].value + _ENOUGH:
             break
     assert best is not None
-    targets = tuple(np.flatnonzero(told).tolist())
+    targets = tuple(np.flatnonzero(varying).tolist())
     return _tuning(search, *best, objective, len(sample), targets, fixed)
 
 
@@ -209,8 +209,8 @@ def polish(
     evaluations = checked_integer("evaluations", evaluations)
     start = np.concatenate([log_lengthscales(tuning.kernel), np.log([tuning.signal, tuning.noise])])
     search = EvidenceSearch(tuning.kernel, fixed, Bounds.around(start), tuning.points)
-    told = np.isin(np.arange(len(scale)), tuning.targets)
-    scale = np.where(told, scale, np.inf)
+    varying = np.isin(np.arange(len(scale)), tuning.targets)
+    scale = np.where(varying, scale, np.inf)
     sparse = SparseEvidence(sweep, basis.points, basis.rows, centre=centre, scale=scale, form=tuning.objective)
     number = max((point.round for point in tuning.points), default=-1) + 1
     best, found = search.round(sparse, start, evaluations, "full", number)
@@ -242,7 +242,7 @@ def _check(objective: str, fixed: Collection[str]) -> None:
         raise ParameterError(f"fixed = {fixed!r} names what cannot move; give some of {', '.join(MOVABLE)}")
 
 
-def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[Bool, Float, Float]:
+def _varying(sample: Sample, centre: Float | None, scale: Float) -> tuple[Bool, Float, Float]:
     """Mask of the targets that are not constant, and centre and scale of all targets, (d,) each."""
     Y = sample.Y
     centre = Y.mean(axis=0) if centre is None else np.asarray(centre, dtype=np.float64)
@@ -253,13 +253,13 @@ def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[Bool, Flo
     require_finite(Y, "the targets of the sample")
     # The standard deviation is about the mean. A large offset costs digits, so that rounding grows with it.
     rounding = 8.0 * np.finfo(float).eps * np.abs(Y).max(axis=0, initial=0.0)
-    told = (Y.std(axis=0) > np.maximum(rounding, np.finfo(float).tiny)) & (scale > 0.0)
-    if not told.any():
+    varying = (Y.std(axis=0) > np.maximum(rounding, np.finfo(float).tiny)) & (scale > 0.0)
+    if not varying.any():
         raise DataError(
             f"the targets of all {len(sample)} sampled rows are constant, and no evidence tells a noise or a "
             "lengthscale from them; give these as numbers"
         )
-    return told, centre, scale
+    return varying, centre, scale
 
 
 def _over(run: Run, table: Table) -> Sweep:

@@ -44,7 +44,7 @@ def update(cli: Callable, kept: Path, name: str, folder: Path, *options: Any) ->
 
 
 def test_those_that_were_found_are_found_again_or_kept(cli: Callable, kept: Path, tmp_path: Path) -> None:
-    before = GaussianModel.load(kept / "found").told()
+    before = GaussianModel.load(kept / "found").solution_fields()
     for choice in ("keep", "evidence", None):
         folder = tmp_path / str(choice)
         folder.mkdir()

@@ -45,7 +45,7 @@ def test_wrong_rows_of_every_size_are_those_of_the_staged_predictions(name: str,
     assert path.validation_rows == 120
     np.testing.assert_array_equal(path.errors[1 : terms + 1, 0], wrong_rows(model, FIT, t))
     np.testing.assert_array_equal(path.errors[1 : terms + 1, 1], wrong_rows(model, REST, t))
-    told = model.model_.told()
+    told = model.model_.solution_fields()
     assert told["validation_error"] == path.errors[terms, 1] / 120
     assert told["training_error"] == pytest.approx(1.0 - model.score(X[FIT], t[FIT]))
     assert model.model_.config["check"] == {"kind": "held-out", "rows": 120}
@@ -63,7 +63,7 @@ def test_the_bound_is_of_the_rows_outside_the_functions(name: str) -> None:
         outside.append(int(wrong.sum()))
     expected = matching_pursuit_bound(300, functions, outside)
     np.testing.assert_allclose(model.model_.bound.values, expected.values, rtol=1e-12)
-    assert model.model_.told()["bound_is_vacuous"] is True
+    assert model.model_.solution_fields()["bound_is_vacuous"] is True
     three = KernelMatchingPursuitClassifier(5).fit(X[FIT], THREE[FIT]).model_
     assert three.bound is None
     assert three.path.errors is not None

@@ -58,7 +58,7 @@ def _own(saved: SavedBasis) -> Fields:
             "target_names": list(record.target_names),
             "classes": None if classes is None else list(classes),
         }
-        return {**own, **saved.told(), **seen_rows(record)}
+        return {**own, **saved.solution_fields(), **seen_rows(record)}
     if isinstance(saved, Factor):
         return {"columns": None if saved.record.columns is None else saved.record.columns.dtype}
     assert isinstance(saved, TransformerModel)
@@ -69,7 +69,7 @@ def _own(saved: SavedBasis) -> Fields:
         if saved.bound is not None:
             own["bound"], own["bound_is_vacuous"] = saved.bound.minimum, saved.bound.vacuous
             own["bound_is_least_at"] = saved.bound.best_size
-    return {**own, **saved.told()} if isinstance(saved, KernelCCAModel) else own
+    return {**own, **saved.solution_fields()} if isinstance(saved, KernelCCAModel) else own
 
 
 def _fields(saved: SavedBasis) -> Fields:

@@ -103,7 +103,7 @@ def seen_rows(record: ModelRecord) -> Fields:
 
 
 def _solution(model: UpdatableModel) -> Fields:
-    return {"basis_size": model.record.basis_size, **model.record.certificate.to_config(), **model.told()}
+    return {"basis_size": model.record.basis_size, **model.record.certificate.to_config(), **model.solution_fields()}
 
 
 def _print(done: Update[Any], model: str, store: str, seconds: float, display: Display) -> None:
