@@ -120,18 +120,18 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     if isinstance(settings, RidgeSettings) and settings.solver_for(table, n) == "cg":
         further, disk = _iterations(problem, n, settings.preconditioner_rows(table, n), machine)
     else:
-        way_out = (
+        remedy = (
             f"{option('solver', 'cg')} with a number for {option('alpha')}"
             if isinstance(settings, RidgeSettings)
             else ""
         )
-        further, disk = _decomposition(problem, n, way_out)
+        further, disk = _decomposition(problem, n, remedy)
     if table.n_targets:
         further.append(check_step(problem, n))
     return make_plan(steps + further, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
-def _decomposition(problem: Problem, n: int, way_out: str) -> tuple[list[Step], int]:
+def _decomposition(problem: Problem, n: int, remedy: str) -> tuple[list[Step], int]:
     """Steps and bytes on disk of the direct solve."""
     table = problem.table
     final = NormalEquations(unfilled_basis(problem, n), problem.centre)
@@ -139,7 +139,7 @@ def _decomposition(problem: Problem, n: int, way_out: str) -> tuple[list[Step], 
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
     steps = [
         step_of("final sweep", final, table, kernel_columns=n, held_bytes=16 * n * n),
-        driver_step("solve", algebra, way_out),
+        driver_step("solve", algebra, remedy),
     ]
     return steps, final.state_bytes() * 2 + n * table.n_features * 8
 

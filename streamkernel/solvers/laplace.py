@@ -23,7 +23,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, symmetric_eigen
 from streamkernel.reductions.predictions import FullCovariance, KroneckerCovariance, LatentCovariance, LatentPosterior
-from streamkernel.solvers.latent_coordinates import WAY_OUT, GeneralisedFit
+from streamkernel.solvers.latent_coordinates import REMEDY, GeneralisedFit
 from streamkernel.type_aliases import Float
 
 
@@ -78,7 +78,7 @@ def precision_factor(fit: GeneralisedFit) -> Float:
     n, r = fit.u.shape
     of_features = np.arange(r * (n + 1)).reshape(r, n + 1)[:, :n].ravel()
     precision = fit.coordinates.hessian(fit.curvature)[np.ix_(of_features, of_features)]
-    return cholesky(precision, "the precision of the Laplace approximation", WAY_OUT)
+    return cholesky(precision, "the precision of the Laplace approximation", REMEDY)
 
 
 def _of_hessian(fit: GeneralisedFit) -> tuple[float, float, LatentCovariance]:

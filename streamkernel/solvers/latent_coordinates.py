@@ -23,7 +23,7 @@ from streamkernel.type_aliases import Fields, Float
 
 Result = TypeVar("Result")
 
-WAY_OUT = "give a smaller signal variance, a shorter lengthscale, or fewer basis functions"
+REMEDY = "give a smaller signal variance, a shorter lengthscale, or fewer basis functions"
 
 # Step lengths at which each sweep sums the loss.
 STEPS = (1.0, 0.5, 0.25, 0.125, 2.0**-5, 2.0**-7, 2.0**-10)
@@ -166,7 +166,7 @@ class Coordinates:
     def newton_direction(self, curvature: Float, gradient: Float) -> Float:
         """``-hessian^-1 gradient``, (n + 1, r)."""
         with single_threaded_blas():
-            L = cholesky(self.hessian(curvature), "the Hessian of the likelihood", WAY_OUT)
+            L = cholesky(self.hessian(curvature), "the Hessian of the likelihood", REMEDY)
             solution = solve_lower_t(L, solve_lower(L, gradient.T.ravel()))
         return -solution.reshape(self.likelihood.free, self.width + 1).T
 

@@ -28,8 +28,8 @@ from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import GradientStep, Latent, Likelihood, NewtonStart, add_weighted_gram
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers.latent_coordinates import (
+    REMEDY,
     STEPS,
-    WAY_OUT,
     Coordinates,
     GeneralisedFit,
     Iteration,
@@ -269,5 +269,5 @@ class SampledHessians:
                 H = (1.0 - _SHARE_OF_ALL) * mirror_upper(H) + _SHARE_OF_ALL * of_all * self.gram
                 H *= size
                 H[np.diag_indices(len(H))] += self.space.penalty
-                factors.append(cholesky(H, "the Hessian of the sample", WAY_OUT))
+                factors.append(cholesky(H, "the Hessian of the sample", REMEDY))
         return SampledHessian(factors, self.space.likelihood.contrasts)

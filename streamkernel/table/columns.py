@@ -98,14 +98,14 @@ class KnownColumns:
     names : names in the order of the fit.
     named : whether the names are real.
     made : words for messages, such as "the model was fitted on".
-    way_out : remedy, for messages.
+    remedy : remedy, for messages.
     what : name of the compared input, for messages.
     """
 
     names: tuple[str, ...]
     named: bool
     made: str
-    way_out: str
+    remedy: str
     what: str = "the table"
 
     def order_in(self, found: Sequence[str], *, named: bool) -> tuple[int, ...] | None:
@@ -120,7 +120,7 @@ class KnownColumns:
         # A table's real names x0, x1, ... also match the default names of an array.
         if not named or not (self.named or sorted(found) == sorted(self.names)):
             if len(found) != len(self.names):
-                raise ShapeError(f"{self._counted(found)} ({listed(self.names, _SHOWN)}); {self.way_out}")
+                raise ShapeError(f"{self._counted(found)} ({listed(self.names, _SHOWN)}); {self.remedy}")
             return None
         check_distinct(found, self.what)
         place = {name: position for position, name in enumerate(found)}
@@ -159,7 +159,7 @@ class KnownColumns:
         else:
             opening = self._counted(found)
         parts = [f"{word} {_quoted(names)}" for word, names in (("missing", missing), ("extra", extra)) if names]
-        return f"{opening}: {'; '.join(parts)}; {self.way_out}"
+        return f"{opening}: {'; '.join(parts)}; {self.remedy}"
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from streamkernel.reductions import Reduction
 from streamkernel.reductions.likelihoods import Latent, Likelihood
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers.laplace import precision_factor
-from streamkernel.solvers.latent_coordinates import WAY_OUT, Coordinates, GeneralisedFit, Result
+from streamkernel.solvers.latent_coordinates import REMEDY, Coordinates, GeneralisedFit, Result
 from streamkernel.solvers.newton import newton_minimum
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
@@ -159,6 +159,6 @@ class LaplaceEvidence:
     def _response(self, fit: GeneralisedFit, q: Float) -> Float:
         """``H^-1 q``, (n + 1, r)."""
         assert fit.curvature is not None
-        L = cholesky(fit.coordinates.hessian(fit.curvature), "the Hessian of the likelihood", WAY_OUT)
+        L = cholesky(fit.coordinates.hessian(fit.curvature), "the Hessian of the likelihood", REMEDY)
         solved = solve_lower_t(L, solve_lower(L, q.T.ravel()))
         return np.asarray(solved.reshape(fit.coordinates.likelihood.free, -1).T)

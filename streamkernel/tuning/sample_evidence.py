@@ -126,7 +126,7 @@ class SparseEvidence:
         return Evidence(algebra.value, gradient, sums.count * algebra.d, basis.unpacked(), sums)
 
 
-_WAY_OUT = (
+_REMEDY = (
     "give lengthscales, signal and noise variance to start from, of which noise / signal is larger, or tune='none'"
 )
 
@@ -146,7 +146,7 @@ class _Algebra:
         self.left = 0.0 if fitc else sums.residual_trace / noise
         log_det = sums.log_det + (0.0 if fitc else sums.count * math.log(noise))
         self.SH = (signal / within) * sums.H
-        factor = cholesky(np.eye(n) + self.SH, "the precision of the evidence", _WAY_OUT)
+        factor = cholesky(np.eye(n) + self.SH, "the precision of the evidence", _REMEDY)
         half = solve_lower(factor, self.g)
         self.u = np.ascontiguousarray(solve_lower_t(factor, half))
         root = solve_lower(factor, np.eye(n))
