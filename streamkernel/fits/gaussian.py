@@ -39,8 +39,8 @@ from streamkernel.type_aliases import Float, Int, Unchecked
 SAMPLE_BASIS = 400  # points of the sparse process on the sample
 FULL_EVALUATIONS = 10  # evaluations of the evidence over all rows, two sweeps each
 
-_ROUNDS, _LOOKS = 4, 60  # of a search on the sample, about
-_MOST_LOOKS = 80  # that are kept
+_ROUNDS, _EVALUATIONS = 4, 60  # of a search on the sample, about
+_MOST_EVALUATIONS = 80  # that are kept
 _CLIMB = 40  # numbers of a lengthscale that L-BFGS-B holds: ten pairs of steps and slopes, and as much again
 
 
@@ -171,7 +171,7 @@ class GaussianTuner:
             seed=settings.seed,
             run=self.session.local,
         )
-        self.session.progress.note(f"hyper-parameters of {len(found.points)} looks at {found.rows} sampled rows")
+        self.session.progress.note(f"hyper-parameters of {len(found.points)} evaluations on {found.rows} sampled rows")
         return found
 
     def polished(self, chosen: Chosen) -> tuple[Chosen, GaussianSums | None]:
@@ -210,7 +210,7 @@ def _places(part: Basis, whole: Basis) -> Int:
 
 
 def tuning_steps(problem: Problem, rows: int, *, ard: bool = False) -> list[Step]:
-    """What a search on so many sampled rows costs: points chosen for each round, and some 60 looks of two passes.
+    """What a search on so many sampled rows costs: points chosen for each round, and some 60 evaluations of two passes.
 
     Parameters
     ----------
@@ -220,10 +220,13 @@ def tuning_steps(problem: Problem, rows: int, *, ard: bool = False) -> list[Step
     if ard:
         problem = replace(problem, kernel=per_feature(problem.kernel, problem.table.n_features))
     points = points_step(problem, n, rows, times=3 * _ROUNDS)
-    # The record of every look: each lengthscale costs a Python float and an entry of a tuple.
+    # The record of every evaluation: each lengthscale costs a Python float and an entry of a tuple.
     lengths = len(log_lengthscales(problem.kernel))
-    looks = _MOST_LOOKS * (32 * lengths) + _CLIMB * 8 * lengths if lengths > 1 else 0
-    return [replace(points, kept_bytes=looks), *evidence_steps(problem, n, rows, times=_LOOKS, where="sample")]
+    history_bytes = _MOST_EVALUATIONS * (32 * lengths) + _CLIMB * 8 * lengths if lengths > 1 else 0
+    return [
+        replace(points, kept_bytes=history_bytes),
+        *evidence_steps(problem, n, rows, times=_EVALUATIONS, where="sample"),
+    ]
 
 
 def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: str = "sweep") -> list[Step]:
@@ -246,7 +249,7 @@ def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: st
             times=times,
             held_bytes=held,
             packings=packings + chosen,
-            # The points that were chosen, and as they are joined to a basis for each kernel that is looked at.
+            # The points that were chosen, and as they are joined to a basis for each kernel that is evaluated.
             rows_bytes=2 * basis.points.dtype.itemsize * basis.points.size,
         )
         for name, work, packings in (("evidence", sums, 1), ("its gradient", slopes, 2))

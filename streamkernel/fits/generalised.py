@@ -37,7 +37,7 @@ from streamkernel.type_aliases import Float, Unchecked
 
 SAMPLE_BASIS = 300  # points of the sparse process on the sample
 _NEWTON_SWEEPS = 10  # expected
-_CHOICES = 8  # of points on the sample, five of them to look around
+_CHOICES = 8  # of points on the sample, five of them a grid to start from
 _MOST_UNKNOWNS = 1000  # of a Hessian on the sample
 
 
@@ -130,7 +130,7 @@ class _Tuner:
             seed=settings.seed,
             run=self.session.local,
         )
-        self.session.progress.note(f"hyper-parameters of {len(found.points)} looks at {found.rows} sampled rows")
+        self.session.progress.note(f"hyper-parameters of {len(found.points)} evaluations on {found.rows} sampled rows")
         return found
 
 
@@ -192,8 +192,8 @@ def _tuning_steps(problem: Problem, rows: int, likelihood: Likelihood) -> list[S
             where="sample",
             times=480,
             held_bytes=held,
-            packings=2,  # of the kernel that is looked at, and of its slopes
-            # And the points that were chosen, as they are joined to a basis for each kernel that is looked at.
+            packings=2,  # of the kernel that is evaluated, and of its slopes
+            # And the points that were chosen, as they are joined to a basis for each kernel that is evaluated.
             rows_bytes=wide + 2 * n * p * item,
         ),
     ]

@@ -38,7 +38,7 @@ _SAMPLE_STREAM = (6,)
 
 
 @dataclass(frozen=True)
-class _Look:
+class _ViewChoice:
     """A view with its scaler, and the kernel with its lengthscale."""
 
     view: View
@@ -83,9 +83,9 @@ def fit_cca(
         driver_bytes,
     )
     with measured(session, plan) as record:
-        looks, cache = _look(paired, settings, session)
-        views = looks[0].view, looks[1].view
-        problem = settings.problem(paired, views, (looks[0].kernel, looks[1].kernel))
+        choices, cache = _choose_kernels(paired, settings, session)
+        views = choices[0].view, choices[1].view
+        problem = settings.problem(paired, views, (choices[0].kernel, choices[1].kernel))
         chosen = settings.rule.select(problem, session, cache)
         bases = chosen.bases
         if len(bases[0]) < settings.size:
@@ -103,10 +103,12 @@ def fit_cca(
             f"only {len(cca.correlations)} of {settings.components} pairs of components are independent; the others "
             "were left out"
         )
-    return _model(paired, settings, looks, chosen, sums, cca, curve, record())
+    return _model(paired, settings, choices, chosen, sums, cca, curve, record())
 
 
-def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tuple[_Look, _Look], RowCache]:
+def _choose_kernels(
+    paired: Paired, settings: CCASettings, session: Session
+) -> tuple[tuple[_ViewChoice, _ViewChoice], RowCache]:
     """Scalers, then lengthscales from a sample that is fetched together with all candidates."""
     table, views = paired.table, list(paired.views)
     if settings.views[0].scale == "standard":
@@ -126,7 +128,7 @@ def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tupl
     problem = settings.problem(paired, (views[0], views[1]), (kernels[0], kernels[1]))
     cache.fetch(np.concatenate([sampled, settings.rule.prefetch(problem)]))
     sample = cache.get(sampled)
-    looks = []
+    choices = []
     for view, kernel, each, name in zip(views, kernels, settings.views, ("first", "second"), strict=True):
         choice = None
         if each.searches_lengthscale:
@@ -136,8 +138,8 @@ def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tupl
                 raise DegenerateBandwidthError(f"the {name} view: {error.message}") from None
             kernel = kernel.with_lengthscale(choice.value)
             session.progress.note(f"lengthscale {choice.value:.6g}")
-        looks.append(_Look(view, kernel, choice))
-    return (looks[0], looks[1]), cache
+        choices.append(_ViewChoice(view, kernel, choice))
+    return (choices[0], choices[1]), cache
 
 
 def _median(points: Float, kernel: Kernel) -> LengthscaleChoice:
@@ -179,7 +181,7 @@ def _curve(
 def _model(
     paired: Paired,
     settings: CCASettings,
-    looks: tuple[_Look, _Look],
+    choices: tuple[_ViewChoice, _ViewChoice],
     found: CrossSelection,
     sums: CrossFeatureSums,
     cca: FactorCCA,
@@ -189,12 +191,12 @@ def _model(
     paths = [path_of(float(trace), squares) for trace, squares in zip(sums.traces, sums.squares, strict=True)]
     certificates = [certificate_of(float(path[0]), float(path[-1])) for path in paths]
     first, second = (
-        look.record(names, certificate)
-        for look, names, certificate in zip(looks, paired.names, certificates, strict=True)
+        choice_of_view.record(names, certificate)
+        for choice_of_view, names, certificate in zip(choices, paired.names, certificates, strict=True)
     )
     selection = Selection(found.bases[0], found.quotients, found.rounds, found.ended)
     none = np.zeros(0)
-    chosen = Chosen(paired.table, looks[0].view.scaler, looks[0].kernel, looks[0].choice, selection, none, none)
+    chosen = Chosen(paired.table, choices[0].view.scaler, choices[0].kernel, choices[0].choice, selection, none, none)
     ridges = settings.regularization * sums.traces
     fields = {
         **fitted_fields(KernelCCAModel.KIND, chosen, settings.views[0], settings.size, len(run.sweeps)),

@@ -252,13 +252,13 @@ class ResidualDraw(Draw):
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         steps = []
         for have, picks in take.schedule(problem.n):
-            look = self.reduction(problem, unfilled_basis(problem, have), picks, 0)
+            sample = self.reduction(problem, unfilled_basis(problem, have), picks, 0)
             if have == 0 and problem.kernel.stationary:
-                steps.append(gather_step(problem, look.n_candidates + look.n_scoring))
+                steps.append(gather_step(problem, sample.n_candidates + sample.n_scoring))
             else:
                 name = f"look at the residual of {have} functions"
-                held = 3 * look.state_bytes() + 24 * have**2
-                steps.append(step_of(name, look, problem.table, kernel_columns=have, held_bytes=held))
+                held = 3 * sample.state_bytes() + 24 * have**2
+                steps.append(step_of(name, sample, problem.table, kernel_columns=have, held_bytes=held))
         return steps
 
     def _first(self, problem: Problem) -> UniformDraw:
@@ -276,13 +276,13 @@ class ResidualDraw(Draw):
             drawn = self._first(problem).draw(problem, session, cache, basis, picks, round_)
             trace = float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
             return Drawn(drawn.pool, drawn.scoring, None, trace)
-        look = self.look(problem, session, basis, picks, round_)
-        order = np.argsort(look.candidates.rows)
-        pool = _pool_of(problem, look.candidates.at_positions(order))
-        scoring = sample_table(look.scoring, look.scoring.weights) if len(look.scoring) else None
-        return Drawn(pool, scoring, None, look.residual_trace)
+        sample = self.sample(problem, session, basis, picks, round_)
+        order = np.argsort(sample.candidates.rows)
+        pool = _pool_of(problem, sample.candidates.at_positions(order))
+        scoring = sample_table(sample.scoring, sample.scoring.weights) if len(sample.scoring) else None
+        return Drawn(pool, scoring, None, sample.residual_trace)
 
-    def look(self, problem: Problem, session: Session, basis: Basis, picks: int, round_: int) -> ResidualSampleResult:
+    def sample(self, problem: Problem, session: Session, basis: Basis, picks: int, round_: int) -> ResidualSampleResult:
         reduction = self.reduction(problem, basis, picks, round_)
         return session.sweep(reduction, problem.table, f"look at the residual of {len(basis)} functions")
 

@@ -25,40 +25,40 @@ from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, g
 from streamkernel.type_aliases import Float, Int
 
 
-def largest_pivots(basis: Basis, look: ResidualRows, count: int, share: float) -> tuple[Int, Float]:
-    """Up to `count` pivots among the rows of `look`, and the residual of each when it was picked.
+def largest_pivots(basis: Basis, largest: ResidualRows, count: int, share: float) -> tuple[Int, Float]:
+    """Up to `count` pivots among the rows of `largest`, and the residual of each when it was picked.
 
     The picks end when the largest residual among these rows may be less than `share` times the largest of all rows.
 
     Parameters
     ----------
-    basis : the functions at which the residuals of `look` were computed.
-    look : rows with the largest residuals.
+    basis : the functions at which the residuals of `largest` were computed.
+    largest : rows with the largest residuals.
     count : largest number of pivots.
     share : 1 for exact pivots; 0 to continue to the last independent row.
 
     Returns
     -------
-    positions : (r,) positions in `look`, in the order of picking; r >= 1 if `look` has rows.
+    positions : (r,) positions in `largest`, in the order of picking; r >= 1 if `largest` has rows.
     pivots : (r,) residuals when they were picked.
     """
     # Ties go to the lowest position.
-    order = np.argsort(look.rows)
-    rows = look.rows[order]
-    candidates = Basis(basis.kernel, np.ascontiguousarray(look.X[order]), rows)
-    n, k = len(basis), len(look)
+    order = np.argsort(largest.rows)
+    rows = largest.rows[order]
+    candidates = Basis(basis.kernel, np.ascontiguousarray(largest.X[order]), rows)
+    n, k = len(basis), len(largest)
     count = min(count, k)
     G = np.empty((k, n + count))
     if n:
         G[:, :n] = basis.features(candidates.points)
-    d = look.residuals[order].copy()
+    d = largest.residuals[order].copy()
     diagonal = candidates.kernel.diagonal(candidates.points)
     picked: list[int] = []
     pivots: list[float] = []
     for t in range(n, n + count):
         d[d <= PIVOT_TOLERANCE * diagonal] = -np.inf
         j = int(np.argmax(d))
-        if d[j] <= 0.0 or (picked and not _is_sure(float(d[j]), int(rows[j]), look, share)):
+        if d[j] <= 0.0 or (picked and not _is_sure(float(d[j]), int(rows[j]), largest, share)):
             break
         column = candidates.take(np.array([j])).block(candidates.points)[:, 0]
         g = G[:, t]
@@ -71,14 +71,14 @@ def largest_pivots(basis: Basis, look: ResidualRows, count: int, share: float) -
     return order[np.asarray(picked, np.int64)], np.asarray(pivots)
 
 
-def _is_sure(pivot: float, row: int, look: ResidualRows, share: float) -> bool:
+def _is_sure(pivot: float, row: int, largest: ResidualRows, share: float) -> bool:
     """True if no row outside the look can precede this pivot (the first pick always has the largest residual)."""
     if share < 1.0:
-        return pivot >= share * max(look.next_residual, 0.0)
-    if pivot == look.next_residual:
+        return pivot >= share * max(largest.next_residual, 0.0)
+    if pivot == largest.next_residual:
         # Rows outside the look with the same residual have numbers from next_row on.
-        return row < look.next_row
-    return pivot > look.next_residual
+        return row < largest.next_row
+    return pivot > largest.next_residual
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,12 @@ class IncompleteCholesky(Rule):
         times = (1 if m <= B else n - len(steps)) + int(problem.tol > 0.0)
         if times <= 0:
             return steps
-        look = LargestResiduals(unfilled_basis(problem, n), B)
+        largest = LargestResiduals(unfilled_basis(problem, n), B)
         # The features of the B rows, and their copy in the factor; the factor of the basis. Row blocks grow with every
         # sweep, and the allocator does not return some of the smaller ones (measured).
         held = 8 * B * (2 * n + problem.table.n_features + 8) + 24 * n**2
         name = "look for the largest residuals"
-        step = step_of(name, look, problem.table, kernel_columns=n // 2, points=n, times=times)
+        step = step_of(name, largest, problem.table, kernel_columns=n // 2, points=n, times=times)
         return [*steps, replace(step, held_bytes=held + outgrown_bytes(step))]
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
@@ -141,24 +141,26 @@ class IncompleteCholesky(Rule):
         done = len(basis) >= problem.n
         while not done or problem.tol > 0.0:
             reduction = LargestResiduals(basis, 0 if done else self._wanted(problem))
-            look = session.sweep(reduction, problem.table, f"look for the largest residuals of {len(basis)} functions")
-            holds = look.path <= problem.tol * look.trace
+            largest = session.sweep(
+                reduction, problem.table, f"look for the largest residuals of {len(basis)} functions"
+            )
+            holds = largest.path <= problem.tol * largest.trace
             if problem.tol > 0.0 and holds.any():
                 basis, rounds = _shortened(basis, rounds, int(np.argmax(holds)) + 1)
                 ended = "tolerance"
                 break
             if done:
                 break
-            order, found = largest_pivots(basis, look, problem.n - len(basis), self.share)
-            grown, kept = basis.append(look.X[order], look.rows[order])
+            order, found = largest_pivots(basis, largest, problem.n - len(basis), self.share)
+            grown, kept = basis.append(largest.X[order], largest.rows[order])
             if len(grown) == len(basis):
                 ended = "rank"
                 break
-            rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look), 0))
+            rounds.append(RoundRecord(len(basis), len(grown), largest.residual_trace, len(largest), 0))
             basis, pivots = grown, np.concatenate([pivots, found[kept]])
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
             done = len(basis) >= problem.n
-            if not done and look.next_row < 0:
+            if not done and largest.next_row < 0:
                 # The sweep returned all independent rows, and none of them is independent any more.
                 ended, done = "rank", True
         return Selection(basis, pivots[: len(basis)], tuple(rounds), ended)

@@ -109,10 +109,10 @@ class Greedy(Rule):
 
     @staticmethod
     def _certificate_step(problem: Problem, times: int) -> Step:
-        look = ResidualSample(unfilled_basis(problem, problem.n), 0, 0, problem.seed, (0,), problem.table.n_targets)
+        work = ResidualSample(unfilled_basis(problem, problem.n), 0, 0, problem.seed, (0,), problem.table.n_targets)
         columns = problem.n // 2
         name = "residual trace for the tolerance"
-        return step_of(name, look, problem.table, kernel_columns=columns, points=problem.n, times=times)
+        return step_of(name, work, problem.table, kernel_columns=columns, points=problem.n, times=times)
 
     def _score_step(self, problem: Problem, have: int, picks: int, size: int, times: int, again: int) -> Step:
         pool = min(size, problem.table.n_rows - have)  # rows of the basis are no candidates
@@ -202,8 +202,8 @@ class Greedy(Rule):
         if len(basis) == 0 and problem.kernel.stationary:
             # With an empty basis the residual is the diagonal of the kernel, here a constant.
             return float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
-        look = ResidualSample(basis, 0, 0, problem.seed, (0,), problem.table.n_targets)
-        return session.sweep(look, problem.table, f"residual trace of {len(basis)} functions").residual_trace
+        work = ResidualSample(basis, 0, 0, problem.seed, (0,), problem.table.n_targets)
+        return session.sweep(work, problem.table, f"residual trace of {len(basis)} functions").residual_trace
 
     def _round(
         self, problem: Problem, session: Session, basis: Basis, drawn: Drawn, picks: int, stop_after: float

@@ -100,11 +100,11 @@ class RPCholesky(Rule):
         p, item = problem.table.n_features, problem.table.dtype.itemsize
         # Chance rejects some proposals: about half of them towards the end.
         times = (2 if self.exact else 1) * -(-problem.n // block)
-        look = _DRAW.reduction(problem, unfilled_basis(problem, problem.n), block, 0)
+        drawn = _DRAW.reduction(problem, unfilled_basis(problem, problem.n), block, 0)
         # Row blocks widen with every look, and the allocator keeps some of those that were outgrown (measured).
         step = step_of(
             "look at the residual",
-            look,
+            drawn,
             problem.table,
             kernel_columns=problem.n // 2,  # on average
             points=problem.n,
@@ -122,28 +122,28 @@ class RPCholesky(Rule):
         trace = 0.0
         ended, supply = "size", Rounds(0)
         while len(basis) < problem.n:
-            look = _DRAW.look(problem, session, basis, self._wanted(problem), len(rounds))
-            trace = trace or look.residual_trace
-            if problem.tol > 0.0 and look.residual_trace <= problem.tol * trace:
+            drawn = _DRAW.sample(problem, session, basis, self._wanted(problem), len(rounds))
+            trace = trace or drawn.residual_trace
+            if problem.tol > 0.0 and drawn.residual_trace <= problem.tol * trace:
                 ended = "tolerance"
                 break
-            grown = self._extend(problem, basis, look, len(rounds))
-            rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look.candidates), 0))
+            grown = self._extend(problem, basis, drawn, len(rounds))
+            rounds.append(RoundRecord(len(basis), len(grown), drawn.residual_trace, len(drawn.candidates), 0))
             added, basis = len(grown) - len(basis), grown
             # Chance may reject most of a block: a round is short only if it adds no function. The rank is exhausted if
             # the residual trace is rounding.
-            nothing_left = len(look.candidates) == 0 or look.residual_trace <= _ROUNDING * trace
+            nothing_left = len(drawn.candidates) == 0 or drawn.residual_trace <= _ROUNDING * trace
             if supply.exhausted(added) or (added == 0 and nothing_left):
                 ended = "rank"
                 break
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
         return Selection(basis, np.zeros(0), tuple(rounds), ended)
 
-    def _extend(self, problem: Problem, basis: Basis, look: ResidualSampleResult, round_: int) -> Basis:
-        if len(look.candidates) == 0:
+    def _extend(self, problem: Problem, basis: Basis, drawn: ResidualSampleResult, round_: int) -> Basis:
+        if len(drawn.candidates) == 0:
             return basis
         generator = stream_generator(problem.seed, (5, round_))
-        sampled = Basis(problem.kernel, np.ascontiguousarray(look.candidates.X), look.candidates.rows)
+        sampled = Basis(problem.kernel, np.ascontiguousarray(drawn.candidates.X), drawn.candidates.rows)
         H = sampled.gram()
         if len(basis):
             G = basis.features(sampled.points)
@@ -151,7 +151,7 @@ class RPCholesky(Rule):
         proposals = np.arange(len(sampled))
         uniforms = None
         if self.exact:
-            proposals = proposals_with_replacement(look.residuals, look.residual_trace, len(sampled), generator)
+            proposals = proposals_with_replacement(drawn.residuals, drawn.residual_trace, len(sampled), generator)
             uniforms = generator.random(len(proposals))
         tolerance = PIVOT_TOLERANCE * float(np.max(problem.kernel.diagonal(sampled.points)))
         accepted = accept(H, proposals, uniforms, tolerance)[: problem.n - len(basis)]

@@ -79,7 +79,7 @@ class _SpentError(Exception):
 
 
 def maximise(
-    look: Callable[[Float], tuple[float, Float, Found]],
+    evaluate: Callable[[Float], tuple[float, Float, Found]],
     start: Float,
     free: Bool,
     low: Float,
@@ -93,7 +93,7 @@ def maximise(
 
     Parameters
     ----------
-    look : function of a point (k,) that returns its value, the gradient (k,) and a result.
+    evaluate : function of a point (k,) that returns its value, the gradient (k,) and a result.
     start : (k,) start; free parameters are clipped to the bounds.
     free : (k,) True for parameters that may move; low, high : (k,) their bounds.
     evaluations : largest number of evaluations.
@@ -116,7 +116,7 @@ def maximise(
         # The parameters decide on a basis, and rounding errors of the targets must not change these decisions.
         values[free] = np.clip(np.round(moved, _DECIMALS), low[free], high[free])
         try:
-            value, gradient, found = look(values)
+            value, gradient, found = evaluate(values)
         except NumericalError:
             if best is None:
                 raise

@@ -91,7 +91,7 @@ class EvidenceSearch:
             The evaluation at the start fails.
         """
 
-        def look(values: Float) -> tuple[float, Float, Evidence]:
+        def evaluate(values: Float) -> tuple[float, Float, Evidence]:
             signal, noise = float(np.exp(values[-2])), float(np.exp(values[-1]))
             found = objective.at(with_log_lengthscales(self.kernel, values[:-2]), signal, noise)
             value = found.value / found.count
@@ -99,7 +99,7 @@ class EvidenceSearch:
             self.points.append(TuningPoint(stage, number, len(found.basis), lengthscales, signal, noise, value))
             return value, found.gradient / found.count, found
 
-        return maximise(look, start, self._free, self._bounds.low, self._bounds.high, evaluations, _FLAT)
+        return maximise(evaluate, start, self._free, self._bounds.low, self._bounds.high, evaluations, _FLAT)
 
 
 def tune(

@@ -87,7 +87,7 @@ def tune_likelihood(
         kernel = spread_lengthscales(kernel, sample.X)
     kernel.check_features(sample.X.shape[1])
     search = _Search(sample, kernel, likelihood, n, fixed, seed, run or in_this_thread)
-    start = search.look_around(None if signal is None else checked_number("signal", signal))
+    start = search.best_of_grid(None if signal is None else checked_number("signal", signal))
     for number in range(1, checked_integer("rounds", rounds) + 1):
         before = search.best[1]
         start = search.round(start, checked_integer("evaluations", evaluations), number)
@@ -96,8 +96,8 @@ def tune_likelihood(
     values, value = search.best
     if not np.isfinite(value):
         raise NumericalError(
-            f"the evidence of the {len(sample)} sampled rows is not finite at any point that was looked at; "
-            "look at the scale of the features"
+            f"the evidence of the {len(sample)} sampled rows is not finite at any point that was tried; "
+            "check the scale of the features"
         )
     return Tuning(
         with_log_lengthscales(kernel, values[:-1]),
@@ -137,7 +137,7 @@ class _Search:
         self.points: list[TuningPoint] = []
         self.best: tuple[Float, float] = np.append(self._start, self._unit), -np.inf
 
-    def look_around(self, signal: float | None) -> Float:
+    def best_of_grid(self, signal: float | None) -> Float:
         """Evaluate the grid, and return its best point."""
         steps = _STEPS if len(self._start) and self._free[0] else (1.0,)
         signals = np.log(_SIGNALS) + self._unit
@@ -159,11 +159,11 @@ class _Search:
         """The best of at most `evaluations` points, starting from `start`, with basis points chosen there."""
         evidence = self._evidence(start[:-1], (number,))
 
-        def look(values: Float) -> tuple[float, Float, None]:
+        def evaluate(values: Float) -> tuple[float, Float, None]:
             return *self._evaluate(evidence, values, "search", number), None
 
         try:
-            return maximise(look, start, self._free, self._low, self._high, evaluations, _FLAT)[0]
+            return maximise(evaluate, start, self._free, self._low, self._high, evaluations, _FLAT)[0]
         except NumericalError:
             # With new basis points the evaluation at `start` may fail for lack of digits.
             return start

@@ -120,7 +120,7 @@ class SparseEvidence:
         if not math.isfinite(algebra.value) or not np.isfinite(gradient).all():
             raise NumericalError(
                 f"the evidence is not finite at signal variance {signal:g} and noise variance {noise:g}; "
-                "look at the scale of the features"
+                "check the scale of the features"
             )
         # The search stores one result of many: its points only, without their packed copy.
         return Evidence(algebra.value, gradient, sums.count * algebra.d, basis.unpacked(), sums)

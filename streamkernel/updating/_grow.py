@@ -22,7 +22,7 @@ from streamkernel.wording import call, option
 
 M = TypeVar("M", bound=UpdatableModel)
 
-# Candidates and scoring rows of one look, per pick and per function, at most; see `selection.draws.ResidualDraw`.
+# Candidates and scoring rows of one sweep, per pick and per function, at most; see `selection.draws.ResidualDraw`.
 _PER_PICK, _EXTRA, _SCORING = 8, 10, 2000
 
 
@@ -65,7 +65,7 @@ class Growth:
         assert isinstance(rule, Greedy)
         problem = Problem(table, basis.kernel, len(basis) + picks, seed=model.record.settings.seed)
         grown, record = rule.extend(problem, session, RowCache(table, session), basis, picks)
-        # The look did not read all rows, so its residual trace is not the model's.
+        # The sample did not read all rows, so its residual trace is not the model's.
         return cls(grown, record.changed(residual_trace=None))
 
     @property
@@ -96,23 +96,23 @@ class Growth:
         return model.with_parts(record, arrays).with_basis(self.basis)
 
 
-def growth_steps(model: UpdatableModel, looked: Table, rows: int, picks: int) -> list[Step]:
-    """The steps of a growth: a look at the residuals, and the sums of all rows.
+def growth_steps(model: UpdatableModel, source: Table, rows: int, picks: int) -> list[Step]:
+    """The steps of a growth: a sample of the residuals, and the sums of all rows.
 
     Parameters
     ----------
-    looked : rows that new functions are chosen from.
+    source : rows that new functions are chosen from.
     rows : number of all rows.
     """
     n, p = model.basis.points.shape
-    problem = Problem(looked.without_targets(), model.basis.kernel, n + picks)
+    problem = Problem(source.without_targets(), model.basis.kernel, n + picks)
     pool = _PER_PICK * picks + _EXTRA
-    look = ResidualSample(unfilled_basis(problem, n), pool, _PER_PICK * (n + picks) + _SCORING, problem.seed, (0,))
-    held = 3 * look.state_bytes() + 24 * (n + picks) ** 2 + 8 * pool * (2 * pool + 4 * picks + p)
+    sample = ResidualSample(unfilled_basis(problem, n), pool, _PER_PICK * (n + picks) + _SCORING, problem.seed, (0,))
+    held = 3 * sample.state_bytes() + 24 * (n + picks) ** 2 + 8 * pool * (2 * pool + 4 * picks + p)
     sums = step_of("sums of all rows", model.reduction_of_rows(rows), rows, kernel_columns=n + picks)
     more = (n + picks) / max(n, 1)
     return [
-        step_of(f"look at the residual of {n} functions", look, looked.n_rows, kernel_columns=n, held_bytes=held),
+        step_of(f"look at the residual of {n} functions", sample, source.n_rows, kernel_columns=n, held_bytes=held),
         replace(
             sums,
             flops_per_row=sums.flops_per_row * more**2,
