@@ -40,5 +40,10 @@ class RowBlock:
         """Row number after the last row."""
         return self.start + len(self)
 
+    @property
+    def row_weights(self) -> Float:
+        """(b,) weights; ones where every row counts once."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
     def __len__(self) -> int:
         return int(self.X.shape[0])

@@ -136,7 +136,7 @@ class NewtonStart(Sums[StartSums]):
     def fold(self, state: State, block: RowBlock) -> State:
         y = self.likelihood.targets(block.Y, block.start)
         G = self.features.of(block.X)
-        weights = np.ones(len(G)) if block.weights is None else block.weights
+        weights = block.row_weights
         add_weighted_gram(G, np.ascontiguousarray(weights[:, None]), state["gram"][None])
         weighted = weights[:, None] * y
         state["targets"][:-1] += G.T @ weighted

@@ -81,7 +81,7 @@ class StagedScores(Reduction[StagedSums]):
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
         Y = block.Y if self.coding is None else block.Y @ self.coding
-        weights = np.ones(len(Y)) if block.weights is None else block.weights
+        weights = block.row_weights
         held = np.zeros(len(Y), dtype=np.bool_)
         if self.held_out is not None:
             held = self.held_out.of(block)

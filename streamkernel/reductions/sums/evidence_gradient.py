@@ -104,7 +104,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
         assert block.Y is not None
         G = self.basis.features(block.X)
         residual = (block.Y - self.centre) / self.scale - self.signal * (G @ self.u)
-        weights = np.ones(len(G)) if block.weights is None else block.weights
+        weights = block.row_weights
         if self.fitc:
             W, E, totals = self._fitc(block, G, residual, weights)
         else:

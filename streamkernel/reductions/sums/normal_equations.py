@@ -99,7 +99,7 @@ class NormalEquations(Sums[RidgeSums]):
 
     def fold(self, state: State, block: RowBlock) -> State:
         b = len(block.X)
-        weights = np.ones(b) if block.weights is None else block.weights
+        weights = block.row_weights
         diagonal = self.basis.kernel.diagonal(block.X)
         Y = np.zeros((b, 0)) if block.Y is None else block.Y - self.centre
         K = self.basis.features(block.X) if self.whiten_first else self.basis.block(block.X)

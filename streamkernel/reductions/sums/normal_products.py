@@ -77,7 +77,7 @@ class NormalTargets(Sums[TargetSums]):
 
     def fold(self, state: State, block: RowBlock) -> State:
         assert block.Y is not None
-        weights = np.ones(len(block)) if block.weights is None else block.weights
+        weights = block.row_weights
         F = self.basis.features(block.X) if self.whiten else self.basis.block(block.X)
         Y = block.Y - self.centre
         WY = Y * weights[:, None]
