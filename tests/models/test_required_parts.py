@@ -11,7 +11,7 @@ from streamkernel.models.predicting import PredictingModel
 @pytest.mark.parametrize(
     ("base", "missing"),
     [
-        (PredictingModel, {"predictions", "outputs", "scores", "told"}),
+        (PredictingModel, {"predictions", "outputs", "scores", "solution_fields"}),
         (SavedEstimator, {"_adopt"}),
         (SupervisedEstimator, {"_fit"}),
     ],
