@@ -192,8 +192,8 @@ _PREDICTING = {kind.model.KIND: kind.model for kind in PREDICTORS.values()}
 
 
 def kind_of_class(name: str) -> str:
-    """The name of the kind whose estimator's class has this name."""
-    return next(kind.name for kind in PREDICTORS.values() if kind.estimator.__name__ == name)
+    """The name of the kind whose estimator's class has this name; an unknown name, of another release, itself."""
+    return next((kind.name for kind in PREDICTORS.values() if kind.estimator.__name__ == name), name)
 
 
 def predictor_of(model: SavedModel) -> Predictor | None:

@@ -100,8 +100,13 @@ def _marked(kind: str, name: str, values: tuple[Any, ...] = ()) -> str:
 
 
 def _read(text: str) -> Mention | None:
+    """The name between two marks; None for anything else, which a file or another program may hold."""
     try:
-        kind, name, *values = json.loads(text)
+        parts = json.loads(text)
     except ValueError:
         return None
-    return Mention(kind, name, tuple(values))
+    if not isinstance(parts, list) or len(parts) < 2:
+        return None
+    kind, name, *values = parts
+    words = (kind, name, *values) if kind == "call" else (kind, name)
+    return Mention(kind, name, tuple(values)) if all(isinstance(word, str) for word in words) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -146,3 +146,22 @@ def test_one_mistake_in_the_words_of_all_front_ends(tmp_path: Path, capsys: pyte
         KernelRidge(5).fit(open_table(tmp_path / "rows.zarr"))
     assert main(["fit", str(tmp_path / "rows.zarr"), str(tmp_path / "model.zarr"), "--scheduler", "threads"]) == 1
     assert "ingest it with --target, or give y" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [in_python, in_flags, in_json])
+@pytest.mark.parametrize(
+    "content", ["5", "[]", '["option"]', '[1, "x"]', '["estimator", {}]', '["call", "fit", 7]', "{", '"text"']
+)
+def test_what_no_release_writes_between_marks_is_left_as_it_is(content: str, words: Callable[[Mention], str]) -> None:
+    """Errors of jobs are read from files."""
+    marked = switch("overwrite").replace(switch("overwrite")[1:-1], content)
+    assert worded(f"give {marked} now", words) == f"give {marked} now"
+    assert mentions(marked) == []
+
+
+@pytest.mark.parametrize("words", [in_python, in_flags, in_json])
+@pytest.mark.parametrize(
+    "mention", [call("newer", "size"), estimator("NewerKernel"), help_of("NewerKernel"), option("newer", 3)]
+)
+def test_names_of_a_later_release_are_shown(mention: str, words: Callable[[Mention], str]) -> None:
+    assert re.search("[Nn]ewer", worded(mention, words))

@@ -37,7 +37,7 @@ COMMANDS = {
 def in_flags(mention: Mention) -> str:
     """A name as users of the command line write it."""
     if mention.kind == "call":
-        return " ".join([COMMANDS[mention.name], *map(_flag, mention.values)])
+        return " ".join([COMMANDS.get(mention.name, mention.name), *map(_flag, mention.values)])
     if mention.kind in ("estimator", "help"):
         name = _kind(mention.name)
         return f"streamkernel fit --estimator {name} --help" if mention.kind == "help" else f"--estimator {name}"
