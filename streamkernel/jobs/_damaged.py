@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from streamkernel.errors import StoreError
+from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import UNREADABLE, JobRecords
 from streamkernel.type_aliases import Fields
@@ -33,6 +34,9 @@ class UnreadableJob(Job):
     @property
     def failure(self) -> StoreError:
         return self._damage
+
+    def _failure(self) -> Failure:
+        return Failure.of(self._damage)
 
     def to_config(self) -> Fields:
         unknown = dict.fromkeys(("estimator", "table", "rows", "model", "submitted", "changed", "result"))

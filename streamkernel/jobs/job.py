@@ -13,6 +13,7 @@ from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._fit_and_publish import published_digest, steps_of
+from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs._scheduling import DRIVEN, WAITING, resubmit, state_of, submit_again, submit_driver
 from streamkernel.jobs.records import (
     CANCELLED,
@@ -99,14 +100,19 @@ class Job:
     @property
     def error(self) -> dict[str, str] | None:
         """Class and message of the error that ended a failed job: ``{"type": ..., "message": ...}``; else None."""
-        failure = self.failure
-        return None if failure is None else {"type": type(failure).__name__, "message": str(failure)}
+        failure = self._failure()
+        # The recorded class: this release may not know it.
+        return None if failure is None else {"type": failure.type, "message": str(failure.as_error())}
 
     @property
     def failure(self) -> StreamKernelError | None:
         """The error that ended a failed job, of the class that its driver raised; else None."""
+        failure = self._failure()
+        return None if failure is None else failure.as_error()
+
+    def _failure(self) -> Failure | None:
         fields = self._records.latest().fields
-        return fields.error.as_error() if fields.status == FAILED and fields.error is not None else None
+        return fields.error if fields.status == FAILED else None
 
     def to_config(self) -> Fields:
         """The whole job as plain JSON."""

@@ -27,6 +27,7 @@ from streamkernel.jobs._scheduling import submit_driver
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import CANCELLED, JobRecords, is_id, job_ids, new_id
 from streamkernel.jobs.specification import JobSpecification, RequestedFit, location_of, requested
+from streamkernel.kernels.parameters import checked_integer
 from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
 from streamkernel.type_aliases import FieldsView, Untyped
@@ -145,9 +146,9 @@ class JobsSession:
             settings=fit.plain,
             table=location_of("table", table),
             model=location_of("model", model),
-            rows=None if rows is None else (rows[0], rows[1]),
+            rows=None if rows is None else (_row_number(rows[0]), _row_number(rows[1])),
             queries=None if queries is None else location_of("queries", queries),
-            overwrite=overwrite,
+            overwrite=bool(overwrite),
             memory_limit=parse_bytes(memory_limit) or fit.memory_limit,
             lease_seconds=_checked_seconds(lease_seconds),
         )
@@ -264,6 +265,10 @@ class JobsSession:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _row_number(value: int | None) -> int | None:
+    return None if value is None else checked_integer("rows", value, 0)
 
 
 def _checked_seconds(value: float) -> float:

@@ -16,6 +16,9 @@ from streamkernel.cli import main
 from streamkernel.errors import CorruptMetadataError
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.records import JobRecords
+from streamkernel.service.allowed_locations import AllowedLocations
+from streamkernel.service.job_actions import JobActions
+from streamkernel.service.settings import JobsPlace
 
 DAMAGES: dict[str, Any] = {
     "torn": lambda text: text[: len(text) // 2],
@@ -114,3 +117,24 @@ def test_a_folder_in_the_place_of_the_next_record(
     path.mkdir()
     with pytest.raises(CorruptMetadataError, match=str(path)):
         looking.job(records.id).cancel()
+
+
+@pytest.mark.parametrize(
+    "marked", ["give \ue0005\ue001", 'give \ue000["call", "newer"]\ue001', 'see \ue000["help", "Newer"]\ue001']
+)
+def test_an_error_that_this_release_cannot_word_hides_no_job(
+    looking: JobsSession, records: JobRecords, place: Path, marked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failure = {"type": "NewerError", "message": "too new", "marked": marked}
+    state = place / records.id / "state" / "00000002.json"
+    document = json.loads(state.read_bytes())
+    document["value"].update(status="failed", error=failure)
+    state.write_text(json.dumps(document))
+    first, second = looking.jobs()
+    assert [first.status, second.status] == ["done", "failed"]
+    assert second.error is not None
+    assert second.error["type"] == "NewerError"
+    listed = JobActions(JobsPlace(str(place)), AllowedLocations([place.parent], str(place))).list_jobs(10)
+    assert [each["status"] for each in listed] == ["failed", "done"]
+    assert main(["status", records.id, "--jobs", str(place)]) == 0
+    assert "failed" in capsys.readouterr().out

@@ -31,8 +31,9 @@ def command(name: str, follow: bool, jobs: JobPlace, display: Display) -> None:
         if follow:
             _follow(job, display.quiet)
         result = job.to_config()
-        if result["error"]:
-            result["error"]["message"] = text_of(job.failure)
+        # It may have been resumed in between.
+        if result["error"] and (failure := job.failure) is not None:
+            result["error"]["message"] = text_of(failure)
         display.emit(result, "job", shown(result))
         if follow:
             job.wait(0)
