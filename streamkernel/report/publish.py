@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
-from streamkernel.atomic import read_file
+from streamkernel.atomic import partial_sibling
 from streamkernel.blobs import blobs_at, normalised, parent_of
-from streamkernel.errors import StoreError, StoreExistsError, StoreNotFoundError
-from streamkernel.outputs import check_name_length
+from streamkernel.errors import StoreExistsError, StoreNotFoundError
+from streamkernel.outputs import check_name_length, translated_os_errors
 from streamkernel.wording import switch
 
 # Marks near the beginning of our pages and of our pictures, which no other program writes.
@@ -63,9 +64,15 @@ def _check_replaced(target: str | Path, overwrite: bool, mark: bytes, beginning:
 def _beginning(path: Path) -> bytes:
     """The beginning of a file; empty if it is a link (links are not followed to be replaced) or not a file."""
     try:
-        return b"" if path.is_symlink() else read_file(path, 0, _BEGINNING)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
+    try:
+        return os.read(descriptor, _BEGINNING)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: bytes = PAGE) -> None:
@@ -78,21 +85,48 @@ def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: b
     StoreError, StoreAccessError
         The disk is full or read-only.
     """
-    around, name = parent_of(target)
-    place = blobs_at(around)
     if overwrite:
         # The first check was before the work began.
         checked_output(target, overwrite=True, mark=mark)
-        place.write(name, content)
+    if isinstance(target, str):
+        around, name = parent_of(target)
+        place = blobs_at(around)
+        if overwrite:
+            place.write(name, content)
+        # The file is ours if the answer to the first try was lost.
+        elif not place.create(name, content) and place.read(name) != content:
+            raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}")
         return
+    with translated_os_errors(target, "writing"):
+        _write(target, content, overwrite=overwrite)
+
+
+def _write(target: Path, content: bytes, *, overwrite: bool) -> None:
+    partial = partial_sibling(target)
     try:
-        created = place.create(name, content)
-    except StoreError:
-        if isinstance(target, str):
-            raise
-        # The file system may have no hard links; the first check, before the work began, found the name free.
-        place.write(name, content)
+        with open(partial, "xb") as handle:
+            handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+        if not overwrite:
+            _claim(partial, target)
+        os.replace(partial, target)
+    finally:
+        with suppress(OSError):  # the first error is the one to report
+            partial.unlink(missing_ok=True)
+    descriptor = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _claim(partial: Path, target: Path) -> None:
+    """Give the file its name if that is free: link(2) refuses an existing name, rename(2) would replace it."""
+    try:
+        os.link(partial, target)
+    except FileExistsError as error:
+        raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}") from error
+    except OSError:
+        # The file system has no hard links; the first check, before the work began, found the name free.
         return
-    # At a URL the file is ours if the answer to the first try was lost.
-    if not created and (isinstance(target, Path) or place.read(name) != content):
-        raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}")

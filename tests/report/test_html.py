@@ -308,3 +308,21 @@ def test_without_bokeh_the_extra_is_named(
     with pytest.raises(ParameterError, match=r"bokeh is not installed.*pip install streamkernel\[report\]"):
         write_report(regression, tmp_path / "report.html")
     assert importlib.util.find_spec("bokeh") is not None
+
+
+def test_a_full_disk_replaces_no_file_made_meanwhile(
+    regression: RidgeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a file system without hard links is written by a rename."""
+    path = tmp_path / "report.html"
+
+    def full(_: int) -> None:
+        path.write_text("theirs")
+        monkeypatch.undo()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_report(regression, path)
+    assert path.read_text() == "theirs"
+    assert os.listdir(tmp_path) == ["report.html"]
