@@ -5,10 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
-
-import psutil
 
 from streamkernel.atomic import read_file
 from streamkernel.errors import StoreAccessError
@@ -54,6 +51,16 @@ def read_small(path: Path) -> bytes | None:
 
 def mounted_at() -> frozenset[str]:
     """Paths of all mount points; empty if the system does not list them."""
-    with suppress(OSError):
-        return frozenset(mount.mountpoint for mount in psutil.disk_partitions(all=True))
-    return frozenset()
+    # Not psutil's list: it reads /etc/mtab where that is a file, which may be stale.
+    try:
+        with open("/proc/self/mountinfo", "rb") as lines:
+            names = [line.split()[4] for line in lines]
+    except (OSError, IndexError):
+        return frozenset()
+    return frozenset(os.fsdecode(_unescaped(name)) for name in names)
+
+
+def _unescaped(name: bytes) -> bytes:
+    for code in (b" ", b"\t", b"\n", b"\\"):
+        name = name.replace(b"\\%03o" % code[0], code)
+    return name
