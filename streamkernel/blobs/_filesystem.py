@@ -49,22 +49,25 @@ class FilesystemBlobs(RemoteBlobs):
         return self._request("reading", key, lambda: bytes(self._files.cat_file(self._path(key), **part)))
 
     def write(self, key: str, value: bytes) -> None:
-        self._request("writing", key, lambda: self._put(key, value))
+        self._request("writing", key, lambda: self._files.pipe_file(self._path_in_folder(key), value))
 
     def _create(self, key: str, value: bytes) -> bool:
         def put() -> bool:
+            # Outside of the `try`: a file in place of the folder does not mean that the object exists.
+            path = self._path_in_folder(key)
             try:
-                self._put(key, value, mode="create")
+                self._files.pipe_file(path, value, mode="create")
             except FileExistsError:
                 return False
             return True
 
         return bool(self._request("creating", key, put))
 
-    def _put(self, key: str, value: bytes, **mode: str) -> None:
+    def _path_in_folder(self, key: str) -> str:
+        """The path of a key, whose folder is made."""
         path = self._path(key)
         self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        self._files.pipe_file(path, value, **mode)
+        return path
 
     def stamps(self, prefix: str = "") -> dict[str, Stamp]:
         folder = prefix.rpartition("/")[0]

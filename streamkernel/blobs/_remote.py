@@ -24,7 +24,7 @@ from streamkernel.errors import StoreAccessError, StoreError, StreamKernelError
 PROBE = "PROBE/"
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-_ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _proved: set[tuple[str | None, ...]] = set()
 _guard = threading.Lock()
 
@@ -50,7 +50,8 @@ class RemoteBlobs(Blobs):
         except StreamKernelError:
             raise
         except self.failures as error:
-            if isinstance(error, _ABSENT) and doing not in ("writing", "creating") and not self._is_lost(error):
+            absent = _ABSENT if doing != "removing" else _ABSENT[:2]  # a folder is there, and is not removed
+            if isinstance(error, absent) and doing not in ("writing", "creating") and not self._is_lost(error):
                 return None
             raise self._translated(error, doing, key) from error
 

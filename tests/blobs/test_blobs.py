@@ -14,6 +14,7 @@ from objects.flaky_proxy import flaky
 from s3_server import S3Server
 
 from streamkernel.blobs import Blobs, blobs_at, is_url, joined, local_path, parent_of, retries
+from streamkernel.blobs._filesystem import FilesystemBlobs
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 
@@ -202,3 +203,16 @@ def test_locations(tmp_path: Path) -> None:
         local_path("s3://b/p")
     with pytest.raises(ParameterError, match="fsspec"):
         blobs_at("nonsense://a/b")
+
+
+def test_a_file_in_the_place_of_a_folder_is_no_object(tmp_path: Path) -> None:
+    """fsspec raises one class for both."""
+    (tmp_path / "PROBE").write_text("a file")
+    place = FilesystemBlobs(f"local://{tmp_path}")
+    with pytest.raises(StoreError, match=r"exists|irectory") as raised:
+        place.create("PROBE/key", b"value")
+    assert "twice" not in str(raised.value)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError):
+        place.remove("folder")
+    assert (tmp_path / "folder").is_dir()
