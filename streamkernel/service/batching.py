@@ -92,10 +92,11 @@ def _answers(direct: DirectPredictions, rows: list[Float]) -> list[Fields | Exce
     """For each row its outputs, or its error."""
     try:
         outputs = direct.each_alone(direct.prepared(np.stack(rows)))
+        columns = {name: values.tolist() for name, values in outputs.items()}
+        return [{name: values[i] for name, values in columns.items()} for i in range(len(rows))]
     except StreamKernelError as error:
         # One row cannot be used: predict each alone, to find it.
         return [error] if len(rows) == 1 else [_answers(direct, [row])[0] for row in rows]
     except Exception as error:
+        # All that is raised, `MemoryError` too: who waits is answered.
         return [error] * len(rows)
-    columns = {name: values.tolist() for name, values in outputs.items()}
-    return [{name: values[i] for name, values in columns.items()} for i in range(len(rows))]

@@ -79,3 +79,21 @@ def test_a_fault_reaches_everyone_who_waits(
         return await asyncio.gather(batcher.submit(rows[0]), batcher.submit(rows[1]), return_exceptions=True)
 
     assert [type(error) for error in asyncio.run(ask())] == [ZeroDivisionError] * 2
+
+
+def test_memory_that_ends_while_answers_are_written_reaches_everyone() -> None:
+    class Full:
+        def tolist(self) -> list[float]:
+            raise MemoryError("no memory")
+
+    class Direct:
+        def prepared(self, X: np.ndarray) -> np.ndarray:
+            return X
+
+        def each_alone(self, X: np.ndarray) -> dict[str, Any]:
+            return {"prediction": Full()}
+
+    direct: Any = Direct()
+    first, second = batching._answers(direct, [np.zeros(2), np.ones(2)])
+    assert isinstance(first, MemoryError)
+    assert isinstance(second, MemoryError)
