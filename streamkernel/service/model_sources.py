@@ -124,7 +124,7 @@ class FolderSource(ModelSource):
         if bundle_kind(self._root) is not None:
             self.left_out = {}
             whole = self._candidate(self._root)
-            return {_name_for(self._root.name): whole} if whole.present else {}
+            return {_name_for(self._root.name): whole} if whole.identity is not None else {}
         try:
             with os.scandir(self._root) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
@@ -256,7 +256,13 @@ class ObjectSource(ModelSource):
             # Another program's output is not fetched: the beginning of its config is enough to refuse it.
             raise ModelFormatError(f"{name} is not a saved model: its {CONFIG} is not one of ours")
         # If the model is replaced meanwhile, what is read is complete, and the next scan finds its successor.
-        return load(candidate.location, name, number)
+        try:
+            return load(candidate.location, name, number)
+        except ModelFormatError:
+            # The kind is read first: a model of another kind may have come between the two.
+            if Generations(str(candidate.location)).identity() != candidate.identity:
+                return None
+            raise
 
     def message_of(self, error: Exception) -> str:
         # The driver's messages contain the endpoint.
