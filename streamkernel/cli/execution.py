@@ -81,7 +81,7 @@ class ExecutionTarget:
 def execution_target(resources: Resources) -> ExecutionTarget:
     """Check `--scheduler`, its TLS files, `--workers` and `--memory` before any work."""
     options, workers, memory = resources.scheduler, resources.workers, parse_bytes(resources.memory)
-    scheduler = options.address or "local"
+    scheduler = "local" if options.address is None else options.address
     if scheduler == "threads":
         if workers is not None:
             raise ParameterError("--workers is for the local cluster; with --scheduler threads leave it out")

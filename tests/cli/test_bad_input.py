@@ -46,6 +46,7 @@ def _nothing_but(folder: Path, *names: str) -> None:
         (["--rows", "5000:9000"], "5000:9000"),
         (["--rows", "10:10"], "no rows"),
         (["--scheduler", "nowhere"], "--scheduler"),
+        (["--scheduler", ""], "--scheduler"),
         (["--gamma", "1", "--lengthscale", "2"], "gamma"),
     ],
 )
