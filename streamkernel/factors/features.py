@@ -59,12 +59,12 @@ class FeatureRows:
         return session.sweep(FeatureGram(self.features), self.table, name)
 
     def transposed_times(self, V: ArrayLike, session: Session, name: str = "G^T V") -> Float:
-        """``G^T V`` (n, q) for V (m, q) in memory: one sweep."""
+        """``G^T V`` (n, q) for V (m, q) in memory, or (m,), one column: one sweep."""
         columns = checked_columns(V, self.shape[0], "the vector")
         return session.sweep(FeatureTransposed(self.features, columns, self.table.start), self.table, name)
 
     def times(self, A: ArrayLike, session: Session, name: str = "G A") -> Float:
-        """``G A`` (m, q) for A (n, q), in memory: one sweep."""
+        """``G A`` (m, q) for A (n, q) in memory, or (n,), one column: one sweep."""
         work = FeatureTimes.of(self.features, checked_columns(A, self.shape[1], "the matrix A", "G^T"))
         return session.sweep(Collect(work, work.name, self.table.n_rows), self.table, name)
 
