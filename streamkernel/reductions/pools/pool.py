@@ -56,9 +56,10 @@ class PoolColumns(CandidateColumns):
 
     def coefficients_of_pool(self) -> Float:
         """``T_M = G_M L^-1``: coefficients of the candidates' kernel functions in the basis, (k, n) float64."""
-        n = len(self.basis)
+        if len(self.basis) == 0:
+            return self.features_of_pool  # SciPy before 1.14 solves nothing of size 0
         solved: Float = solve_triangular(self.basis.L, self.features_of_pool.T, lower=True, trans="T").T
-        return solved if n else self.features_of_pool
+        return solved
 
     def pool_residual(self) -> Float:
         """``S = k(M, M) - G_M G_M^T``, (k, k) float64."""
