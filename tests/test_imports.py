@@ -14,7 +14,15 @@ HEAVY = (
 )  # fmt: skip
 
 # scikit-learn imports pandas where it is installed, and pandas pyarrow: neither is ours to leave out.
-WITHOUT_PANDAS = "import sys; sys.modules['pandas'] = None\n"
+# (None in `sys.modules` in its place is taken for pandas by scikit-learn 1.6.)
+WITHOUT_PANDAS = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Finder())
+"""
 
 ESTIMATORS = "from streamkernel import GaussianProcessRegressor, KernelCCA, KernelRidge, Nystroem"
 FIT = """
