@@ -235,7 +235,7 @@ def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: st
     ones = np.ones(d)
     sums = GaussianEquations(basis, np.zeros(d), DiagonalNoise(1.0, 1.0))
     slopes = EvidenceGradient(basis, np.zeros(d), ones, 1.0, 1.0, np.zeros((n, n)), np.zeros((n, d)), True)
-    held = 8 * 10 * n * n  # the precision, its factors and inverse, and what is made of them
+    held = 8 * 10 * n * n  # the precision, its factors, its inverse, and their products
     # Slopes have panels of their own; beside a sweep those of the basis that was chosen stay.
     sampled, chosen = (rows, 0) if where == "sample" else (None, 1)
     return [

@@ -225,7 +225,7 @@ class ObjectSource(ModelSource):
             # To find out whether it is a model would take a request in every scan.
             others = (name for name in names if not is_name(name) and not name.startswith("."))
             self.left_out = dict.fromkeys(others, f"if it is a model: {_BAD_NAME}")
-        self._models = {url: self._models.get(url) or Generations(url) for url in urls.values()}
+        self._models = {url: self._generations(url) for url in urls.values()}
         self._others = {url: identity for url, identity in self._others.items() if url in self._models}
         silent: list[StoreError] = []
         found = dict(zip(urls, at_once(lambda url: self._candidate(url, silent), urls.values()), strict=True))
@@ -242,11 +242,14 @@ class ObjectSource(ModelSource):
                 silent.append(error)
             return Candidate(url, problem=error)
 
+    def _generations(self, url: str) -> Generations:
+        return self._models.get(url) or Generations(url)
+
     def is_model(self, candidate: Candidate) -> bool:
         url = str(candidate.location)
         if self._others.get(url) == candidate.identity:
             return False
-        found = (self._models.get(url) or Generations(url)).read(CONFIG, 1) is not None
+        found = self._generations(url).read(CONFIG, 1) is not None
         if not found:
             self._others[url] = candidate.identity
         return found
@@ -260,7 +263,7 @@ class ObjectSource(ModelSource):
             return load(candidate.location, name, number)
         except ModelFormatError:
             # The kind is read first: a model of another kind may have come between the two.
-            if Generations(str(candidate.location)).identity() != candidate.identity:
+            if self._generations(str(candidate.location)).identity() != candidate.identity:
                 return None
             raise
 
