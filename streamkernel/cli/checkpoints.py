@@ -12,8 +12,10 @@ from streamkernel.cli.fit_request import FitRequest
 from streamkernel.cli.output import Display
 from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import Session
-from streamkernel.errors import DataError, NumericalError, ParameterError, StoreError
+from streamkernel.errors import DataError, NumericalError, ParameterError
 from streamkernel.store import Checkpoints
+
+_RECURRING = (DataError, NumericalError, ParameterError)
 
 
 @contextlib.contextmanager
@@ -25,28 +27,11 @@ def resumable_session(request: FitRequest, target: str | Path, resume: bool, dis
     with (
         SweepBar(display.quiet) as bar,
         request.place.executor(bar.note, request.worker_bytes) as executor,
-        _kept_if_useful(_checkpoints_of(target, request, resume)) as checkpoints,
+        _checkpoints_of(target, request, resume).kept_for_resume(_RECURRING) as checkpoints,
         ends_after_sweep(bar, display.quiet) as progress,
     ):
         yield Session(executor, progress=progress, checkpoints=checkpoints)
         checkpoints.discard()
-
-
-@contextlib.contextmanager
-def _kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
-    """Remove the checkpoints after an error where there is nothing to resume: before the first sweep, or after an error
-    of the rows or the numbers, which would come again.
-    """
-    with checkpoints:
-        try:
-            yield checkpoints
-        except BaseException as error:
-            if type(error) is StoreError:
-                # The store does not answer: removing the checkpoints would only wait once more.
-                raise
-            if isinstance(error, (DataError, NumericalError, ParameterError)) or not checkpoints.steps():
-                checkpoints.discard()
-            raise
 
 
 def _checkpoints_of(target: str | Path, request: FitRequest, resume: bool) -> Checkpoints:

@@ -27,7 +27,6 @@ from streamkernel.errors import (
     NumericalError,
     ParameterError,
     RunLockedError,
-    StoreError,
 )
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.outputs import remove_stray_partials, translated_os_errors
@@ -40,7 +39,7 @@ from streamkernel.updating.update import Update, check_options, update_model
 M = TypeVar("M", bound=UpdatableModel)
 
 # After these errors there is nothing to resume: they would come again.
-_WOULD_COME_AGAIN = (DataError, ParameterError, InputChangedError, NumericalError)
+_RECURRING = (DataError, ParameterError, InputChangedError, NumericalError)
 
 # Number of attempts when other updates end just as this one begins.
 _TRIES = 10
@@ -121,13 +120,5 @@ def _checkpoints(folder: str | Path, config: Fields) -> Iterator[Checkpoints]:
     except CheckpointMismatchError:
         # Checkpoints of another update, which changed nothing: this one cannot use its sweeps.
         checkpoints = Checkpoints(folder, config, fresh=True)
-    with checkpoints:
-        try:
-            yield checkpoints
-        except BaseException as error:
-            if type(error) is StoreError:
-                # The store does not answer: removing the checkpoints would only wait once more.
-                raise
-            if isinstance(error, _WOULD_COME_AGAIN) or not checkpoints.steps():
-                checkpoints.discard()
-            raise
+    with checkpoints.kept_for_resume(_RECURRING):
+        yield checkpoints

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -127,6 +129,27 @@ class Checkpoints:
         self.check_open()
         with translated_os_errors(self.folder, "removing"):
             self._storage.discard()
+
+    @contextmanager
+    def kept_for_resume(self, recurring: tuple[type[Exception], ...]) -> Iterator[Checkpoints]:
+        """The frame around a run. After an error it removes the checkpoints where there is nothing to resume.
+
+        That is before the first sweep, and after an error that would come again. The frame closes the checkpoints.
+
+        Parameters
+        ----------
+        recurring : classes of the errors that would come again.
+        """
+        with self:
+            try:
+                yield self
+            except BaseException as error:
+                if type(error) is StoreError:
+                    # The store does not answer: removing the checkpoints would only wait once more.
+                    raise
+                if isinstance(error, recurring) or not self.steps():
+                    self.discard()
+                raise
 
     def close(self) -> None:
         """Release the lock; saved steps stay."""
