@@ -135,7 +135,8 @@ class SavedEstimator(BaseEstimator, ABC):
 
     def _here(self, X: Unchecked) -> Table:
         """Rows in memory for a prediction, scaled as those of the fit."""
-        return self.model_.prepare(self._in_memory(X, self.model_.known_columns))  # type: ignore[no-any-return]
+        table: Table = self.model_.prepare(self._in_memory(X, self.model_.known_columns))
+        return table
 
     def _values(self, X: Unchecked, work: RowMap, name: str = "prediction") -> ArrayOrDask:
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
@@ -257,7 +258,8 @@ class SupervisedEstimator(SavedEstimator):
     def _checked(self, X: Unchecked, y: Unchecked, **options: Unchecked) -> tuple[AnyArray, AnyArray]:
         numbers = not self._classify
         y = y if numbers or y is None else plain_labels(y)
-        return checked(self, X, y, multi_output=numbers, y_numeric=numbers, **options)  # type: ignore[no-any-return]
+        arrays: tuple[AnyArray, AnyArray] = checked(self, X, y, multi_output=numbers, y_numeric=numbers, **options)
+        return arrays
 
     def _adopt(self, model: Any) -> Self:
         super()._adopt(model)

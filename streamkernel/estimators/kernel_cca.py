@@ -150,7 +150,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
         """X as an array, and y too where it lies in memory."""
         frame_names(X)
         if self.view_columns is None and (y is None or is_array_like(y)):
-            return checked(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)  # type: ignore[no-any-return]
+            arrays: tuple[Any, Any] = checked(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
+            return arrays
         return checked(self, X, ensure_min_samples=2), y
 
     def _adopt(self, model: Any) -> Self:

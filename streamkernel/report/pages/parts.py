@@ -67,7 +67,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: text, cards, warnings to read first, sections, tables of settings, and the record of what it shows.
+    """A page: text, cards, warnings, sections, tables of settings, and the record of the model that it shows.
 
     A section without figures and tables is left out.
     """
