@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,17 @@ def shared_data() -> Callable[[str], Mapping[str, NDArray[Any]]]:
             return {key: archive[key] for key in archive.files}
 
     return load
+
+
+@pytest.fixture(scope="module", autouse=True)
+def blas_is_given_back() -> Iterator[None]:
+    """No module leaves BLAS at one thread behind: tests of other modules are about that number."""
+    yield
+    threads = sys.modules.get("streamkernel.linalg.threads")
+    until = time.monotonic() + 10  # a thread that nobody waits for may still be at work
+    while threads is not None and threads._depth:
+        assert time.monotonic() < until, "something that was started here still limits BLAS"
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="session")

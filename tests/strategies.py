@@ -6,14 +6,20 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-__all__ = ["chunkings", "cuts", "dtypes", "numeric_arrays", "rows", "seeds", "tables", "targets"]
+__all__ = ["chunkings", "cuts", "dtypes", "few_examples", "numeric_arrays", "rows", "seeds", "tables", "targets"]
 
 dtypes = st.sampled_from([np.dtype(np.float32), np.dtype(np.float64)])
 seeds = st.integers(0, 2**32 - 1)
+
+
+def few_examples(share: float) -> settings:
+    """This share of the profile's examples, for slow ones: HYPOTHESIS_PROFILE=thorough still has more of them."""
+    return settings(max_examples=max(2, round(share * settings.default.max_examples)))  # type: ignore[union-attr]
 
 
 @st.composite

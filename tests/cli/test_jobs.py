@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from clusters import Cluster
 
+from streamkernel.cli import job_options
 from streamkernel.jobs.records import JobRecords, new_id
 from streamkernel.jobs.specification import JobSpecification
 
@@ -99,7 +100,10 @@ def test_what_is_refused(cli: Callable, store: Path, tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_records_tell_whether_or_not_the_scheduler_answers(cli: Callable, store: Path, tmp_path: Path) -> None:
+def test_records_tell_whether_or_not_the_scheduler_answers(
+    cli: Callable, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_options, "_PATIENCE", 0.3)
     records = JobRecords(str(tmp_path / ".jobs"), new_id())
     records.create(
         JobSpecification("ridge", {"n_components": 10}, str(store), str(tmp_path / "model"), lease_seconds=2.0)

@@ -78,7 +78,10 @@ def expected(model: Path) -> float:
     return float(direct.of_block(direct.prepared(np.full((1, 6), 0.5)))["prediction"][0])
 
 
-def test_it_serves_a_folder_and_ends_when_told(model: Path, tmp_path: Path) -> None:
+def test_it_serves_a_folder_and_ends_when_told(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Compilers and clients of stores have themselves taken down; that may take longer than the service has.
+    (tmp_path / "sitecustomize.py").write_text("import atexit, time\natexit.register(time.sleep, 600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     # Nobody drives jobs there: what is written down of them is shown all the same.
     jobs = ("--jobs", tmp_path / "jobs", "--scheduler", "tcp://127.0.0.1:1", "--data-root", tmp_path)
     with served(model.parent, "--json", "--quiet", *jobs) as (url, _):
@@ -87,15 +90,6 @@ def test_it_serves_a_folder_and_ends_when_told(model: Path, tmp_path: Path) -> N
         told = httpx.get(f"{url}/healthz", trust_env=False).json()
         assert told == {"status": "ok", "models": 1, "failing": 0, "stale": False}
         assert predicted(url, model) == (200, expected(model))
-
-
-def test_nothing_that_python_does_at_its_end_holds_it(model: Path, tmp_path: Path) -> None:
-    """Compilers and clients of stores have themselves taken down; that may take longer than the service has."""
-    (tmp_path / "sitecustomize.py").write_text("import atexit, time\natexit.register(time.sleep, 600)\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(tmp_path))
-        with served(model.parent, "--quiet") as (url, _):
-            assert httpx.get(f"{url}/healthz", trust_env=False).status_code == 200
 
 
 @pytest.mark.slow

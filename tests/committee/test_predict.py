@@ -14,6 +14,7 @@ from committees import CARD, CARD_PARTS, Committee, basis_at, friendly
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import table_of_chunks
+from thread_clients import thread_client
 
 from streamkernel.committee import (
     CommitteePrediction,
@@ -23,7 +24,7 @@ from streamkernel.committee import (
     prediction_steps,
 )
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.engine.cluster import local_cluster
+from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import DataError, NonFiniteDataError, NumericalError, ParameterError, ShapeError
 from streamkernel.kernels import Gaussian, Linear
 from streamkernel.reductions.members.combiners import COMBINERS
@@ -197,8 +198,8 @@ def test_workers_of_a_cluster_give_the_same_bits(tmp_path: Path) -> None:
         weights = session.sweep(work, table, "weights").weights
         return [found.tobytes() for found in (shared.mean, classes.sums.H, weights)]
 
-    with local_cluster(1, 2) as executor:
-        assert bits(Session(executor)) == bits(Session(ThreadExecutor(1)))
+    with thread_client() as client:
+        assert bits(Session(ClusterExecutor(client))) == bits(Session(ThreadExecutor(1)))
 
 
 def test_members_by_cells() -> None:

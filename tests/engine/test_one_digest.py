@@ -59,7 +59,7 @@ def test_the_digest_tells_fits_apart(digests: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("workers", "threads", "names"),
     [
-        (2, 1, ["trace", "prediction"]),
+        (2, 1, ["trace", "prediction", "given metric"]),
         (1, 1, ["trace", "rpcholesky"]),
         (1, 2, ["mixture, tolerance", "sgma shared"]),
     ],

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import zarr
 from sklearn.metrics.pairwise import rbf_kernel
+from thread_clients import thread_client
 
 from streamkernel import Factor, factorize
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.engine.cluster import local_cluster
+from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import (
     CheckpointMismatchError,
     IncompleteStoreError,
@@ -117,8 +118,8 @@ def test_any_chunks_and_threads_give_the_same_picks_and_columns(tmp_path: Path, 
 def test_one_digest_on_threads_and_on_a_cluster(tmp_path: Path, small_chunks: None) -> None:
     table, settings = open_table(rows()), RidgeSettings(n_components=40, objective="trace")
     digests = set()
-    with local_cluster(2) as cluster:
-        for place, executor in (("A", ThreadExecutor(1)), ("B", ThreadExecutor(2)), ("C", cluster)):
+    with thread_client() as client:
+        for place, executor in (("A", ThreadExecutor(1)), ("B", ThreadExecutor(2)), ("C", ClusterExecutor(client))):
             digests.add(module.make_factor(table, settings, Session(executor), tmp_path / place).digest)
     assert len(digests) == 1
 

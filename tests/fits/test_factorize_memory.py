@@ -121,6 +121,7 @@ def measured(path: Path, m: int, *, features: int = 10, threads: int = 2, **opti
     data = data_sets.friedman(m, features)
     store = zarr_of_chunks(path / "rows.zarr", data.X.astype(np.float32), data.y, 20_000)
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    environment.pop("OPENBLAS_NUM_THREADS", None)  # scripts/test sets it; users do not
     asked = json.dumps({"objective": "trace", **options})
     command = [sys.executable, "-c", PROGRAM, store, str(path / "F"), asked, str(threads)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

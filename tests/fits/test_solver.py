@@ -234,8 +234,8 @@ def test_a_direct_model_must_have_them(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------- wherever, and resume
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    rows = data_sets.friedman(20_000, 5, seed=1)
-    return zarr_of_chunks(tmp_path_factory.mktemp("cg") / "X.zarr", rows.X.astype(np.float32), rows.y, 1000)
+    rows = data_sets.friedman(6_000, 5, seed=1)
+    return zarr_of_chunks(tmp_path_factory.mktemp("cg") / "X.zarr", rows.X.astype(np.float32), rows.y, 300)
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,15 @@ from clusters import Cluster
 from fits import estimator
 
 from streamkernel import connect
-from streamkernel.jobs import JobsSession
+from streamkernel.jobs import JobsSession, job
 
 ROWS, CHUNK = 10_000, 500
+
+
+@pytest.fixture(autouse=True)
+def looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for a job looks every 0.05 s, not 0.5 s."""
+    monkeypatch.setattr(job, "_POLL", 0.05)
 
 
 @pytest.fixture(scope="session")

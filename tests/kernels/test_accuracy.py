@@ -12,7 +12,7 @@ from sklearn.metrics import pairwise
 from streamkernel.kernels import Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, as_kernel
 
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-14}
-FEATURES = [1, 2, 3, 8, 12, 20, 33, 54, 100, 300, 784]
+FEATURES = [1, 2, 3, 8, 12, 20, 33, 54, 100, 300, pytest.param(784, marks=pytest.mark.slow)]
 
 
 def clustered(p: int, seed: int = 0, spread: float = 1.0) -> tuple[NDArray, NDArray]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from objects.places import IN_MEMORY
 
 from streamkernel.blobs import Generations, blobs_at, joined, upload
 from streamkernel.errors import (
@@ -87,6 +88,7 @@ def test_bundles(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert blobs_at(copy).read("config.json") is None
 
 
+@IN_MEMORY
 def test_damage_is_named(url: str) -> None:
     write_bundle(url, bundle())
     place = Generations(url)

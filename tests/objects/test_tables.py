@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from objects.places import IN_MEMORY
 
 from streamkernel.blobs import Generations, blobs_at, upload
 from streamkernel.errors import (
@@ -57,6 +58,7 @@ def test_the_same_table_as_on_a_disk(url: str, sources: tuple[Path, Path], tmp_p
     assert TableInfo.of(url).path == url
 
 
+@IN_MEMORY
 def test_labels(url: str, tmp_path: Path) -> None:
     rows = "\n".join(f"{i},{'zebra' if i % 3 else 'ant'}" for i in range(200))
     (tmp_path / "a.csv").write_text(f"x,kind\n{rows}\n")
@@ -70,6 +72,7 @@ def test_labels(url: str, tmp_path: Path) -> None:
     assert values(open_table(url)) == values(open_table(tmp_path / "t"))
 
 
+@IN_MEMORY
 def test_appends_are_layers_and_copy_nothing(url: str, sources: tuple[Path, Path], tmp_path: Path) -> None:
     ingest(sources[0], tmp_path / "t", chunk_rows=256)
     ingest(sources[0], url, chunk_rows=256)
@@ -93,6 +96,7 @@ def test_appends_are_layers_and_copy_nothing(url: str, sources: tuple[Path, Path
     assert len({key.split("/")[1] for key in blobs_at(url).keys("generations/")}) == 2
 
 
+@IN_MEMORY
 def test_a_reader_keeps_its_generation_while_one_is_written(url: str, sources: tuple[Path, Path]) -> None:
     ingest(sources[0], url, chunk_rows=128)
     reader = open_table(url)
@@ -138,6 +142,7 @@ def test_readers_while_it_is_overwritten_again_and_again(url: str, sources: tupl
     assert read >= failed
 
 
+@IN_MEMORY
 def test_every_chunk_that_is_lost_or_flipped_is_named(url: str, sources: tuple[Path, Path]) -> None:
     ingest(sources[0], url, chunk_rows=512)
     blobs = blobs_at(url)
@@ -179,6 +184,7 @@ def test_a_foreign_chunk_rewritten_between_sweeps(url: str, tmp_path: Path) -> N
         table.check_unchanged()
 
 
+@IN_MEMORY
 @pytest.mark.parametrize("shards", [None, (16, 4)])
 def test_plain_copies(url: str, sources: tuple[Path, Path], tmp_path: Path, shards: tuple[int, int] | None) -> None:
     if shards is None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from predictives import Classes, Normal, Rates
 from problems import FLOAT64, Float, basis_of, blocks, pool_columns
-from strategies import cuts, rows, seeds
+from strategies import cuts, few_examples, rows, seeds
 
 from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial, Sigmoid, per_feature
 from streamkernel.reductions import (
@@ -29,6 +29,7 @@ from streamkernel.reductions import (
     Sample,
     State,
     View,
+    WithoutHeldOut,
 )
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.reductions.likelihoods import (
@@ -80,13 +81,15 @@ from streamkernel.reductions.sums import (
     Features,
     FeatureTimes,
     FeatureTransposed,
+    FoldEquations,
     GaussianEquations,
+    GradientProducts,
     KernelProducts,
     NormalEquations,
     NormalProduct,
     NormalTargets,
 )
-from streamkernel.table import open_table
+from streamkernel.table import Folds, open_table
 
 X64 = np.ndarray[Any, Any]
 Make = Callable[[X64, Float, list[int]], Reduction[Any]]
@@ -110,6 +113,11 @@ def _evidence(X: X64, Y: Float, chosen: list[int], kernel: Kernel, fitc: bool) -
     n, d = len(chosen), Y.shape[1]
     inverse, u = np.diag(np.linspace(0.2, 0.9, n)), np.linspace(-1, 1, n * d).reshape(n, d)
     return EvidenceGradient(basis_of(X, chosen, kernel), Y.mean(axis=0), np.full(d, 2.0), 1.7, 0.3, inverse, u, fitc)
+
+
+def _gradients(X: X64, Y: Float, chosen: list[int], kernel: Kernel) -> GradientProducts:
+    coefficients = np.linspace(-1, 1, len(chosen) * Y.shape[1]).reshape(len(chosen), -1)
+    return GradientProducts(basis_of(X, chosen, kernel), coefficients)
 
 
 VIEWS = View(), View(of_targets=True)
@@ -175,6 +183,12 @@ REDUCTIONS: dict[str, Make] = {
     "normal equations, laplacian": lambda X, Y, chosen: NormalEquations(
         basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten_first=False
     ),
+    "fold equations": lambda X, Y, chosen: FoldEquations(
+        NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), Folds(2)
+    ),
+    "fold equations, laplacian": lambda X, Y, chosen: FoldEquations(
+        NormalEquations(basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten_first=False), Folds(3)
+    ),
     "evidence gradient, vfe": lambda X, Y, chosen: _evidence(X, Y, chosen, _kernel(X) + Laplacian(2.0), False),
     "evidence gradient, fitc": lambda X, Y, chosen: _evidence(X, Y, chosen, per_feature(_kernel(X), X.shape[1]), True),
     "gaussian equations, constant": lambda X, Y, chosen: GaussianEquations(
@@ -182,6 +196,11 @@ REDUCTIONS: dict[str, Make] = {
     ),
     "gaussian equations, diagonal": lambda X, Y, chosen: GaussianEquations(
         basis_of(X, chosen, _kernel(X)), Y.mean(axis=0), DiagonalNoise(1.3, 0.2)
+    ),
+    "gradient products": lambda X, Y, chosen: _gradients(X, Y, chosen, _kernel(X)),
+    "gradient products, sum and product": lambda X, Y, chosen: replace(
+        _gradients(X, Y, chosen, _kernel(X) * Laplacian(2.0) + Polynomial(degree=2)),
+        scale=np.arange(1.0, Y.shape[1] + 1.0),
     ),
     "newton start": lambda X, Y, chosen: NewtonStart(_features(X, chosen), _OfAnyTargets(3)),
     "newton step": lambda X, Y, chosen: NewtonStep(*_step(X, chosen, Bernoulli())),
@@ -199,8 +218,14 @@ REDUCTIONS: dict[str, Make] = {
     "count repeats": lambda X, Y, chosen: CountRepeats(X.shape[1], Y.shape[1], 3),
     "both": lambda X, Y, chosen: Both(Moments(X.shape[1], Y.shape[1]), CountRepeats(X.shape[1], Y.shape[1])),
     "weighed": lambda X, Y, chosen: Reweighted(NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), 0.3),
+    "without held-out rows": lambda X, Y, chosen: WithoutHeldOut(
+        NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), Folds(4)
+    ),
     "gather": lambda X, Y, chosen: Gather(np.unique(chosen), X.shape[1], Y.shape[1], X.dtype),
     "look": lambda X, Y, chosen: ResidualSample(basis_of(X, chosen[:1], _kernel(X)), 3, 5, 7, (3, 1), Y.shape[1]),
+    "look, scored by some folds": lambda X, Y, chosen: ResidualSample(
+        basis_of(X, chosen[:1], _kernel(X)), 3, 5, 7, (3, 1), Y.shape[1], Folds(4)
+    ),
     "look, all rows": lambda X, Y, chosen: ResidualSample(
         basis_of(X, [], Polynomial(degree=2)), 99, 99, 7, (3,), Y.shape[1]
     ),
@@ -300,6 +325,8 @@ def _plain(value: Any) -> dict[str, Any]:
         return {"": value}
     if isinstance(value, dict):
         return value
+    if isinstance(value, tuple):
+        return {str(position): each for position, each in enumerate(value)}
     return {name: getattr(value, name) for name in getattr(type(value), "__dataclass_fields__", {})}
 
 
@@ -333,6 +360,7 @@ def _digest(state: State) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
+@few_examples(0.4)
 @given(case=cases(), data=st.data())
 def test_any_chunking_is_one_chunk(name: str, case: Any, data: st.DataObject) -> None:
     """In any order and block by block; no argument changes, and equal blocks give equal bits."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import FLOAT64, Float, basis_of, blocks, table_of_chunks
+from problems import FLOAT64, Float, basis_of, blocks, scratch_of, table_of_chunks
 from strategies import cuts, dtypes, seeds
 
 from streamkernel.engine import Session, ThreadExecutor, layout_of
@@ -339,12 +338,7 @@ def test_a_block_holds_what_it_promises(noise: RowNoise, n: int, dtype: Any) -> 
     rows = layout_of(work, table).block_rows
     block = table.read(0, min(rows, 9000))
     state = work.map_block(block)
-    tracemalloc.start()
-    try:
-        work.fold(state, block)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    peak = scratch_of(work, state, block)
     promised = work.scratch_bytes(len(block))
     assert 0.6 * promised < peak <= promised + 20_000
     assert rows % noise.row_multiple == 0

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from problems import Recorded, basis_of, cut_session, select
-from strategies import cuts
+from strategies import cuts, few_examples
 
 from streamkernel.kernels import Gaussian
 from streamkernel.linalg import RidgePath
@@ -249,7 +249,7 @@ def test_the_table_has_every_rule() -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-@settings(max_examples=4)
+@few_examples(0.1)
 @example(chunks=(1,) * 40, block_rows=1, threads=2)
 @given(chunks=cuts(40), block_rows=st.sampled_from([1, 3, 40]), threads=st.sampled_from([1, 2]))
 def test_picks_and_gains_are_the_oracles(name: str, chunks: tuple[int, ...], block_rows: int, threads: int) -> None:

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from streamkernel.service import Settings
+import pytest
+
+from streamkernel.service import Settings, access_control, connections
 from streamkernel.service.server import Address
 from streamkernel.service.web_server import configured
 
@@ -61,6 +63,12 @@ def served(models: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str],
             yield process, int(json.loads(process.stdout.readline())["url"].rpartition(":")[2])
         finally:
             process.kill()
+
+
+def checked_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits end soon after their limits; who is refused in the middle of a body has less time to send the rest."""
+    monkeypatch.setattr(connections, "_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(access_control, "_DRAIN_SECONDS", 0.3)
 
 
 def everything(connection: socket.socket) -> bytes:

@@ -24,7 +24,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from service.bodies import as_arrow, as_npy
 from service.live import Live
 
-from streamkernel.service import JobsPlace, Settings
+from streamkernel.service import JobsPlace, Settings, job_actions
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 
 load_all_checks()
@@ -43,9 +43,11 @@ GOOD = {
 def fuzzed(saved: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     # Nobody listens at port 1: what could be submitted is answered with 503.
     jobs = JobsPlace(str(tmp_path_factory.mktemp("jobs")), "tcp://127.0.0.1:1")
-    running = Live(Settings(saved, jobs=jobs))
-    yield running
-    running.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job_actions, "_CONNECT_SECONDS", 0.3)
+        running = Live(Settings(saved, jobs=jobs))
+        yield running
+        running.stop()
 
 
 def of_requests(examples: int) -> settings:

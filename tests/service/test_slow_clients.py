@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 import pytest
 from service.bodies import as_arrow, as_npy, refused
-from service.live import Live, everything, served
+from service.live import Live, checked_often, everything, served
 
 from streamkernel.service import Settings
 from streamkernel.service.formats import MEDIA_TYPES
@@ -57,14 +57,20 @@ PLACES = 6
 
 
 @pytest.fixture(scope="module")
-def impatient(saved: Path) -> Iterator[Live]:
+def of_short_waits(saved: Path) -> Iterator[Live]:
     running = Live(
         Settings(saved).with_limits(
-            request_seconds=0.6, header_seconds=0.6, idle_seconds=0.6, write_seconds=0.6, connections=60
+            request_seconds=0.4, header_seconds=0.4, idle_seconds=0.4, write_seconds=0.4, connections=60
         )
     )
     yield running
     running.stop()
+
+
+@pytest.fixture
+def impatient(of_short_waits: Live, monkeypatch: pytest.MonkeyPatch) -> Live:
+    checked_often(monkeypatch)
+    return of_short_waits
 
 
 def predicts(running: Live, **options: Any) -> None:
@@ -329,13 +335,13 @@ def test_an_answer_to_a_connection_that_has_been_refused(
     saved: Path, live: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What comes behind a request that is at work is no HTTP: the answer has nowhere to go, which is no fault."""
-    running = live(replace(Settings(saved), batch_seconds=0.5))
+    running = live(replace(Settings(saved), batch_seconds=0.3))
     with running.connect() as connection:
         connection.sendall(WHOLE)
-        time.sleep(0.2)
+        time.sleep(0.1)
         connection.sendall(b"\x00\r\n\r\n")
         assert everything(connection).startswith(b"HTTP/1.1 400 ")
-    time.sleep(0.6)
+    time.sleep(0.4)
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
     predicts(running)
 

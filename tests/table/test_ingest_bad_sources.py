@@ -27,7 +27,7 @@ from streamkernel.table.ingest import ingest
 RNG = np.random.default_rng(1)
 
 
-NOISE = b"a\n" + b"\n".join(b"%.9f" % value for value in RNG.standard_normal(300_000))
+NOISE = b"a\n" + b"\n".join(b"%.9f" % value for value in RNG.standard_normal(150_000))
 BAD_SOURCES = {
     "ragged short": (write("s.csv", GOOD + "1,2\n" + GOOD), None, SourceFormatError, r"s\.csv:2002:2: 2 fields"),
     "ragged long": (write("s.csv", GOOD + "1,2,3,4\n"), None, SourceFormatError, r"s\.csv:2002:4: 4 fields"),

@@ -44,12 +44,12 @@ def write_csv(path, megabytes):
 
 
 @pytest.mark.parametrize("shuffle", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_csv_of_200_megabytes(tmp_path, shuffle):
-    write_csv(tmp_path / "s.csv", 200)
+def test_csv_of_120_megabytes(tmp_path, shuffle):
+    write_csv(tmp_path / "s.csv", 120)
     found = measured(tmp_path / "s.csv", tmp_path / "store", target="c19", shuffle=shuffle)
-    assert found["rows"] > 1_000_000
-    # 200 MB of text, 170 MB of float64, and what the imports left: together they do not fit into this.
-    assert found["peak"] - found["before"] < 220, found
+    assert found["rows"] > 600_000
+    # 80 MB are taken by what is at work. With 120 MB of text, or 100 MB of float64, they would be more than this.
+    assert found["peak"] - found["before"] < 165, found
 
 
 @pytest.mark.parametrize("kind", [pytest.param(each, marks=pytest.mark.slow) for each in ("npy", "npz")])
@@ -84,7 +84,7 @@ ingest(sys.argv[1], sys.argv[2], progress=watch)
 
 
 def test_a_killed_writer_leaves_no_table(tmp_path):
-    write_csv(tmp_path / "s.csv", 40)
+    write_csv(tmp_path / "s.csv", 15)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     arguments = [sys.executable, "-c", KILLED, str(tmp_path / "s.csv"), str(tmp_path / "store")]
     assert subprocess.run(arguments, env=environment).returncode == -9

@@ -40,9 +40,9 @@ def test_keys_are_windows_of_one_stream(seed, start, lengths):
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.integers(1, 700),
+    st.integers(1, 200),
     st.integers(0, 2**32),
-    st.lists(st.integers(0, 700), max_size=5),
+    st.lists(st.integers(0, 200), max_size=5),
     st.sampled_from([1, 200, 1 << 26]),
 )
 def test_order_is_that_of_the_keys_whatever_the_batches_and_buckets(tmp_path, rows, seed, batches, bucket_bytes):

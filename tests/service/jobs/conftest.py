@@ -34,14 +34,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+# Not of the session: a service holds BLAS at one thread while it runs, and other tests are about that number.
+@pytest.fixture(scope="module")
 def running(dask_cluster: Cluster, folder: Path) -> Iterator[Live]:
     found = Live(settings_of(folder, dask_cluster.address))
     yield found
     found.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def asking(running: Live) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=running.url, trust_env=False, timeout=60) as client:
         yield client
