@@ -17,6 +17,11 @@ from streamkernel.kernels.arc_cosine import ArcCosine
 from streamkernel.kernels.base import Composite, Kernel, PreparedKernel, Product, Sum
 from streamkernel.kernels.cosine import Cosine
 from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.function_gradients import (
+    FunctionGradient,
+    function_gradient_bytes,
+    prepare_function_gradient,
+)
 from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.gradients import (
     LengthscaleGradient,
@@ -41,6 +46,7 @@ __all__ = [
     "ArcCosine",
     "Composite",
     "Cosine",
+    "FunctionGradient",
     "Gaussian",
     "Kernel",
     "Laplacian",
@@ -56,6 +62,7 @@ __all__ = [
     "Sum",
     "as_kernel",
     "compile_all",
+    "function_gradient_bytes",
     "is_compiled",
     "kernel_from_config",
     "lengthscale_gradient",
@@ -63,6 +70,7 @@ __all__ = [
     "packed_bytes",
     "packing_bytes",
     "per_feature",
+    "prepare_function_gradient",
     "prepare_gradient",
     "user_kernel_classes",
     "with_kernel_classes",

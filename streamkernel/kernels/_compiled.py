@@ -101,6 +101,10 @@ class Compiled:
         """Squared norms, ``out[i] = |x_i|^2``."""
         self.function("norms", rows.dtype)(rows, out)
 
+    def signed(self, values: AnyArray, x: AnyArray, z: AnyArray, out: AnyArray) -> None:
+        """``out[i, j] = values[i, j] sign(x_i - z_j)``, in one pass."""
+        self.function("signed", values.dtype)(values, x, z, out)
+
 
 compiled = Compiled()
 

@@ -48,6 +48,19 @@ def norms_of_rows(rows, out):  # type: ignore[no-untyped-def]  # Numba infers th
         row_norms(rows, i, rows.shape[1], out)
 
 
+@njit(**INNER)
+def signed_values(values, x, z, out):  # type: ignore[no-untyped-def]  # Numba infers them
+    """``out[i, j] = values[i, j] sign(x_i - z_j)``, the sign of 0 being 0."""
+    stay_separate()
+    full_width()
+    for i in range(len(x)):
+        row, target, here = values[i], out[i], x[i]
+        zero = number(0.0, here)
+        for j in range(len(z)):
+            value = row[j]
+            target[j] = (value if here > z[j] else zero) - (value if here < z[j] else zero)
+
+
 @njit(**OPTIONS)
 def aligned(size, like):  # type: ignore[no-untyped-def]  # Numba infers them
     """Zeros with the dtype of `like`, aligned to a cache line, because a vector across two lines costs twice."""
@@ -230,8 +243,8 @@ def source_version() -> int:
     return int.from_bytes(digest.digest()[:7], "big")
 
 
-def entry_points(version: int) -> tuple[Untyped, Any]:
-    """The functions `norms` and `fill`, which Python code calls; all other functions are compiled into them.
+def entry_points(version: int) -> tuple[Any, Any, Any]:
+    """The functions `norms`, `signed` and `fill`, which Python code calls; all others are compiled into them.
 
     Numba's cache checks the time and size of one file only, and a wheel gives every file the same time. But the
     variables of a closure are part of the key of the cache. `version` is one of them, so that a change of the loops
@@ -242,6 +255,10 @@ def entry_points(version: int) -> tuple[Untyped, Any]:
         if version >= 0:
             norms_of_rows(rows, out)
 
+    def signed(values, x, z, out):  # type: ignore[no-untyped-def]  # Numba infers them
+        if version >= 0:
+            signed_values(values, x, z, out)
+
     def fill(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, out):  # type: ignore[no-untyped-def]  # Numba infers them
         full_width()
         if version >= 0:
@@ -249,12 +266,14 @@ def entry_points(version: int) -> tuple[Untyped, Any]:
             fill_block(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, work, out)
 
     try:
-        return njit(cache=True, **OPTIONS)(norms), njit(cache=True, **OPTIONS)(fill)
+        cached = njit(cache=True, **OPTIONS)
+        return cached(norms), cached(signed), cached(fill)
     except RuntimeError:  # there is no writable folder for a cache: compile in every process
-        return njit(**OPTIONS)(norms), njit(**OPTIONS)(fill)
+        plain = njit(**OPTIONS)
+        return plain(norms), plain(signed), plain(fill)
 
 
-norms, fill = entry_points(source_version())
+norms, signed, fill = entry_points(source_version())
 
 
 def signatures(kind: Untyped) -> Fields:
@@ -268,4 +287,8 @@ def signatures(kind: Untyped) -> Fields:
     arguments = (
         read_only, number, number, vector, number, vector, vector, cube, kind, centred, angular, matrix
     )  # fmt: skip
-    return {"norms": types.void(matrix, vector), "fill": types.void(*arguments)}
+    return {
+        "norms": types.void(matrix, vector),
+        "signed": types.void(matrix, vector, vector, matrix),
+        "fill": types.void(*arguments),
+    }

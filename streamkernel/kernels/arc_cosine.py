@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._functions import INLINED, compiled_value, number
 from streamkernel.kernels._instructions import fused
-from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
+from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, squares_of
 from streamkernel.kernels.parameters import checked_integer, checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 
@@ -145,6 +146,26 @@ class ArcCosine(FormulaKernel):
 
     def formula(self, n_features: int) -> Formula:
         return Formula(METRICS[self.order], TRANSFORMS[self.order], np.ones(n_features))
+
+    def row_slopes(self, points: Float) -> Callable[[Float], Pairs]:
+        """For orders 1 and 2, ``alpha = order^2 k_(order - 1)``.
+
+        ``beta = (alpha x.z - order k) / |x|^2``, because ``x . dk/dx = order k`` (Euler, on homogeneous functions).
+        """
+        if self.order == 0:
+            raise ParameterError(
+                f"{self!r} has a kink at every direction of a point, so that its gradient tells little; take order 1"
+            )
+        prepared, lower = self.prepare(points), ArcCosine(self.order - 1).prepare(points)
+
+        def slopes(X: Float) -> Pairs:
+            alpha = self.order**2 * lower.block(X)
+            beta = alpha * (X @ points.T)
+            beta -= self.order * prepared.block(X)
+            squares = squares_of(X)[:, None]
+            return alpha, np.divide(beta, squares, out=np.zeros_like(beta), where=squares > 0.0)
+
+        return slopes
 
     def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)

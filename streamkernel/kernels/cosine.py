@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from streamkernel.kernels._formula import POWER, Formula, Metric, Transform
-from streamkernel.kernels.formula_kernels import FormulaKernel
+from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, squares_of
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float, Unchecked
+
+
+def inverse_norms(rows: Float) -> Float:
+    """``1 / |x|`` of each row, (b,); 0 for a row of zeros."""
+    norms = np.sqrt(squares_of(rows))
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,16 @@ class Cosine(FormulaKernel):
 
     def formula(self, n_features: int) -> Formula:
         return Formula(Metric.COSINE, POWER, np.ones(n_features))
+
+    def row_slopes(self, points: Float) -> Callable[[Float], Pairs]:
+        """``alpha = 1 / (|x| |z|)``, ``beta = k / |x|^2``; 0 for rows of zeros, where k has no gradient."""
+        prepared, lengths = self.prepare(points), inverse_norms(points)
+
+        def slopes(X: Float) -> Pairs:
+            of_rows = inverse_norms(X)
+            return np.multiply.outer(of_rows, lengths), prepared.block(X) * (of_rows**2)[:, None]
+
+        return slopes
 
     def diagonal(self, X: Unchecked) -> Float:
         return np.where(np.any(checked_rows(X) != 0, axis=1), 1.0, 0.0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from streamkernel.kernels.base import Kernel, PreparedKernel
 from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
+
+Pairs: TypeAlias = tuple[Float, Float | None]
+"""(alpha, beta) of pairs of rows and points, (c, n) each: ``dk(x, z) / dx = alpha z - beta x``; None for zeros."""
 
 
 def squares_of(rows: AnyArray) -> Float:
@@ -35,6 +39,20 @@ class FormulaKernel(Kernel):
     @abstractmethod
     def formula(self, n_features: int) -> Formula:
         """The formula for rows of `n_features` features."""
+
+    def row_slopes(self, points: Float) -> Callable[[Float], Pairs]:
+        """Function that computes the `Pairs` of rows X (c, p) and points (n, p), in new arrays.
+
+        A kernel of a distance has a `slope` instead, from which its gradient is computed on centred rows.
+
+        Raises
+        ------
+        ParameterError
+            The kernel has no gradient.
+        """
+        raise ParameterError(
+            f"{self!r} has no gradient by a row that we can compute; take a kernel of a distance, such as Gaussian"
+        )
 
     def check_features(self, n_features: int) -> None:
         """Accepts any number of features."""

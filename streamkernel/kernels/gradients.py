@@ -29,21 +29,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.errors import ShapeError
 from streamkernel.kernels._formula import Metric
-from streamkernel.kernels.base import Composite, Kernel, Product, Sum, kernel_path
-from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
-from streamkernel.kernels.matern import MATERN12
+from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
+from streamkernel.kernels.base import Composite, Kernel, Product, Sum
+from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_rows
-from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import Float
 
-CHUNK_ROWS = 256  # rows per step: their slopes stay in the second-level cache
 STRIP = 4096  # features that are centred at once: a full centred copy of a wide table would need too much memory
-
-# Matern 1/2 has S = exp(-r) / r, and this is the smallest r in the denominator. The error is less than this distance.
-# Without a limit the largest product would cost the digits of all others.
-NEAREST = 1e-6
 
 
 def log_lengthscales(kernel: Kernel) -> Float:
@@ -117,24 +111,16 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
         return _SumGradient(kernel, points)
     if isinstance(kernel, Product):
         return _ProductGradient(kernel, points)
-    if ":" in kernel_path(type(kernel)):
-        # A user's class may have another formula than the class that it derives from, and so another slope.
-        raise ParameterError(f"the slope of {kernel!r} by its lengthscale is not known; give a streamkernel kernel")
-    if isinstance(kernel, StationaryKernel):
-        absolute = kernel.formula(points.shape[1]).metric == Metric.ABSOLUTE
-        return _AbsoluteGradient(kernel, points) if absolute else _SquaredGradient(kernel, points)
-    if isinstance(kernel, FormulaKernel):
+    known = formula_kernel(kernel, "its lengthscale")
+    if not isinstance(known, StationaryKernel):
         return _NoGradient(points)
-    raise ParameterError(f"the slope of {kernel!r} by its lengthscale is not known; give a streamkernel kernel")
+    absolute = known.formula(points.shape[1]).metric == Metric.ABSOLUTE
+    return _AbsoluteGradient(known, points) if absolute else _SquaredGradient(known, points)
 
 
 def lengthscale_gradient(kernel: Kernel, X: NDArray[np.floating], Z: NDArray[np.floating], W: Float) -> Float:
     """``d / d log l  sum_ij W_ij k(x_i, z_j)``, (t,); t is 1, or p, or the sum over the parts of the kernel."""
     return prepare_gradient(kernel, Z)(X, W)
-
-
-def _chunks(rows: int) -> Iterator[slice]:
-    return (slice(start, min(start + CHUNK_ROWS, rows)) for start in range(0, rows, CHUNK_ROWS))
 
 
 class _NoGradient(LengthscaleGradient):
@@ -151,25 +137,21 @@ class _StationaryGradient(LengthscaleGradient):
 
     def __init__(self, kernel: StationaryKernel, points: Float) -> None:
         super().__init__(points)
-        p = points.shape[1]
-        self.formula = kernel.formula(p)
         self.shared = not isinstance(kernel.lengthscale, tuple)
-        self.size = 1 if self.shared else p
-        self.centre = points.mean(axis=0) if len(points) else np.zeros(p)
-        slope, self.constant = kernel.slope(self.formula)
-        self.slopes = PreparedFormula(kernel, slope, points)
+        self.size = 1 if self.shared else points.shape[1]
+        self.slopes = Slopes(kernel, points)
 
     def strips(self, X: Float) -> Iterator[tuple[slice, Float, Float]]:
         """Strips of features: their positions, and the rows and points in these features, centred and scaled."""
         for start in range(0, X.shape[1], STRIP):
             s = slice(start, start + STRIP)
-            centre, weights = self.centre[s], self.formula.weights[s]
+            centre, weights = self.slopes.centre[s], self.slopes.weights[s]
             yield s, (X[:, s] - centre) * weights, (self.points[:, s] - centre) * weights
 
     def of_rows(self, X: Float, W: Float) -> Float:
-        by_feature = np.zeros(len(self.centre))
+        by_feature = np.zeros(X.shape[1])
         scratch = np.empty((min(CHUNK_ROWS, len(X)), len(self.points)))
-        for rows in _chunks(len(X)):
+        for rows in chunks(len(X)):
             part = scratch[: rows.stop - rows.start]
             if part.size:
                 by_feature += self.contracted(X[rows], W[rows], part)
@@ -186,16 +168,12 @@ class _SquaredGradient(_StationaryGradient):
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
         P = scratch
         self.slopes.fill(X, P)
-        if self.formula.transform is MATERN12:
-            distance = -np.log(P, out=np.full_like(P, -np.inf), where=P > 0.0)
-            np.divide(P, np.maximum(distance, NEAREST), out=P)
-            P[distance == 0.0] = 0.0
         P *= W
         of_rows, of_points = P.sum(axis=1), P.sum(axis=0)
         total = np.empty(X.shape[1])
         for s, rows, Z in self.strips(X):
             squares = of_rows @ rows**2 + of_points @ Z**2
-            total[s] = self.constant * (squares - 2.0 * np.einsum("ik,ik->k", rows, P @ Z))
+            total[s] = self.slopes.constant * (squares - 2.0 * np.einsum("ik,ik->k", rows, P @ Z))
         return total
 
 
@@ -212,7 +190,7 @@ class _AbsoluteGradient(_StationaryGradient):
                 np.subtract.outer(rows[:, k], Z[:, k], out=difference)
                 np.abs(difference, out=difference)
                 total[s.start + k] = np.vdot(scratch, difference)
-        return self.constant * total
+        return self.slopes.constant * total
 
 
 class _SumGradient(LengthscaleGradient):
@@ -238,7 +216,7 @@ class _ProductGradient(LengthscaleGradient):
 
     def of_rows(self, X: Float, W: Float) -> Float:
         total = np.zeros(self.size)
-        for rows in _chunks(len(X)):
+        for rows in chunks(len(X)):
             left, right = (values.block(X[rows]) for values in self.values)
             part = [self.left.of_rows(X[rows], right * W[rows]), self.right.of_rows(X[rows], left * W[rows])]
             total += np.concatenate(part)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from streamkernel.kernels._formula import POWER, Formula, Metric, Transform
-from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
+from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, squares_of
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 
@@ -22,6 +23,9 @@ class Linear(FormulaKernel):
 
     def formula(self, n_features: int) -> Formula:
         return Formula(Metric.INNER, POWER, np.ones(n_features))
+
+    def row_slopes(self, points: Float) -> Callable[[Float], Pairs]:
+        return lambda X: (np.ones((len(X), len(points))), None)
 
     def diagonal(self, X: Unchecked) -> Float:
         return squares_of(checked_rows(X))

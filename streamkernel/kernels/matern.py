@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels._formula import Formula, Metric, Transform
-from streamkernel.kernels._functions import compiled_value, exponential
+from streamkernel.kernels._functions import compiled_value, exponential, number
 from streamkernel.kernels._instructions import fused
 from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_number
@@ -42,7 +42,23 @@ def order_five_halves(s, x, z, constants):  # type: ignore[no-untyped-def]  # Nu
     return fused(fused(t, third, r), e, e)
 
 
+# Smallest r in the denominator of exp(-r) / r. A gradient sums such slopes times differences of rows, and without a
+# limit the largest product would cost the digits of all others. With it, the gradient by a log lengthscale of points
+# nearer than this is wrong by less than their distance, and the kink of exp(-r) at a point is rounded off.
+NEAREST = 1e-6
+
+
+@compiled_value
+def slope_of_one_half(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
+    """``exp(-r) / r``, 0 where r = 0."""
+    factor, _, high, low, cut, _, _ = constants
+    r, zero, nearest = np.sqrt(factor * s), number(0.0, s), number(NEAREST, s)
+    quotient = exponential(r, high, low, cut) / (nearest if r < nearest else r)
+    return quotient if r > zero else zero
+
+
 MATERN12 = Transform(order_one_half)  # the slope by t is infinite at 0
+MATERN12_SLOPE = Transform(slope_of_one_half)
 MATERN32 = Transform(order_three_halves, slope=lambda shape: 0.5)
 MATERN52 = Transform(order_five_halves, slope=lambda shape: 1 / 6)
 TRANSFORMS = {0.5: MATERN12, 1.5: MATERN32, 2.5: MATERN52}
@@ -71,7 +87,7 @@ class Matern(StationaryKernel):
     nu: float = 1.5
 
     name: ClassVar[str] = "matern"
-    transforms: ClassVar[tuple[Transform, ...]] = tuple(TRANSFORMS.values())
+    transforms: ClassVar[tuple[Transform, ...]] = (*TRANSFORMS.values(), MATERN12_SLOPE)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,8 +101,8 @@ class Matern(StationaryKernel):
         return Formula(Metric.SQUARED, TRANSFORMS[self.nu], weights, factor=2.0 * self.nu, shape=1.0 / 3.0)
 
     def slope(self, formula: Formula) -> tuple[Formula, float]:
-        if self.nu == 0.5:  # exp(-r) / r is no formula: the gradient divides by r
-            return formula, formula.factor
+        if self.nu == 0.5:
+            return replace(formula, transform=MATERN12_SLOPE), formula.factor
         if self.nu == 1.5:
             return replace(formula, transform=MATERN12), formula.factor
         return replace(formula, transform=MATERN32), formula.factor / 3.0

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels._formula import POWER, Formula, Metric, Transform
-from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
+from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, squares_of
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
+from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import Float, Unchecked
 from streamkernel.wording import option
 
@@ -52,6 +54,15 @@ class Polynomial(FormulaKernel):
         gamma = 1.0 / max(1, n_features) if self.gamma is None else self.gamma
         ones = np.ones(n_features)
         return Formula(Metric.INNER, POWER, ones, factor=gamma, offset=self.coef0, shape=float(self.degree))
+
+    def row_slopes(self, points: Float) -> Callable[[Float], Pairs]:
+        """``alpha = gamma degree (gamma x.z + coef0)^(degree - 1)``."""
+        formula = self.formula(points.shape[1])
+        constant = formula.factor * self.degree
+        if self.degree == 1:
+            return lambda X: (np.full((len(X), len(points)), constant), None)
+        prepared = PreparedFormula(self, replace(formula, shape=formula.shape - 1.0), points)
+        return lambda X: (constant * prepared.block(X), None)
 
     def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels._formula import POWER, Formula, Metric, Transform
-from streamkernel.kernels.formula_kernels import FormulaKernel, squares_of
+from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, squares_of
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
@@ -55,6 +56,12 @@ class Sigmoid(FormulaKernel):
     def prepare(self, Z: Unchecked) -> PreparedFormula:
         points = checked_rows(Z, "Z")
         return _PreparedSigmoid(self, self.formula(points.shape[1]), points)
+
+    def row_slopes(self, points: Float) -> Callable[[Float], Pairs]:
+        """``alpha = gamma (1 - k^2)``."""
+        prepared = self.prepare(points)
+        gamma = prepared.formula.factor
+        return lambda X: (gamma * (1.0 - prepared.block(X) ** 2), None)
 
     def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)

@@ -95,7 +95,7 @@ def test_without_any_cache_the_loops_are_compiled(monkeypatch: pytest.MonkeyPatc
         return njit(**options)
 
     monkeypatch.setattr(_loops, "njit", no_locator)
-    norms, _ = _loops.entry_points(0)
+    norms, *_ = _loops.entry_points(0)
     rows, out = np.ones((6, 5)), np.zeros(6)
     norms(rows, out)
     assert np.all(out == 5)
@@ -113,6 +113,7 @@ PROCESSORS = {
 HOT_LOOPS = {
     "write_decreasing": ["vpslld", "vfmadd"],
     "write_order_one_half": ["vpslld", "vsqrtps"],
+    "write_slope_of_one_half": ["vpslld", "vsqrtps", "vdivps"],
     "write_order_three_halves": ["vpslld", "vsqrtps"],
     "write_order_five_halves": ["vpslld", "vsqrtps"],
     "write_power_of_distance": ["vpslld", "vdivps"],
@@ -120,6 +121,7 @@ HOT_LOOPS = {
     "write_order_zero": ["vdivps", "vsqrtps"],
     "write_order_one": ["vdivps", "vsqrtps"],
     "write_order_two": ["vdivps", "vsqrtps"],
+    "signed_values": ["vcmp", "vsub"],
     "cosines": ["vdivps", "vsqrtps"],
     "half_angles": ["vdivps"],
 }
@@ -128,7 +130,7 @@ HOT_LOOPS = {
 ASSEMBLY = """
 from numba import float32, int64, njit
 from streamkernel.kernels._functions import OPTIONS
-from streamkernel.kernels._loops import cosines, half_angles
+from streamkernel.kernels._loops import cosines, half_angles, signed_values
 from streamkernel.kernels._writer import writer, writer_signature
 from streamkernel.kernels.names import TRANSFORMS
 for transform in TRANSFORMS:
@@ -136,7 +138,12 @@ for transform in TRANSFORMS:
     write.compile(writer_signature(float32))
     print(next(iter(write.inspect_asm().values())))
 tile, whole = float32[::1], int64
-for function, signature in ((cosines, (tile, whole, whole, tile, tile)), (half_angles, (tile, tile, whole))):
+block = float32[:, ::1]
+for function, signature in (
+    (cosines, (tile, whole, whole, tile, tile)),
+    (half_angles, (tile, tile, whole)),
+    (signed_values, (block, tile, tile, block)),
+):
     function.compile(signature)
     print(next(iter(function.inspect_asm().values())))
 """
@@ -175,7 +182,7 @@ def test_the_hot_loops_are_vector_code_of_full_width(processor: str) -> None:
 def test_the_cache_knows_the_source() -> None:
     version = _loops.source_version()
     assert version == _loops.source_version() >= 0
-    for function in (_loops.norms, _loops.fill):
+    for function in (_loops.norms, _loops.signed, _loops.fill):
         assert version in [cell.cell_contents for cell in function.py_func.__closure__]
 
 
