@@ -1,11 +1,12 @@
 """Small dense algebra on n x n matrices: in place, with one BLAS thread, and a check for NaN before factorisations."""
 
 from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
-from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
+from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t, whitened
 from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, mirror_upper, symmetric_eigen
 from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
+from streamkernel.linalg.metric import metric_factor
 from streamkernel.linalg.ridge import RidgePath
 from streamkernel.linalg.threads import single_threaded_blas
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener, even_panels
@@ -25,6 +26,7 @@ __all__ = [
     "even_panels",
     "factor_lower",
     "independent_rows",
+    "metric_factor",
     "mirror_upper",
     "require_finite",
     "single_threaded_blas",
@@ -34,5 +36,6 @@ __all__ = [
     "subtract_product",
     "symmetric_eigen",
     "syrk",
+    "whitened",
     "within_range",
 ]

@@ -81,13 +81,14 @@ def require_rows(array: AnyArray, dtype: AnyDType) -> None:
         raise ValueError(f"a {dtype} matrix of whole rows is needed, not {array.dtype} of shape {array.shape}")
 
 
-def syrk(K: AnyArray, into: AnyArray) -> None:
+def syrk(K: AnyArray, into: AnyArray, *, lower: bool = False) -> None:
     """Add ``K^T K`` to the upper triangle of `into`, in place; the lower triangle is not touched.
 
     Parameters
     ----------
     K : (b, n) float32 or float64, each row contiguous.
     into : (n, n) of the same dtype, each row contiguous.
+    lower : True to add to the lower triangle, and not to touch the upper one.
     """
     b, n = K.shape
     if b == 0 or n == 0:
@@ -97,8 +98,10 @@ def syrk(K: AnyArray, into: AnyArray) -> None:
     if into.shape != (n, n):
         raise ValueError(f"the sums have shape {into.shape}, the block needs {(n, n)}")
     # Fortran reads K as the (n, b) matrix A, and the sum as A A^T; its lower triangle is our upper one.
-    one = _scalar(1.0, K.dtype)
-    _SYRK[K.dtype](b"L", b"N", _int(n), _int(b), one, K.ctypes.data, _leading(K), one, into.ctypes.data, _leading(into))
+    one, triangle = _scalar(1.0, K.dtype), b"U" if lower else b"L"
+    _SYRK[K.dtype](
+        triangle, b"N", _int(n), _int(b), one, K.ctypes.data, _leading(K), one, into.ctypes.data, _leading(into)
+    )
 
 
 def add_product(A: Float, B: Float, into: Float) -> None:

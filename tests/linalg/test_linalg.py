@@ -25,11 +25,12 @@ from streamkernel.linalg import (
     solve_lower_t,
     symmetric_eigen,
     syrk,
+    whitened,
 )
 
 
 @given(b=st.integers(0, 50), n=st.integers(0, 30), dtype=dtypes, seed=seeds)
-def test_syrk_adds_into_the_upper_triangle_only(b: int, n: int, dtype: Any, seed: int) -> None:
+def test_syrk_adds_into_one_triangle_only(b: int, n: int, dtype: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     K, start = rng.standard_normal((b, n)).astype(dtype), rng.standard_normal((n, n)).astype(dtype)
     sums = start.copy()
@@ -39,6 +40,10 @@ def test_syrk_adds_into_the_upper_triangle_only(b: int, n: int, dtype: Any, seed
     np.testing.assert_array_equal(np.tril(sums, -1), np.tril(start, -1))
     whole = mirror_upper(sums.astype(np.float64))
     np.testing.assert_array_equal(whole, whole.T)
+    other = start.copy()
+    syrk(K, into=other, lower=True)
+    np.testing.assert_allclose(np.tril(other), np.tril(start + K.T @ K), rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(np.triu(other, 1), np.triu(start, 1))
 
 
 @given(b=st.integers(0, 50), n=st.integers(0, 30), k=st.integers(0, 30), first=st.integers(0, 5), seed=seeds)
@@ -134,6 +139,17 @@ def test_triangular_solves() -> None:
     np.testing.assert_allclose(L.T @ solve_lower_t(L, B), B)
     assert solve_lower(np.zeros((0, 0)), np.zeros((0, 3))).shape == (0, 3)
     assert solve_lower_t(np.zeros((0, 0)), np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_a_symmetric_matrix_is_whitened_from_its_upper_triangle() -> None:
+    rng = np.random.default_rng(0)
+    A, L = rng.standard_normal((9, 7)), np.tril(rng.standard_normal((7, 7))) + 4 * np.eye(7)
+    H = A.T @ A
+    expected = np.linalg.solve(L, np.linalg.solve(L, H).T)
+    found = whitened(np.triu(H) + np.tril(np.full((7, 7), np.nan), -1), L)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+    assert whitened(np.zeros((0, 0)), np.zeros((0, 0))).shape == (0, 0)
 
 
 def test_eigenvalues_ascend_and_rebuild() -> None:
