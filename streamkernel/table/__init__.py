@@ -10,17 +10,23 @@ from __future__ import annotations
 
 # Only code that ingests imports `streamkernel.table.ingest`: its parsers would cost every worker 100 MB.
 from streamkernel.table.block import RowBlock
+from streamkernel.table.bounded_scalers import ClippedScaler, RankScaler
 from streamkernel.table.columns import KnownColumns
+from streamkernel.table.folds import Folds
 from streamkernel.table.info import TableInfo, table_info
 from streamkernel.table.open import open_table
-from streamkernel.table.scaler import Scaler
+from streamkernel.table.scaler import RowScaler, Scaler
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.table.table import Table
 
 __all__ = [
+    "ClippedScaler",
     "ColumnStatistics",
+    "Folds",
     "KnownColumns",
+    "RankScaler",
     "RowBlock",
+    "RowScaler",
     "Scaler",
     "Table",
     "TableInfo",

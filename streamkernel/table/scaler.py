@@ -1,8 +1,10 @@
-"""Standardised columns, applied on the fly: no scaled copy of the data is ever stored."""
+"""Scaled columns, applied on the fly: no scaled copy of the data is ever stored."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,8 +16,101 @@ from streamkernel.type_aliases import AnyArray, Float
 _PIECE_BYTES = 1 << 19
 
 
+class RowScaler(Protocol):
+    """A map of stored rows (b, p) to the rows (b, r) that a kernel sees; each row on its own, with the same bits in
+    every block.
+    """
+
+    @property
+    def n_features(self) -> int:
+        """Number of stored columns p."""
+
+    @property
+    def width(self) -> int:
+        """Number of mapped columns r."""
+
+    @property
+    def mean(self) -> Float:
+        """(p,) a typical row, in the units of the columns."""
+
+    @property
+    def invertible(self) -> bool:
+        """Whether `unscaled` gives back every row, up to rounding."""
+
+    def apply(self, X: AnyArray, dtype: DTypeLike) -> AnyArray:
+        """Mapped rows (b, r), a new C-contiguous array of `dtype`."""
+
+    def unscaled(self, Z: AnyArray) -> Float:
+        """Rows in the units of the columns, (b, p) float64, from scaled columns Z (b, p): rows with these images."""
+
+    def of_columns(self, columns: list[int]) -> RowScaler:
+        """The map of some columns, in this order."""
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON that determines the map."""
+
+
+def numbers(values: Float, what: str, p: int | None = None) -> Float:
+    """A read-only copy (p,) of a scaler's numbers.
+
+    Raises
+    ------
+    ParameterError
+        They are not finite, or not p.
+    """
+    copied = np.array(values, dtype=np.float64)
+    if copied.ndim != 1 or (p is not None and len(copied) != p):
+        shape = "one number per column" if p is None else f"{p} numbers, as it has columns"
+        raise ParameterError(f"{what} of a scaler is {shape}; its shape is {copied.shape}")
+    if not np.isfinite(copied).all():
+        raise ParameterError(f"{what} of a scaler has {int((~np.isfinite(copied)).sum())} numbers that are not finite")
+    copied.setflags(write=False)
+    return copied
+
+
+class ColumnScaler(ABC):
+    """Base of the scalers that map each column for itself, computed in float64."""
+
+    mean: Float
+    # Fewest rows that are mapped at a time; more for a map that costs a call for each column.
+    LEAST_ROWS: ClassVar[int] = 1
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns p."""
+        return int(self.mean.size)
+
+    @property
+    def width(self) -> int:
+        """Number of mapped columns, p."""
+        return self.n_features
+
+    def apply(self, X: AnyArray, dtype: DTypeLike) -> AnyArray:
+        """Mapped rows (b, p), a new C-contiguous array of `dtype`.
+
+        Raises
+        ------
+        ShapeError
+            X (b, p) has another number of columns.
+        """
+        p = self.n_features
+        if X.ndim != 2 or X.shape[1] != p:
+            raise ShapeError(f"the scaler knows {p} columns, the rows have shape {X.shape}; give the same columns")
+        out = np.empty(X.shape, dtype=dtype)
+        step = max(self.LEAST_ROWS, _PIECE_BYTES // max(1, 8 * p))
+        # Overflow gives infinity, which the table's range check reports with its row.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, X.shape[0], step):
+                self._map(X[first : first + step], out[first : first + step])
+        return out
+
+    @abstractmethod
+    def _map(self, X: AnyArray, out: AnyArray) -> None:
+        """Write the mapped rows X (b, p) to `out`."""
+
+
 @dataclass(frozen=True, eq=False)
-class Scaler:
+class Scaler(ColumnScaler):
     """``x -> (x - mean) / scale``, column by column, computed in float64.
 
     A constant column has ``scale = 1`` (the code that makes the scaler warns of it).
@@ -24,51 +119,36 @@ class Scaler:
     ----------
     mean, scale
         (p,) float64; every scale finite and positive.
+
+    Raises
+    ------
+    ParameterError
+        The lengths differ, or a number is not finite, or a scale is not positive.
     """
 
     mean: Float
     scale: Float
 
     def __post_init__(self) -> None:
-        mean = np.array(self.mean, dtype=np.float64)
-        scale = np.array(self.scale, dtype=np.float64)
-        if mean.ndim != 1 or mean.shape != scale.shape:
-            raise ParameterError(
-                f"a scaler needs mean and scale of one length, got shapes {mean.shape} and {scale.shape}; "
-                "give one number per column"
-            )
-        if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
-            raise ParameterError(
-                "a scaler's mean must be finite and its scale positive; use scale 1 for constant columns"
-            )
-        mean.setflags(write=False)
-        scale.setflags(write=False)
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "mean", numbers(self.mean, "the mean"))
+        object.__setattr__(self, "scale", numbers(self.scale, "the scale", len(self.mean)))
+        if not (self.scale > 0).all():
+            raise ParameterError("the scale of a scaler must be positive; use scale 1 for constant columns")
 
     @property
-    def n_features(self) -> int:
-        """Number of columns p."""
-        return int(self.mean.size)
+    def invertible(self) -> bool:
+        """True: no two rows have one image."""
+        return True
 
-    def apply(self, X: AnyArray, dtype: DTypeLike) -> AnyArray:
-        """Scaled rows (b, p), a new C-contiguous array of `dtype`.
+    def _map(self, X: AnyArray, out: AnyArray) -> None:
+        # Rows in float32 with an offset of 1e4 lose digits if they are centred in float32 after a cast of the mean.
+        # Therefore the subtraction is in float64, and only its result is cast.
+        piece = np.subtract(X, self.mean, dtype=np.float64)
+        np.divide(piece, self.scale, out=out, casting="same_kind")
 
-        Rows in float32 with an offset of 1e4 lose digits if they are centred in float32 after a cast of the mean.
-        Therefore the subtraction is in float64, and only its result is cast.
-        """
-        if X.ndim != 2 or X.shape[1] != self.mean.size:
-            raise ShapeError(
-                f"the scaler knows {self.mean.size} columns, the rows have shape {X.shape}; give the same columns"
-            )
-        out = np.empty(X.shape, dtype=dtype)
-        step = max(1, _PIECE_BYTES // max(1, 8 * X.shape[1]))
-        # Overflow gives infinity, which the table's range check reports with its row.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for first in range(0, X.shape[0], step):
-                piece = np.subtract(X[first : first + step], self.mean, dtype=np.float64)
-                np.divide(piece, self.scale, out=out[first : first + step], casting="same_kind")
-        return out
+    def unscaled(self, Z: AnyArray) -> Float:
+        """Rows in the units of the columns, ``Z scale + mean``, (b, p) float64."""
+        return Z.astype(np.float64) * self.scale + self.mean
 
     def of_columns(self, columns: list[int]) -> Scaler:
         """The scaler of some columns, in this order."""

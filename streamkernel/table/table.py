@@ -13,7 +13,7 @@ from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.table.block import RowBlock
 from streamkernel.table.row_keys import row_keys
 from streamkernel.table.rows import OrderedRows, RowArray, RowReader
-from streamkernel.table.scaler import Scaler
+from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import cast_rows, check_rows
@@ -57,7 +57,7 @@ class Table:
     targets: Targets | None = None
     weights: Float | None = None
     statistics: TableStatistics | None = None
-    scaler: Scaler | None = None
+    scaler: RowScaler | None = None
     named: bool = False
     keyed: bool = False
 
@@ -68,8 +68,13 @@ class Table:
 
     @property
     def n_features(self) -> int:
-        """Columns p."""
+        """Columns p, as stored."""
         return self.features.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Columns of a block's X: those of the scaler's result; p without a scaler."""
+        return self.n_features if self.scaler is None else self.scaler.width
 
     @property
     def n_targets(self) -> int:
@@ -147,7 +152,7 @@ class Table:
             raise EmptyDataError(f"rows {start}:{stop} are no rows; choose A < B")
         return replace(self, start=int(start), stop=int(stop))
 
-    def with_scaler(self, scaler: Scaler | None) -> Table:
+    def with_scaler(self, scaler: RowScaler | None) -> Table:
         """The same rows, scaled by `scaler` instead of the present one."""
         if scaler is not None and scaler.n_features != self.n_features:
             raise ShapeError(
