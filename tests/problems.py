@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, cycle, pairwise, takewhile
@@ -51,6 +52,16 @@ def blocks(X: NDArray[Any], Y: Float | None, chunks: Iterable[int], weights: Flo
             row_keys(X[rows]),
         )
         start += length
+
+
+def scratch_of(work: Reduction[Any], state: State, block: RowBlock) -> int:
+    """Bytes that `fold` allocates at most, beside the block and the state."""
+    tracemalloc.start()
+    try:
+        work.fold(state, block)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def pool_columns(

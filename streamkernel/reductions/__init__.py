@@ -5,7 +5,7 @@ from streamkernel.reductions.collect import Collect
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Gather, Sample
 from streamkernel.reductions.moments import Moments
-from streamkernel.reductions.reweighted import Reweighted
+from streamkernel.reductions.reweighted import Reweighted, WithoutHeldOut
 from streamkernel.reductions.row_map import Predictions, RowMap
 from streamkernel.reductions.row_random import row_uniforms, stream_generator, uniform_rows
 from streamkernel.reductions.views import View
@@ -22,6 +22,7 @@ __all__ = [
     "Sample",
     "State",
     "View",
+    "WithoutHeldOut",
     "row_uniforms",
     "stream_generator",
     "uniform_rows",

@@ -25,6 +25,13 @@ class MergeableSums:
         ParameterError
             The two sums have different numbers of functions or different centres.
         """
+        return self._joined(other, 1.0)
+
+    def without(self, other: Self) -> Self:
+        """The sums over these rows without those of `other`, which are among them; errors as in `merge`."""
+        return self._joined(other, -1.0)
+
+    def _joined(self, other: Self, sign: float) -> Self:
         both: Fields = {}
         for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             ours, theirs = getattr(self, field.name), getattr(other, field.name)
@@ -34,7 +41,7 @@ class MergeableSums:
                     f"sums of {self._functions} and of {other._functions} cannot be added ({field.name} differs); "
                     "sweep the new rows with the basis and the centre of the model"
                 )
-            both[field.name] = ours if field.name == "centre" else ours + theirs
+            both[field.name] = ours if field.name == "centre" else ours + theirs if sign > 0.0 else ours - theirs
         return type(self)(**both)
 
     @property

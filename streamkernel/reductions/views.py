@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.table import RowBlock, Scaler
+from streamkernel.table import RowBlock, RowScaler
 from streamkernel.type_aliases import AnyArray, Float
 
 
@@ -23,7 +23,7 @@ class View:
 
     columns: tuple[int, ...] | None = None
     of_targets: bool = False
-    scaler: Scaler | None = None
+    scaler: RowScaler | None = None
 
     def of(self, X: AnyArray, Y: Float | None) -> Float:
         """The columns (b, p) float64 of this view. They may share memory with X: the caller must not write to them."""

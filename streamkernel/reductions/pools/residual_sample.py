@@ -23,7 +23,7 @@ from streamkernel.basis import Basis
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.row_random import row_uniforms
-from streamkernel.table import RowBlock
+from streamkernel.table import Folds, RowBlock
 from streamkernel.type_aliases import Float
 
 
@@ -63,6 +63,7 @@ class ResidualSample(Reduction[ResidualSampleResult]):
     n_candidates, n_scoring : numbers of candidates and of scoring rows to draw (0 for none).
     seed, stream : key of the draw.
     n_targets : number of targets of the table.
+    folds : folds of the rows, whose table has keys: no row of a validation fold is a scoring row. None for no folds.
     """
 
     basis: Basis
@@ -71,6 +72,7 @@ class ResidualSample(Reduction[ResidualSampleResult]):
     seed: int
     stream: tuple[int, ...]
     n_targets: int = 0
+    folds: Folds | None = None
 
     def map_block(self, block: RowBlock) -> State:
         b = len(block.X)
@@ -83,10 +85,14 @@ class ResidualSample(Reduction[ResidualSampleResult]):
         r = residual[alive]
         # Keys ascending: candidates by exponential races, scoring rows by negated priority.
         keys = {"c_": -np.log(variates[alive, 0]) / r, "s_": -r / variates[alive, 1]}
+        if self.folds is not None and self.n_scoring:
+            assert block.keys is not None, "folds need a table with keys"
+            keys["s_"][self.folds.held_out(block.keys)[alive]] = np.inf
         # One extra scoring row: its priority is the threshold of the estimator.
         sizes = {"c_": self.n_candidates, "s_": self.n_scoring + 1 if self.n_scoring else 0}
         for prefix, size in sizes.items():
             chosen = np.argsort(keys[prefix], kind="stable")[:size]
+            chosen = chosen[np.isfinite(keys[prefix][chosen])]
             local = alive[chosen]
             state[f"{prefix}keys"] = keys[prefix][chosen]
             state[f"{prefix}rows"] = block.start + local.astype(np.int64)

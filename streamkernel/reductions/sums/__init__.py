@@ -1,16 +1,19 @@
-"""Sums over rows that solvers need: whitened features, normal equations, sums of Gaussian processes."""
+"""Sums over rows that solvers need: whitened features, normal equations, sums of Gaussian processes, gradients."""
 
 from streamkernel.reductions.sums.cross_gram import CrossDisagreements, CrossFeatureSums, CrossGram
 from streamkernel.reductions.sums.evidence_gradient import EvidenceGradient, EvidenceSlopes
 from streamkernel.reductions.sums.feature_maps import ColumnSquares, FeatureMap, FeatureTimes
 from streamkernel.reductions.sums.features import FeatureGram, Features, FeatureSums, FeatureTransposed
+from streamkernel.reductions.sums.fold_equations import FoldEquations, FoldSums
 from streamkernel.reductions.sums.gaussian_equations import GaussianEquations, GaussianSums
+from streamkernel.reductions.sums.gradient_products import AverageGradientProduct, GradientProducts
 from streamkernel.reductions.sums.kernel_products import CrossProducts, KernelProducts
 from streamkernel.reductions.sums.normal_equations import NormalEquations, RidgeSums
 from streamkernel.reductions.sums.normal_products import NormalProduct, NormalTargets, TargetSums
 from streamkernel.reductions.sums.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
 
 __all__ = [
+    "AverageGradientProduct",
     "BlockNoise",
     "ColumnSquares",
     "ConstantNoise",
@@ -27,8 +30,11 @@ __all__ = [
     "FeatureTimes",
     "FeatureTransposed",
     "Features",
+    "FoldEquations",
+    "FoldSums",
     "GaussianEquations",
     "GaussianSums",
+    "GradientProducts",
     "KernelProducts",
     "NormalEquations",
     "NormalProduct",

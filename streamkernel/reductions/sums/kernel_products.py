@@ -82,13 +82,13 @@ class KernelProducts(Sums[Float]):
         return state["KV"]
 
     def scratch_bytes(self, rows: int) -> int:
-        p = self.table.n_features
+        p = self.table.width
         # The block in float64; a tile, with its rows as read and as packed for the loops; a second reader's chunks.
         tile = 8 * (_PANEL_ROWS * _TILE_ROWS + _TILE_ROWS * (3 * p + 2 * self.V.shape[1]))
         return int(8 * rows * p + max(tile, 8 * _TILE_ROWS**2) + 3 * self.table.chunk_bytes)
 
     def flops_per_row(self) -> float:
-        return float(len(self.V) * (self.table.n_features + 2 * self.V.shape[1]))
+        return float(len(self.V) * (self.table.width + 2 * self.V.shape[1]))
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,18 @@ lifts the rounding of the sum, about ``eps m sqrt(n)``, by `Basis.lift`. To whit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import mirror_upper, solve_lower, syrk
+from streamkernel.linalg import mirror_upper, solve_lower, syrk, whitened
 from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import Float
+from streamkernel.type_aliases import AnyArray, Float
 
 # Largest harmless rounding error of the whitened sums, in the units of alpha, for every alpha that a score may choose.
 # Measured on functions without noise in 1 to 5 dimensions, with alphas from 1e-2 to 1e-12: the predictions of the two
@@ -59,6 +61,48 @@ class RidgeSums(MergeableSums):
     def residual_trace(self) -> float:
         """``tr(K - K~)`` of these rows, exact: the certificate."""
         return max(self.trace - float(np.trace(self.H)), 0.0)
+
+
+class Factors(NamedTuple):
+    """Rows as factors of the sums.
+
+    Attributes
+    ----------
+    K : (b, n) features or kernel values; Y : (b, d) targets about the centre
+    weights : (b,) row weights, or None where every row counts once.
+    diagonal : (b,) ``k(x_i, x_i)``
+    """
+
+    K: Float
+    Y: Float
+    weights: Float | None
+    diagonal: Float
+
+    def part(self, start: int, stop: int) -> Factors:
+        """Rows [start, stop), as views."""
+        rows = slice(start, stop)
+        return Factors(
+            self.K[rows], self.Y[rows], None if self.weights is None else self.weights[rows], self.diagonal[rows]
+        )
+
+    def add_to(self, state: State, *, lower: bool = False) -> None:
+        """Add to the sums of `NormalEquations.shapes` in place; of H, to its upper triangle or to its lower one."""
+        K, Y, weights, diagonal = self
+        if weights is None:
+            weights = np.ones(len(K))
+            state["G1"] += K.sum(axis=0)
+            state["Y1"] += Y.sum(axis=0)
+        else:
+            # Roots of the weights on both factors, so that SYRK computes K^T W K.
+            root = np.sqrt(weights)[:, None]
+            state["G1"] += weights @ K
+            state["Y1"] += weights @ Y
+            K = K * root
+            Y = Y * root
+        syrk(K, into=state["H"], lower=lower)
+        state["g"] += K.T @ Y
+        state["YY"] += Y.T @ Y
+        state["totals"] += [len(K), weights.sum(), weights @ diagonal]
 
 
 @dataclass(frozen=True)
@@ -97,37 +141,33 @@ class NormalEquations(Sums[RidgeSums]):
         n, d = len(self.basis), len(self.centre)
         return {"H": (n, n), "g": (n, d), "YY": (d, d), "G1": (n,), "Y1": (d,), "totals": (3,)}
 
+    @property
+    def values(self) -> Callable[[AnyArray], Float]:
+        """The function of rows (b, p) whose values (b, n) are summed: features, or kernel values."""
+        return self.basis.features if self.whiten_first else self.basis.block
+
     def fold(self, state: State, block: RowBlock) -> State:
-        b = len(block.X)
-        weights = block.row_weights
-        diagonal = self.basis.kernel.diagonal(block.X)
-        Y = np.zeros((b, 0)) if block.Y is None else block.Y - self.centre
-        K = self.basis.features(block.X) if self.whiten_first else self.basis.block(block.X)
-        if block.weights is not None:
-            # Roots of the weights on both factors, so that SYRK computes K^T W K.
-            root = np.sqrt(weights)[:, None]
-            state["G1"] += weights @ K
-            state["Y1"] += weights @ Y
-            K = K * root
-            Y = Y * root
-        else:
-            state["G1"] += K.sum(axis=0)
-            state["Y1"] += Y.sum(axis=0)
-        syrk(K, into=state["H"])
-        state["g"] += K.T @ Y
-        state["YY"] += Y.T @ Y
-        state["totals"] += [b, weights.sum(), weights @ diagonal]
+        self.factors(self.values(block.X), block).add_to(state)
         return state
+
+    def factors(self, K: Float, block: RowBlock) -> Factors:
+        """The factors of the sums over the rows of a block.
+
+        Parameters
+        ----------
+        K : (b, n) `values` of its rows.
+        """
+        Y = np.zeros((len(block), 0)) if block.Y is None else block.Y - self.centre
+        return Factors(K, Y, block.weights, self.basis.kernel.diagonal(block.X))
 
     def finalize(self, state: State) -> RidgeSums:
         count, weight, trace = (float(value) for value in state["totals"])
-        H, g, G1 = mirror_upper(state["H"]), state["g"], state["G1"]
-        if not self.whiten_first:
+        H, g, G1 = state["H"], state["g"], state["G1"]
+        if self.whiten_first:
+            H = mirror_upper(H)
+        else:
             L = self.basis.L
-            H = solve_lower(L, solve_lower(L, H).T)
-            # Two triangular solves round the two triangles differently; an eigendecomposition reads one of them.
-            H = 0.5 * (H + H.T)
-            g, G1 = solve_lower(L, g), solve_lower(L, G1)
+            H, g, G1 = whitened(H, L), solve_lower(L, g), solve_lower(L, G1)
         return RidgeSums(H, g, state["YY"], G1, state["Y1"], self.centre, weight, trace, int(count))
 
     def scratch_bytes(self, rows: int) -> int:
