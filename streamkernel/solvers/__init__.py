@@ -16,6 +16,7 @@ from streamkernel.solvers.quasi_newton import solve_quasi_newton
 from streamkernel.solvers.ridge import RidgeSolution, RidgeSystem
 from streamkernel.solvers.skilling import CGResult, FullSystem, InverseBelow, plan_full
 from streamkernel.solvers.solver_choice import SolverChoice, choose_solver, falkon_steps
+from streamkernel.solvers.validation import FoldChoice, FoldSolution, FoldSystem, standard_error
 
 __all__ = [
     "METHODS",
@@ -24,6 +25,9 @@ __all__ = [
     "ExactGP",
     "FalkonSolution",
     "FalkonSystem",
+    "FoldChoice",
+    "FoldSolution",
+    "FoldSystem",
     "FullSystem",
     "GaussianSolution",
     "GaussianSystem",
@@ -53,4 +57,5 @@ __all__ = [
     "solve_generalised",
     "solve_newton",
     "solve_quasi_newton",
+    "standard_error",
 ]

@@ -236,5 +236,5 @@ def _relative(rz: Float, first: Float) -> Float:
 def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> Table:
     """Up to `count` uniform rows of a table, without replacement, as a table in memory: one sweep."""
     rows = np.sort(uniform_rows(table, count, seed, _SAMPLE_STREAM))
-    gather = Gather(rows, table.n_features, table.n_targets, np.dtype(table.dtype))
+    gather = Gather(rows, table.width, table.n_targets, np.dtype(table.dtype))
     return open_table(np.ascontiguousarray(session.sweep(gather, table, "rows for the preconditioner").X))

@@ -43,6 +43,23 @@ class RidgeSolution:
     gcv: float
 
 
+def least_squares(sums: RidgeSums, intercept: bool) -> tuple[Float, Float, Float]:
+    """H (n, n), g (n, d) and the squares of the targets (d,) of a fit with an intercept, or of one without.
+
+    With an intercept, features and targets are centred: the constant that fits best is then 0.
+    """
+    H, g, square = sums.H.copy(), sums.g.copy(), np.diagonal(sums.YY).copy()
+    if intercept:
+        H -= np.outer(sums.G1, sums.G1) / sums.weight
+        g -= np.outer(sums.G1, sums.Y1) / sums.weight
+        square = np.maximum(square - sums.Y1**2 / sums.weight, 0.0)
+    else:
+        # Without an intercept the centre must be added to the targets again.
+        g += np.outer(sums.G1, sums.centre)
+        square += 2.0 * sums.centre * sums.Y1 + sums.weight * sums.centre**2
+    return H, g, square
+
+
 class RidgeSystem:
     """The normal equations, whitened and decomposed once; each alpha then costs O(n^2 d).
 
@@ -70,19 +87,11 @@ class RidgeSystem:
         self._sums = sums
         self._intercept = intercept
         self._scale = scale
-        H, g = sums.H.copy(), sums.g.copy()
         with single_threaded_blas():
-            square = np.diagonal(sums.YY).copy()
             # The traces are exact for the first t functions, for every t, because whitening is triangular.
-            self.residual_path = np.maximum(sums.trace - np.concatenate([[0.0], np.cumsum(np.diagonal(H))]), 0.0)
-            if intercept:
-                H -= np.outer(sums.G1, sums.G1) / sums.weight
-                g -= np.outer(sums.G1, sums.Y1) / sums.weight
-                square = np.maximum(square - sums.Y1**2 / sums.weight, 0.0)
-            else:
-                # Without an intercept the centre must be added to the targets again.
-                g += np.outer(sums.G1, sums.centre)
-                square += 2.0 * sums.centre * sums.Y1 + sums.weight * sums.centre**2
+            traces = np.concatenate([[0.0], np.cumsum(np.diagonal(sums.H))])
+            self.residual_path = np.maximum(sums.trace - traces, 0.0)
+            H, g, square = least_squares(sums, intercept)
             self.path = RidgePath.of(H, g, square, independent * sums.count, int(intercept))
 
     @property

@@ -111,7 +111,7 @@ class FullSystem:
     ) -> None:
         self.table, self.kernel, self.session = table, kernel, session
         self.rho = checked_number("rho", rho)
-        kernel.check_features(table.n_features)
+        kernel.check_features(table.width)
         if preconditioner is not None and preconditioner.rho != self.rho:
             raise ParameterError(
                 f"the preconditioner was made for rho = {preconditioner.rho:g}, the system has {self.rho:g}; give "
@@ -159,7 +159,7 @@ class FullSystem:
         ------
         ShapeError, DTypeError, ShapeMismatchError, NonFiniteDataError
         """
-        Z = checked_rows(X, "X", self.table.n_features)
+        Z = checked_rows(X, "X", self.table.width)
         W = checked_columns(weights, self.table.n_rows, "the vector of weights")
         work = CrossProducts(self.kernel, Z, W, self.table.start)
         values = self.session.sweep(work, self.table, "k(x, X) w")
@@ -207,7 +207,7 @@ def plan_full(
     targets : number of columns of the right side.
     rank : rank of the preconditioner; 0 for none.
     """
-    m, p = table.n_rows, table.n_features
+    m, p = table.n_rows, table.width
     held = 8 * m * targets * _VECTORS
     work = KernelProducts(kernel, table, unfilled(m, targets))
     # One more product for the true residual at the end.
@@ -223,7 +223,7 @@ def plan_full(
 
 
 def _preconditioner_steps(table: Table, kernel: Kernel, times: int, targets: int, rank: int, held: int) -> list[Step]:
-    m, p = table.n_rows, table.n_features
+    m, p = table.n_rows, table.width
     features = Features.of_basis(Basis.unfilled(kernel, rank, p, table.dtype))
     values = FeatureTimes(features, unfilled(rank, targets), np.zeros(targets))
     parts: list[tuple[str, AnyReduction, int]] = [
