@@ -120,7 +120,7 @@ class MatchingPursuit(Rule):
         return 0.0 if held_out is None else held_out.fraction
 
     def steps(self, problem: Problem) -> list[Step]:
-        table, m, p = problem.table, problem.table.n_rows, problem.table.n_features
+        table, m, p = problem.table, problem.table.n_rows, problem.table.width
         size = self.pools.size(problem.n, m)
         c, rounds = self.pools.in_sweep(problem.n, m), self._rounds(problem)
         drawn = self.pools.drawn(problem.n, m, self._share(problem))
@@ -207,7 +207,7 @@ class MatchingPursuit(Rule):
             stream = (_RESIDUAL, round_)
             table = problem.table
             chosen = np.zeros(0, np.int64) if self.variant == "basic" else basis.rows
-            draw = ResidualReservoir(size, problem.seed, stream, chosen, table.n_features, table.dtype)
+            draw = ResidualReservoir(size, problem.seed, stream, chosen, table.width, table.dtype)
         beta = None
         coding = self.coding(problem)
         if draw is not None or coding is not None:

@@ -164,7 +164,7 @@ class LookAheadCSI(Rule):
 
     def steps(self, problem: Problem) -> list[Step]:
         table = problem.table
-        m, p, d = table.n_rows, table.n_features, len(problem.centre)
+        m, p, d = table.n_rows, table.width, len(problem.centre)
         n, delta = min(problem.n, m), min(self.delta, m)
         gather = gather_step(problem, m)
         # The gathered rows and a copy in float64, if they are not float64; Q; A and B; Y and c; vectors.
@@ -178,7 +178,7 @@ class LookAheadCSI(Rule):
         return [gather, look]
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
-        sample = cache.get(self.prefetch(problem))
+        sample = problem.trained_on(cache.get(self.prefetch(problem)))
         with single_threaded_blas():
             path = self._path(problem, sample, lambda t: session.progress.note(f"{t} of {problem.n} basis functions"))
         basis, kept = problem.empty_basis().append(sample.X[path.picks], sample.rows[path.picks])

@@ -107,7 +107,7 @@ class UniformDraw(Draw):
     ----------
     per_pick : number of candidates per pick; None for 4 to 16, more for small n, where candidates are cheap.
     scoring_per_function : number of uniform scoring rows per basis function at the end of the round, each of weight m /
-        s; None for 16 to 66, more for small n.
+        s; None for 16 to 66, more for small n. Rows in validation folds are no scoring rows; others take their places.
     least_scoring : smallest number of scoring rows.
     all_rows : True to score on all rows of the table, by a sweep.
     split : True to give each pick its own sub-pool (Smola & Schoelkopf 2000, Algorithm 2, several picks per sweep).
@@ -147,10 +147,18 @@ class UniformDraw(Draw):
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         rows = sum(
-            self.pool_size(problem, picks, have) + (self.scoring_rows(problem, have + picks) or 0)
+            self.pool_size(problem, picks, have) + (self._drawn_scoring(problem, have + picks) or 0)
             for have, picks in take.schedule(problem.n)
         )
         return [gather_step(problem, rows)]
+
+    def _drawn_scoring(self, problem: Problem, size: int) -> int | None:
+        """Number of rows from which the scoring rows are taken: those in validation folds are left out."""
+        wanted = self.scoring_rows(problem, size)
+        if wanted is None or problem.folds is None:
+            return wanted
+        # Three deviations more than the mean: the number of rows that are left is then known before they are fetched.
+        return min(int((wanted + 3.0 * np.sqrt(wanted)) / problem.trained_share) + 1, problem.table.n_rows)
 
     def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> Int:
         # More rows than wanted, because rows of the basis among them are left out.
@@ -158,19 +166,27 @@ class UniformDraw(Draw):
         size = self._candidates(problem, picks, chosen) + spare
         return uniform_rows(problem.table, size, problem.seed, (_POOL, round_))
 
-    def _scoring_rows(self, problem: Problem, round_: int, size: int) -> Int | None:
-        wanted = self.scoring_rows(problem, size)
-        if wanted is None:
+    def _scoring_numbers(self, problem: Problem, round_: int, size: int) -> Int | None:
+        """Numbers of the rows from which the scoring rows are taken, in random order unless they are all rows."""
+        drawn = self._drawn_scoring(problem, size)
+        if drawn is None:
             return None
-        if wanted == problem.table.n_rows:
+        if self.scoring_rows(problem, size) == problem.table.n_rows:
             return problem.rows
-        return np.sort(uniform_rows(problem.table, wanted, problem.seed, (_SCORING, round_)))
+        return uniform_rows(problem.table, drawn, problem.seed, (_SCORING, round_))
+
+    def _scoring(self, problem: Problem, cache: RowCache, numbers: Int, size: int) -> Sample:
+        """The scoring rows, in the order of their numbers."""
+        wanted = self.scoring_rows(problem, size)
+        if problem.folds is not None:
+            numbers = problem.trained_on(cache.get(numbers)).rows[:wanted]
+        return cache.get(np.sort(numbers))
 
     def prefetch(self, problem: Problem, take: Take) -> Int:
         parts = []
         for round_, (have, picks) in enumerate(take.schedule(problem.n)):
             parts.append(self._pool_rows(problem, round_, picks, have))
-            scoring = self._scoring_rows(problem, round_, have + picks)
+            scoring = self._scoring_numbers(problem, round_, have + picks)
             if scoring is not None:
                 parts.append(scoring)
         return np.unique(np.concatenate(parts))
@@ -184,10 +200,10 @@ class UniformDraw(Draw):
             # Ties go to the lowest position: in the order of row numbers they do not depend on the order of the draw.
             rows = np.sort(rows)
         pool = _pool_of(problem, cache.get(rows))
-        scoring_rows = self._scoring_rows(problem, round_, len(basis) + picks)
-        if scoring_rows is None:
+        numbers = self._scoring_numbers(problem, round_, len(basis) + picks)
+        if numbers is None:
             return Drawn(pool, None, groups)
-        scoring = cache.get(scoring_rows)
+        scoring = self._scoring(problem, cache, numbers, len(basis) + picks)
         weights = np.full(len(scoring), problem.table.n_rows / max(len(scoring), 1))
         return Drawn(pool, sample_table(scoring, weights), groups)
 
@@ -296,4 +312,5 @@ class ResidualDraw(Draw):
             seed=problem.seed,
             stream=(_LOOK, round_),
             n_targets=problem.table.n_targets,
+            folds=problem.folds,
         )

@@ -66,7 +66,7 @@ class PosteriorGreedy(Greedy):
         # The sums give the residual traces: a tolerance costs no extra sweep.
         steps = super().steps(replace(problem, tol=0.0))
         n, rows, table = problem.n, problem.n + min(self.dual_rows, problem.table.n_rows), problem.table
-        p, item = table.n_features, table.dtype.itemsize
+        p, item = table.width, table.dtype.itemsize
         pool = self.draw.pool_size(problem, self.take.count(0, n), 0)
         # The rows of the dual as they were fetched and joined to the basis, packed beside it as it was and is, and
         # beside the pool.
@@ -146,6 +146,7 @@ class PosteriorGreedy(Greedy):
 def _dual_rows(problem: Problem, others: Sample, picked: Sample, basis: Basis) -> tuple[Float, Float]:
     """Kernel matrix and scaled targets of the rows of the dual, times the roots of their weights."""
     points = np.concatenate([others.X, basis.points]).astype(np.float64)
-    root = np.sqrt(np.concatenate([others.weights, picked.weights]))[:, None]
+    # Weight 0 for rows of validation folds: without them the dual is a bound too, and their targets are not used.
+    root = np.sqrt(np.concatenate([problem.training_weights(others), problem.training_weights(picked)]))[:, None]
     Y = (np.concatenate([others.Y, picked.Y]) - problem.centre) / problem.scale
     return root * problem.kernel(points) * root.T, root * Y

@@ -127,7 +127,7 @@ class IncompleteCholesky(Rule):
         largest = LargestResiduals(unfilled_basis(problem, n), B)
         # The features of the B rows, and their copy in the factor; the factor of the basis. Row blocks grow with every
         # sweep, and the allocator does not return some of the smaller ones (measured).
-        held = 8 * B * (2 * n + problem.table.n_features + 8) + 24 * n**2
+        held = 8 * B * (2 * n + problem.table.width + 8) + 24 * n**2
         name = "look for the largest residuals"
         step = step_of(name, largest, problem.table, kernel_columns=n // 2, points=n, times=times)
         return [*steps, replace(step, held_bytes=held + outgrown_bytes(step))]

@@ -106,7 +106,7 @@ class Leverage(Rule):
         return uniform_rows(problem.table, self._sampled(problem), problem.seed, _BASE)
 
     def steps(self, problem: Problem) -> list[Step]:
-        m, n, p = problem.table.n_rows, problem.n, problem.table.n_features
+        m, n, p = problem.table.n_rows, problem.n, problem.table.width
         local, swept = self._levels(problem)
         sample = SampledKernel(unfilled_basis(problem, n), np.ones(0), 1.0)
         last = RidgeLeverage(sample, n, problem.seed, (_LEVELS, 0))

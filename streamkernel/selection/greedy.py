@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import Reduction
+from streamkernel.reductions import Reduction, WithoutHeldOut
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns, PoolGram, PoolRoot, PoolSums, ResidualSample, RootSums
 from streamkernel.selection._draws import Draw, Drawn, kinds_of_rounds
@@ -124,7 +124,7 @@ class Greedy(Rule):
         held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
         if self.precision != np.float64:
             held += 2 * work.state_bytes()  # the sums again, in float64
-        p, item = problem.table.n_features, problem.table.dtype.itemsize
+        p, item = problem.table.width, problem.table.dtype.itemsize
         return step_of(
             f"score {pool} candidates",
             work,
@@ -249,9 +249,10 @@ class Greedy(Rule):
         d = len(problem.centre) if self.score.needs_projection else 0
         return PoolColumns(basis, pool, problem.centre[:d], self.precision, self.centred)
 
-    @staticmethod
-    def _sums(reduction: AnyReduction, problem: Problem, session: Session, drawn: Drawn, size: int) -> Any:
+    def _sums(self, reduction: AnyReduction, problem: Problem, session: Session, drawn: Drawn, size: int) -> Any:
         """The sums over the scoring rows: over a sample in memory, or by a sweep over all rows."""
-        if drawn.scoring is None:
-            return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")
-        return session.local(reduction, drawn.scoring)
+        if drawn.scoring is not None:
+            return session.local(reduction, drawn.scoring)
+        if problem.folds is not None and self.score.needs_projection:
+            reduction = WithoutHeldOut(reduction, problem.folds)
+        return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")

@@ -82,7 +82,7 @@ class KMeans(Rule):
 
     def steps(self, problem: Problem) -> list[Step]:
         table, sampled = problem.table, self._sampled(problem)
-        p = table.n_features
+        p = table.width
         work = Clusters(unfilled(problem.n, p), np.zeros(p), table.dtype)
         # The sample as fetched and as a table, with its distances during the draw of seeds; the factor of the basis;
         # row blocks that the allocator does not return (measured).
@@ -99,7 +99,7 @@ class KMeans(Rule):
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
         table, n = problem.table, problem.n
-        weights = feature_weights(problem.kernel, table.n_features)
+        weights = feature_weights(problem.kernel, table.width)
         sample = np.ascontiguousarray(cache.get(self.prefetch(problem)).X)
         centres = self._start(problem, sample, weights, session)
         rounds = [RoundRecord(0, 0, None, len(sample), len(sample))]

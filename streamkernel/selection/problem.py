@@ -11,11 +11,12 @@ from streamkernel.basis import Basis, unfilled
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
+from streamkernel.metric import MetricScaler
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Both, Gather, Sample
 from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
-from streamkernel.table import Table
-from streamkernel.type_aliases import Float, Int
+from streamkernel.table import Folds, RowScaler, Table
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
 _GATHER, _COUNT = "gather sampled rows", "count of repeated rows"  # sweeps
 
@@ -32,6 +33,8 @@ class Problem:
     tol : stop when the residual trace is at most ``tol * trace``; 0 to continue to n.
     seed : seed of all draws.
     centre, scale : (d,) mean and spread of the targets; d = 0 without targets.
+    folds : folds of the rows, whose table has keys, or None. A rule does not use the targets of rows in validation
+        folds: it may choose them as points, but they score none.
     """
 
     table: Table
@@ -41,14 +44,35 @@ class Problem:
     seed: int = 0
     centre: Float = field(default_factory=lambda: np.zeros(0))
     scale: Float = field(default_factory=lambda: np.ones(0))
+    folds: Folds | None = None
 
     @property
     def rows(self) -> Int:
         """Numbers of all rows of the table."""
         return np.arange(self.table.start, self.table.stop, dtype=np.int64)
 
+    @property
+    def trained_share(self) -> float:
+        """Share of the distinct rows that are not in validation folds."""
+        return 1.0 if self.folds is None else 1.0 - self.folds.share
+
+    def training_weights(self, sample: Sample) -> Float:
+        """Row weights (s,) of a sample, 0 for rows in validation folds."""
+        if self.folds is None:
+            return sample.weights
+        assert sample.keys is not None, "folds need a table with keys"
+        return np.where(self.folds.held_out(sample.keys), 0.0, sample.weights)
+
+    def trained_on(self, sample: Sample) -> Sample:
+        """The rows of a sample that are not in validation folds; all of them, if they all are."""
+        if self.folds is None:
+            return sample
+        assert sample.keys is not None, "folds need a table with keys"
+        kept = np.flatnonzero(~self.folds.held_out(sample.keys))
+        return sample.at_positions(kept) if len(kept) else sample
+
     def empty_basis(self) -> Basis:
-        return Basis.empty(self.kernel, self.table.n_features, self.table.dtype)
+        return Basis.empty(self.kernel, self.table.width, self.table.dtype)
 
 
 @dataclass(frozen=True)
@@ -109,13 +133,40 @@ class Selection:
 
 
 class RowCache:
-    """Cache of rows by number. A sweep fetches only the rows that are not in the cache."""
+    """Cache of rows by number. A sweep fetches only the rows that are not in the cache.
 
-    def __init__(self, table: Table, session: Session) -> None:
+    Rows are held as the table's blocks have them. Where the fit finds the map of its rows from a sample of them, they
+    are held in float64 as they are before that map (`before_metric`, `as_stored`); `get` maps them, to the bits of a
+    block.
+
+    Parameters
+    ----------
+    table : table of the rows as they are held.
+    scaler : scaler of the rows. Of rows that are held with their columns scaled it maps by its metric; None for no map.
+    dtype : dtype of the mapped rows.
+    """
+
+    def __init__(
+        self, table: Table, session: Session, scaler: RowScaler | None = None, dtype: AnyDType | None = None
+    ) -> None:
         self._table = table
         self._session = session
+        self._scaler, self._dtype = scaler, table.dtype if dtype is None else dtype
         self._sample: Sample | None = None
         self.repeats: Repeats | None = None  # None until they are counted
+
+    @classmethod
+    def of(cls, table: Table, session: Session) -> RowCache:
+        """The cache of a table; its scaler may be of any kind."""
+        if table.scaler is None or table.scaler.invertible:
+            return cls(table, session)
+        return cls(as_stored(table), session, table.scaler, table.dtype)
+
+    def mapped_by(self, scaler: RowScaler | None, dtype: AnyDType) -> RowCache:
+        """A cache with the same rows in another dtype, which maps them by a scaler if there is one."""
+        cache = RowCache(self._table, self._session, scaler, dtype)
+        cache._sample, cache.repeats = self._sample, self.repeats
+        return cache
 
     def fetch(self, rows: Int) -> None:
         """Fetch the missing ones of these rows, in one sweep over the blocks that hold them."""
@@ -128,7 +179,7 @@ class RowCache:
     def count_repeats(self, rows: Int, origins: Origins) -> Repeats:
         """Fetch these rows, and count the repeated rows of the table in the same sweep, the first."""
         table, missing = self._table, np.unique(rows)
-        count = CountRepeats(table.n_features, table.n_targets, origins=origins)
+        count = CountRepeats(table.width, table.n_targets, origins=origins)
         if len(missing) == 0:
             self.repeats = self._session.sweep(count, table, _COUNT)
             return self.repeats
@@ -139,21 +190,60 @@ class RowCache:
 
     def _gather(self, rows: Int) -> Gather:
         table = self._table
-        return Gather(rows, table.n_features, table.n_targets, table.dtype)
+        return Gather(rows, table.width, table.n_targets, table.dtype)
 
     def _add(self, fresh: Sample) -> None:
         self._sample = fresh if self._sample is None else self._sample.merged(fresh)
 
     def get(self, rows: Int) -> Sample:
         """The rows with these numbers, in the order of `rows`."""
+        found, scaler = self.held(rows), self._scaler
+        if scaler is None:
+            # No copy where the dtype is the table's; else the rounding of a scaler that computes in float64.
+            return replace(found, X=found.X.astype(self._dtype, copy=False))
+        if self._table.scaler is None:
+            return replace(found, X=scaler.apply(found.X, self._dtype))
+        assert isinstance(scaler, MetricScaler), "rows whose columns are scaled are only mapped by a metric"
+        return replace(found, X=scaler.project(found.X, self._dtype))
+
+    def held(self, rows: Int) -> Sample:
+        """The rows with these numbers, as they are held, in the order of `rows`."""
         self.fetch(rows)
         table = self._table
         if self._sample is None:
             none = np.zeros(0, np.int64)
-            return Sample(
-                none, np.zeros((0, table.n_features), table.dtype), np.zeros((0, table.n_targets)), np.zeros(0)
-            )
+            return Sample(none, np.zeros((0, table.width), table.dtype), np.zeros((0, table.n_targets)), np.zeros(0))
         return self._sample.at(rows)
+
+    def points(self, basis: Basis) -> AnyArray | None:
+        """(n, p) points of a basis in the units of the columns; None where the scaler computes them from the basis.
+
+        A point that is no row, such as a centre of k-means, gets one with its image: with a metric the shortest one
+        (before means are added), in a column that has ends one between them.
+        """
+        scaler = self._scaler
+        if scaler is None or scaler.invertible:
+            return None
+        is_row, before = basis.rows >= 0, self._table.scaler
+        points = np.empty((len(basis), scaler.n_features))
+        X = self.held(basis.rows[is_row]).X
+        points[is_row] = X if before is None else before.unscaled(X)
+        if not is_row.all():
+            Z = basis.points[~is_row].astype(np.float64)
+            if isinstance(scaler, MetricScaler):
+                Z = Z @ np.linalg.pinv(scaler.metric)
+            points[~is_row] = scaler.unscaled(Z)
+        return points.astype(basis.points.dtype)
+
+
+def before_metric(table: Table, columns: RowScaler) -> Table:
+    """The rows of a table as a metric takes them: its columns scaled, in float64."""
+    return replace(table, scaler=columns, dtype=np.dtype(np.float64))
+
+
+def as_stored(table: Table) -> Table:
+    """The rows of a table in the units of its columns, in float64."""
+    return replace(table, scaler=None, dtype=np.dtype(np.float64))
 
 
 class Rule(ABC):
@@ -177,7 +267,7 @@ class Rule(ABC):
 
 def unfilled_basis(problem: Problem, n: int) -> Basis:
     """A basis with the shapes of n functions but without their memory, for plans."""
-    return Basis.unfilled(problem.kernel, n, problem.table.n_features, problem.table.dtype)
+    return Basis.unfilled(problem.kernel, n, problem.table.width, problem.table.dtype)
 
 
 def gather_step(problem: Problem, rows: int) -> Step:
@@ -185,7 +275,7 @@ def gather_step(problem: Problem, rows: int) -> Step:
     table = problem.table
     rows = min(rows, table.n_rows)
     numbers = unfilled(rows, dtype=np.dtype(np.int64))
-    gather = Gather(numbers, table.n_features, table.n_targets, np.dtype(table.dtype))
+    gather = Gather(numbers, table.width, table.n_targets, np.dtype(table.dtype))
     step = step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=2 * gather.state_bytes())
     return replace(step, kept_bytes=2 * gather.state_bytes())  # the cached rows, and the sample of them
 
@@ -193,7 +283,7 @@ def gather_step(problem: Problem, rows: int) -> Step:
 def counting(steps: list[Step], problem: Problem) -> list[Step]:
     """The steps, with the count of repeated rows added to the first step that fetches rows, or as a step of its own."""
     table = problem.table
-    count = step_of(_COUNT, CountRepeats(table.n_features, table.n_targets), table, kernel_columns=0)
+    count = step_of(_COUNT, CountRepeats(table.width, table.n_targets), table, kernel_columns=0)
     for index, step in enumerate(steps):
         if step.name == _GATHER:
             both = replace(

@@ -97,7 +97,7 @@ class RPCholesky(Rule):
 
     def steps(self, problem: Problem) -> list[Step]:
         block = self._wanted(problem)
-        p, item = problem.table.n_features, problem.table.dtype.itemsize
+        p, item = problem.table.width, problem.table.dtype.itemsize
         # Chance rejects some proposals: about half of them towards the end.
         times = (2 if self.exact else 1) * -(-problem.n // block)
         drawn = _DRAW.reduction(problem, unfilled_basis(problem, problem.n), block, 0)
