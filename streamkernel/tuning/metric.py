@@ -1,0 +1,361 @@
+"""A metric learned from the gradients of fits to a sample of rows (Radhakrishnan et al. 2024; ALGORITHMS 19).
+
+A ridge regression f in the present metric T (p, r) gives the mean outer product of its gradients by the scaled rows,
+and that the next metric::
+
+    A = 1/m sum_i sum_outputs grad f(x_i) grad f(x_i)^T  (p, p),      T = V s^(power / 2)  of  A = V diag(s) V^T
+
+or of the diagonal of A. Directions in which f changes much get short distances. Every metric is judged by the error of
+its ridge regression on rows of the sample that neither the regression nor the gradients have seen; the plain kernel is
+one of the candidates.
+
+Which power is best, and whether the full matrix or its diagonal, differs from table to table: the diagonal finds a few
+relevant columns of many (pumadyn-32nm .24 against .36), the full matrix their combinations (kin40k .14 against .24).
+All forms therefore take some rounds; the best one goes on while it gains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from streamkernel.basis import Basis, unfilled
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.kernels import Kernel, Laplacian, StationaryKernel
+from streamkernel.linalg import metric_factor, single_threaded_blas
+from streamkernel.records import LengthscaleChoice, MetricChoiceRecord, MetricRound
+from streamkernel.reductions import Sample
+from streamkernel.reductions.sums import FoldSums, GradientProducts, NormalEquations
+from streamkernel.selection import Problem
+from streamkernel.solvers import FoldChoice, FoldSolution, FoldSystem
+from streamkernel.solvers.lengthscale import median_lengthscale
+from streamkernel.table import Table, open_table
+from streamkernel.table.folds import Folds
+from streamkernel.type_aliases import Float
+
+_BASIS = 400  # functions of a regression
+_GRADIENT_ROWS = 4000
+_ALL_FORMS = 3  # rounds that every form takes: few relevant columns of many show in the second or third
+# Gradients are those of the least regularised regression with at most this times the smallest error: where little is
+# explained, that of the smallest error is a straight line, and shows none of the columns that act together.
+_ROUGHER = 1.1
+_STEP_DOWN = 0.3  # factor of alpha on the way there
+_LEAST_ALPHA, _START_ALPHA, _MOST_ALPHA = 1e-12, 1e-4, 1.0  # of the trace of the sums
+_PATIENCE = 2  # rounds without a gain that end a search
+_MOST_FITS = 20  # usual number of regressions of a search, for the plan
+_MOST_ROUNDS = 10
+_MOST_STEPS = 4  # of a lengthscale in one direction
+_GAIN = 0.99  # share of the error that is a gain: of a round, of another lengthscale, of a metric over none
+_CHANCE = 2.0  # standard errors of the gain on held-out rows
+# Other rows than those of the folds of the fit, whose key is the user's seed: this one is no seed that anybody takes.
+_FOLDS = Folds(count=1, buckets=4, seed=0x9E3779B97F4A7C15)
+
+
+def _functions(rows: int) -> int:
+    """Number of functions of a regression on so many rows."""
+    return min(_BASIS, max(1, rows // 2))
+
+
+class MetricForm(NamedTuple):
+    """How a metric follows from A: by its diagonal or all of it, and with this power of its eigenvalues."""
+
+    diagonal: bool
+    power: float
+
+    @property
+    def name(self) -> str:
+        return f"{'diagonal' if self.diagonal else 'full'}, power {self.power:g}"
+
+
+FORMS = {
+    "learned": (MetricForm(False, 1.0), MetricForm(False, 0.5), MetricForm(True, 1.0)),
+    "diagonal": (MetricForm(True, 1.0), MetricForm(True, 0.5)),
+}
+
+
+@dataclass(frozen=True)
+class MetricChoice:
+    """A metric, and the record of its choice.
+
+    Attributes
+    ----------
+    metric : T (p, r); None where the plain kernel is as good.
+    kernel : kernel with its lengthscale, for the mapped rows.
+    lengthscale : this lengthscale, and the median distance of the mapped rows.
+    record : what was tried, the plain kernel first, and which was chosen.
+    """
+
+    metric: Float | None
+    kernel: Kernel
+    lengthscale: LengthscaleChoice
+    record: MetricChoiceRecord
+
+    @property
+    def words(self) -> str:
+        """One line that tells of the choice."""
+        rounds = self.record.rounds
+        best, plain = rounds[self.record.best], min(each.error for each in rounds if each.round == 0)
+        if not self.record.tried_metrics:
+            return f"kernel {self.kernel.name}: held-out error {best.error:.4g}"
+        if self.metric is None:
+            return f"no metric: none of {sum(each.round > 0 for each in rounds)} lowers the held-out error"
+        share = best.error / plain if plain > 0.0 else 1.0
+        return (
+            f"metric of {best.columns} columns ({best.form}, round {best.round}): {share:.3g} of the held-out "
+            "error of the plain kernel"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A ridge regression in a metric, with its error on the held-out rows (`MetricSearch._held_out_losses`)."""
+
+    metric: Float | None
+    kernel: Kernel
+    alpha: float
+    losses: Float  # (h,) of the held-out rows, each with its share of the weights
+    number: int  # position among the rounds
+    basis: Basis
+    coefficients: Float
+
+    @property
+    def error(self) -> float:
+        return float(self.losses.sum())
+
+    @property
+    def lengthscale(self) -> float:
+        assert isinstance(self.kernel, StationaryKernel)
+        assert isinstance(self.kernel.lengthscale, float)
+        return self.kernel.lengthscale
+
+
+def _error(fit: _Fit) -> float:
+    return fit.error
+
+
+def _better(fit: _Fit, plain: _Fit) -> bool:
+    """Whether a metric is better than none: by more than 1 %, and than chance would make the best of some twenty."""
+    gains = plain.losses - fit.losses
+    deviation = float(np.sqrt(len(gains)) * gains.std())
+    return fit.error <= _GAIN * plain.error and float(gains.sum()) > _CHANCE * deviation
+
+
+class MetricSearch:
+    """The search for a metric, a kernel and its lengthscale on a sample of rows.
+
+    Parameters
+    ----------
+    sample : rows in random order, with keys, their columns scaled; those of the fit's validation folds left out.
+    kernels : candidates with one lengthscale, which is replaced.
+    session : session whose driver threads compute the sums.
+    centre, scale : (d,) centre and spread of the targets.
+    intercept : True to fit a constant.
+    rank : largest number of columns of the metric; None for p.
+    classes : whether the targets are indicators of classes.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        kernels: Sequence[Kernel],
+        session: Session,
+        *,
+        centre: Float,
+        scale: Float,
+        intercept: bool = True,
+        rank: int | None = None,
+        classes: bool = False,
+    ) -> None:
+        sample = sample.at_positions(np.flatnonzero(sample.weights > 0.0)) if sample.weights.any() else sample
+        assert sample.keys is not None
+        self._session, self._intercept, self._rank, self._classes = session, intercept, rank, classes
+        self._kernels = tuple(kernels)
+        held = _FOLDS.held_out(sample.keys)
+        self._X = sample.X.astype(np.float64)
+        # Of predicted indicators the largest wins: they are not centred.
+        self._Y = sample.Y if classes else (sample.Y - centre) / scale
+        self._weights = sample.weights
+        if held.all() or not held.any():
+            # Too few rows to hold some out; the plain kernel wins ties.
+            self._train, self._held = np.arange(len(held)), np.arange(len(held))
+        else:
+            self._train, self._held = np.flatnonzero(~held), np.flatnonzero(held)
+        self.rounds: list[MetricRound] = []
+
+    def choose(self, forms: Sequence[MetricForm], rounds: int = _MOST_ROUNDS) -> MetricChoice:
+        """The metric, kernel and lengthscale with the smallest error; none of the metrics where they gain nothing.
+
+        Parameters
+        ----------
+        forms : forms that are tried; none to choose the kernel and its lengthscale only.
+        rounds : largest number of rounds of a form.
+        """
+        plain = [self._at_best_lengthscale(self._at_median(None, kernel, "none", 0), 2.0) for kernel in self._kernels]
+        best = best_plain = min(plain, key=_error)
+        if forms:
+            # Coordinates have no meaning after a rotation, and the gradient of |x_k| is rough: the others lead.
+            smooth = [fit for fit in plain if not isinstance(fit.kernel, Laplacian)] or plain
+            learned = self._learned(min(smooth, key=_error), forms, rounds)
+            learned = self._finished(learned, plain)
+            best = learned if _better(learned, best_plain) else best_plain
+        lengthscale = LengthscaleChoice(
+            value=best.lengthscale,
+            median=self._median(best.metric, best.kernel),
+            sample_rows=len(self._X),
+            grid=(),
+            scores=(),
+        )
+        record = MetricChoiceRecord(rounds=tuple(self.rounds), best=best.number, sample_rows=len(self._X))
+        return MetricChoice(best.metric, best.kernel, lengthscale, record)
+
+    def _learned(self, plain: _Fit, forms: Sequence[MetricForm], rounds: int) -> _Fit:
+        """The best of metric after metric: all forms for some rounds, then the best of them while it gains."""
+        chains, best, idle = [(form, plain) for form in forms], plain, 0
+        for number in range(1, rounds + 1):
+            chains = [(form, self._next(fit, form, number)) for form, fit in chains]
+            leading = min(chains, key=lambda chain: chain[1].error)
+            idle = 0 if leading[1].error <= _GAIN * best.error else idle + 1
+            best = min(best, leading[1], key=_error)
+            if number >= _ALL_FORMS:
+                chains = [leading]
+                if idle >= _PATIENCE:
+                    break
+        return best
+
+    def _finished(self, best: _Fit, plain: Sequence[_Fit]) -> _Fit:
+        """The best lengthscale and kernel in a metric."""
+        if best.metric is None:
+            return best
+        chosen = self.rounds[best.number]
+        found = self._at_best_lengthscale(best, math.sqrt(2.0))
+        for fit in plain:
+            if fit.kernel.name != best.kernel.name:
+                other = self._at_median(best.metric, fit.kernel, chosen.form, chosen.round)
+                found = min(found, self._at_best_lengthscale(other, 2.0), key=_error)
+        return found
+
+    def _next(self, fit: _Fit, form: MetricForm, number: int) -> _Fit:
+        """The regression in the metric of the gradients of `fit`."""
+        rows = self._train[:_GRADIENT_ROWS]
+        work = GradientProducts(fit.basis, fit.coefficients)
+        A = self._session.local(work, self._table(self._mapped(fit.metric, rows), rows)).A
+        if fit.metric is not None:
+            A = fit.metric @ A @ fit.metric.T
+        metric = metric_factor(A, power=form.power, diagonal=form.diagonal, rank=self._rank)
+        if metric is None:
+            return fit
+        # The multiple of the median distance that was best before is a good start in the new metric.
+        start = fit.lengthscale / self._median(fit.metric, fit.kernel) * self._median(metric, fit.kernel)
+        return self._fit(metric, fit.kernel.with_lengthscale(start), form.name, number, fit.alpha)
+
+    def _at_median(self, metric: Float | None, kernel: Kernel, form: str, number: int) -> _Fit:
+        return self._fit(metric, kernel.with_lengthscale(self._median(metric, kernel)), form, number)
+
+    def _at_best_lengthscale(self, fit: _Fit, step: float) -> _Fit:
+        """The regression with the best lengthscale among those of `fit` times powers of `step`, downhill from it."""
+        tried, best = self.rounds[fit.number], fit
+        for factor in (1.0 / step, step):
+            for _ in range(_MOST_STEPS):
+                kernel = best.kernel.with_lengthscale(best.lengthscale * factor)
+                other = self._fit(fit.metric, kernel, tried.form, tried.round, best.alpha)
+                # The error is flat towards long lengthscales, where functions become dependent and lose digits.
+                if other.error > _GAIN * best.error:
+                    break
+                best = other
+            if best is not fit:
+                break  # the other direction goes uphill
+        return best
+
+    def _held_out_losses(self, values: Float) -> Float:
+        """Losses (h,) of predictions of the held-out rows (h, d), times the shares of the rows in the weights.
+
+        Predictions are cut to the range of the targets that were trained on: a single row far from all others would
+        otherwise decide. For classes the mean of the share of wrong predictions and of the Brier score, because
+        indicators are also off where a prediction is right and beyond 1.
+        """
+        truth, trained = self._Y[self._held], self._Y[self._train]
+        shares = self._weights[self._held] / self._weights[self._held].sum()
+        cut = np.clip(np.nan_to_num(values), trained.min(axis=0), trained.max(axis=0))
+        losses: Float = ((cut - truth) ** 2).sum(axis=1)
+        if self._classes:
+            losses = 0.5 * (losses + (values.argmax(axis=1) != truth.argmax(axis=1)))
+        return np.asarray(shares * losses)
+
+    def _median(self, metric: Float | None, kernel: Kernel) -> float:
+        rows = self._train if len(self._train) > 1 else np.arange(len(self._X))
+        return median_lengthscale(self._mapped(metric, rows), kernel)
+
+    def _mapped(self, metric: Float | None, rows: np.ndarray) -> Float:
+        X: Float = self._X[rows]
+        return X if metric is None else X @ metric
+
+    def _table(self, mapped: Float, rows: np.ndarray) -> Table:
+        """Sampled rows, mapped, with their targets."""
+        weights = self._weights[rows]
+        return open_table(mapped, self._Y[rows], weights=None if (weights == 1.0).all() else weights)
+
+    def _fit(self, metric: Float | None, kernel: Kernel, form: str, number: int, start: float | None = None) -> _Fit:
+        """The regression in a metric; the search for alpha begins at `start`."""
+        unseen_rows = self._mapped(metric, self._held)
+        train, held = self._table(self._mapped(metric, self._train), self._train), self._table(unseen_rows, self._held)
+        first = np.arange(_functions(len(self._train)))
+        points = self._mapped(metric, self._train[first])
+        basis, _ = Basis.empty(kernel, points.shape[1], points.dtype).append(points, first)
+        equations = NormalEquations.of(basis, np.zeros(self._Y.shape[1]), train.n_rows)
+        sums, unseen = (self._session.local(equations, rows) for rows in (train, held))
+        both = FoldSums(sums.merge(unseen), (unseen,), np.array([float(unseen.count)]))
+        system = FoldSystem(both, intercept=self._intercept)
+        trace = max(float(np.trace(sums.H)), np.finfo(np.float64).tiny)
+        low, high = _LEAST_ALPHA * trace, _MOST_ALPHA * trace
+        choice = system.choose(_START_ALPHA * trace if start is None else start, low, high)
+        best = choice.solutions[0]
+        with single_threaded_blas():
+            values = basis.block(unseen_rows) @ basis.coefficients(best.beta) + best.intercept
+            rough = basis.coefficients(self._roughest(system, choice, low).beta)
+        fit = _Fit(metric, kernel, choice.alpha, self._held_out_losses(values), len(self.rounds), basis, rough)
+        columns = self._X.shape[1] if metric is None else metric.shape[1]
+        self.rounds.append(MetricRound(form, number, columns, fit.lengthscale, choice.alpha, fit.error))
+        return fit
+
+    @staticmethod
+    def _roughest(system: FoldSystem, choice: FoldChoice, low: float) -> FoldSolution:
+        """The least regularised solution whose error is at most `_ROUGHER` times the smallest one."""
+        found, alpha = choice.solutions[0], choice.alpha
+        while alpha > low:
+            alpha *= _STEP_DOWN
+            solved = system.solve(alpha)
+            if solved is None or float(solved[0].squares.sum()) > _ROUGHER * float(choice.solutions[0].squares.sum()):
+                break
+            found = solved[0]
+        return found
+
+
+def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
+    """The costs of a search on `rows` sampled rows: its regressions, and with `metrics` the gradients."""
+    table, p, d = problem.table, problem.table.n_features, problem.table.n_targets
+    n = _functions(rows)
+    basis = Basis.unfilled(problem.kernel, n, p)
+    sums, gradients = NormalEquations(basis, np.zeros(d)), GradientProducts(basis, unfilled(n, d))
+    # The rows scaled, in float64, and mapped; the metrics of five regressions, A and its eigenvectors; their points.
+    held = 8 * rows * (3 * p + d) + 8 * 10 * p * p + 8 * 5 * n * (p + d)
+    return [
+        step_of(
+            name,
+            work,
+            replace(table, dtype=np.dtype(np.float64)),
+            sampled=count,
+            kernel_columns=n,
+            where="sample",
+            times=times,
+            held_bytes=held + extra,
+            packings=2,
+        )
+        for name, work, count, times, extra in (
+            ("regressions for the metric", sums, rows, _MOST_FITS, 8 * 10 * n * n),
+            ("gradients for the metric", gradients, min(rows, _GRADIENT_ROWS), _MOST_FITS, 0),
+        )[: 2 if metrics else 1]
+    ]

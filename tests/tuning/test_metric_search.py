@@ -1,0 +1,152 @@
+"""The search for a metric on a sample, against plain NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamkernel.engine import Session
+from streamkernel.kernels import Gaussian, Laplacian, Matern
+from streamkernel.reductions import Sample
+from streamkernel.table.folds import Folds
+from streamkernel.table.row_keys import row_keys
+from streamkernel.tuning import FORMS, MetricChoice, MetricSearch
+from streamkernel.tuning.metric import _FOLDS
+
+
+def _sample(m: int = 300, p: int = 4, seed: int = 0, weights: np.ndarray | None = None) -> Sample:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, p))
+    Y = np.sin(2.0 * X[:, :1] + X[:, 1:2]) + 0.1 * rng.normal(size=(m, 1))
+    return Sample(np.arange(m), X, Y, np.ones(m) if weights is None else weights, row_keys(X))
+
+
+def _search(sample: Sample, forms: str | None = "learned", **options: Any) -> MetricChoice:
+    d = sample.Y.shape[1]
+    settings: dict[str, Any] = {"centre": np.zeros(d), "scale": np.ones(d), "kernels": [Gaussian(1.0)], **options}
+    kernels = settings.pop("kernels")
+    return MetricSearch(sample, kernels, Session(), **settings).choose(FORMS[forms] if forms else ())
+
+
+def _matern(U: np.ndarray, Z: np.ndarray, lengthscale: float) -> np.ndarray:
+    r = np.sqrt(3.0 * ((U[:, None, :] - Z[None]) ** 2).sum(axis=2)) / lengthscale
+    return np.asarray((1.0 + r) * np.exp(-r))
+
+
+def test_the_error_is_that_of_a_ridge_regression_on_rows_that_it_has_not_seen() -> None:
+    sample = _sample()
+    choice = _search(sample, kernels=[Matern(1.5)])
+    held = _FOLDS.held_out(row_keys(sample.X))
+    assert 0.1 < held.mean() < 0.4
+    best = choice.record.rounds[choice.record.best]
+    U = sample.X @ choice.metric if choice.metric is not None else sample.X
+    train, other = U[~held], U[held]
+    Z = train[: len(train) // 2]
+    G = _matern(train, Z, best.lengthscale)
+    W = _matern(Z, Z, best.lengthscale)
+    y = sample.Y[~held, 0]
+    # The constant is not penalised: centre rows and targets.
+    a = np.linalg.lstsq(
+        (G - G.mean(axis=0)).T @ (G - G.mean(axis=0)) + best.alpha * W,
+        (G - G.mean(axis=0)).T @ (y - y.mean()),
+        rcond=1e-14,
+    )[0]
+    predicted = _matern(other, Z, best.lengthscale) @ a + y.mean() - G.mean(axis=0) @ a
+    cut = np.clip(predicted, y.min(), y.max())
+    assert best.error == pytest.approx(np.mean((cut - sample.Y[held, 0]) ** 2), rel=1e-5)
+    # No other alpha of a grid is much better.
+    errors = []
+    for alpha in np.geomspace(best.alpha / 100, best.alpha * 100, 41):
+        K = G - G.mean(axis=0)
+        a = np.linalg.lstsq(K.T @ K + alpha * W, K.T @ (y - y.mean()), rcond=1e-14)[0]
+        predicted = _matern(other, Z, best.lengthscale) @ a + y.mean() - G.mean(axis=0) @ a
+        errors.append(np.mean((predicted - sample.Y[held, 0]) ** 2))
+    assert best.error <= 1.05 * min(errors)
+
+
+def test_the_metric_finds_the_direction() -> None:
+    choice = _search(_sample())
+    assert choice.metric is not None
+    weights = choice.metric @ choice.metric.T
+    direction = np.linalg.eigh(weights)[1][:, -1]
+    assert abs(direction @ [2.0, 1.0, 0.0, 0.0]) / np.sqrt(5.0) > 0.98
+    assert choice.record.rounds[choice.record.best].error < 0.5 * choice.record.rounds[0].error
+
+
+def test_forms_are_those_that_were_asked_for() -> None:
+    diagonal = _search(_sample(), "diagonal")
+    assert diagonal.metric is not None
+    assert (np.count_nonzero(diagonal.metric, axis=0) == 1).all()
+    none = _search(_sample(), None, kernels=[Gaussian(1.0), Matern(2.5), Laplacian(1.0)])
+    assert none.metric is None
+    assert {each.form for each in none.record.rounds} == {"none"}
+    assert len({each.lengthscale for each in none.record.rounds}) >= 6
+    ranked = _search(_sample(), rank=1)
+    assert ranked.metric is not None
+    assert ranked.metric.shape == (4, 1)
+
+
+def test_the_same_sample_gives_the_same_bits() -> None:
+    one, two = _search(_sample()), _search(_sample())
+    assert one.metric is not None
+    np.testing.assert_array_equal(one.metric, two.metric)
+    assert one.record == two.record
+
+
+def test_rows_of_weight_2_are_rows_that_stand_twice() -> None:
+    weights = np.where(np.arange(300) % 3 == 0, 2.0, 1.0)
+    weighted = _search(_sample(weights=weights), None)
+    plain, times = _sample(), weights.astype(int)
+    # The points are the first rows in both: repeats come last.
+    again = np.concatenate([np.arange(300), np.flatnonzero(times == 2)])
+    repeated = Sample(
+        np.arange(len(again)), plain.X[again], plain.Y[again], np.ones(len(again)), row_keys(plain.X[again])
+    )
+    found = _search(repeated, None)
+    # The numbers of points differ with the number of rows; the errors agree but for that.
+    assert weighted.record.rounds[0].error == pytest.approx(found.record.rounds[0].error, rel=0.1)
+
+
+@pytest.mark.parametrize("m", [2, 3, 5, 8, 30])
+def test_few_rows_are_enough(m: int) -> None:
+    choice = _search(_sample(m))
+    assert np.isfinite(choice.record.rounds[choice.record.best].error)
+    assert choice.lengthscale.value > 0.0
+
+
+def test_a_far_row_does_not_decide() -> None:
+    sample = _sample()
+    held = int(np.flatnonzero(_FOLDS.held_out(row_keys(sample.X)))[0])
+    far = sample.X.copy()
+    far[held] = 1e3
+    keys = row_keys(sample.X)
+    moved = Sample(sample.rows, far, sample.Y, sample.weights, keys)
+    one, two = (each.record.rounds[each.record.best].error for each in (_search(sample), _search(moved)))
+    assert two < one + 4.0 / 60  # the far row costs at most the range of the targets
+
+
+def test_classes_are_judged_by_wrong_predictions_too() -> None:
+    plain = _sample()
+    labels = (plain.Y[:, 0] > 0.0).astype(int)
+    sample = Sample(plain.rows, plain.X, np.eye(2)[labels], plain.weights, plain.keys)
+    choice = _search(sample, classes=True)
+    assert choice.metric is not None
+    assert choice.record.rounds[choice.record.best].error < 0.25
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_held_out_rows_of_the_search_do_not_depend_on_the_folds_of_the_fit(seed: int) -> None:
+    keys = row_keys(np.random.default_rng(9).normal(size=(4000, 2)))
+    left = keys[~Folds(4, 8, seed).held_out(keys)]
+    assert 0.2 < _FOLDS.held_out(left).mean() < 0.3
+
+
+def test_no_metric_is_taken_on_noise() -> None:
+    taken = 0
+    for seed in range(6):
+        sample = _sample(60, seed=seed)
+        noise = np.random.default_rng(100 + seed).normal(size=(60, 1))
+        taken += _search(Sample(sample.rows, sample.X, noise, sample.weights, sample.keys)).metric is not None
+    assert taken <= 2
