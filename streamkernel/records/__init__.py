@@ -9,6 +9,8 @@ from streamkernel.records.basis import (
     Certificate,
     Executor,
     LengthscaleChoice,
+    MetricChoiceRecord,
+    MetricRound,
     RoundRecord,
     Rows,
     Run,
@@ -27,6 +29,7 @@ from streamkernel.records.model import (
     Totals,
     UpdatableRecord,
     Updates,
+    Validation,
 )
 from streamkernel.records.record import Record
 
@@ -41,6 +44,8 @@ __all__ = [
     "FittedRecord",
     "JsonObject",
     "LengthscaleChoice",
+    "MetricChoiceRecord",
+    "MetricRound",
     "ModelRecord",
     "NonNegative",
     "Record",
@@ -56,4 +61,5 @@ __all__ = [
     "Totals",
     "UpdatableRecord",
     "Updates",
+    "Validation",
 ]

@@ -19,6 +19,8 @@ class SettingsRecord(Record):
     scale: str
     fit_intercept: bool
     seed: int
+    metric: str = "none"
+    metric_rank: Count | None = None
 
 
 class LengthscaleChoice(Record, kw_only=False):
@@ -31,11 +33,56 @@ class LengthscaleChoice(Record, kw_only=False):
     scores: tuple[float, ...]
 
 
+class MetricRound(Record, kw_only=False):
+    """A metric that was tried: its form and round, its number of columns, and the ridge regression in it.
+
+    `error` is the mean squared error on held-out rows of the sample, of targets in units of their deviations, summed
+    over targets; for classes the mean of the share of wrong predictions and the Brier score.
+    """
+
+    form: str
+    round: Count
+    columns: Count
+    lengthscale: float
+    alpha: float
+    error: float
+
+
+class MetricChoiceRecord(Record):
+    """The search for a metric and a kernel: what was tried, the position of the chosen one, and the sample."""
+
+    rounds: tuple[MetricRound, ...]
+    best: Count
+    sample_rows: Count
+
+    @property
+    def tried_metrics(self) -> bool:
+        """Whether metrics were tried; else the search chose the kernel only."""
+        return any(each.round > 0 for each in self.rounds)
+
+    @property
+    def chosen(self) -> MetricRound:
+        """What was chosen: a metric, or the plain kernel."""
+        return self.rounds[self.best]
+
+    @property
+    def plain_error(self) -> float:
+        """The least error of the plain kernel."""
+        return min(each.error for each in self.rounds if each.round == 0)
+
+
 class ScalerRecord(Record):
-    """The numbers of a `Scaler`, one for each column."""
+    """The numbers of a scaler, one for each column.
+
+    `kind` is "standard" (a `Scaler`), "robust" (a `ClippedScaler`, with `lower` and `upper`) or "rank" (a `RankScaler`,
+    without `scale`, whose other numbers are arrays).
+    """
 
     mean: tuple[float, ...]
     scale: tuple[float, ...]
+    kind: str = "standard"
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
 
 
 class Rows(Record):
@@ -110,6 +157,7 @@ class BasisRecord(Record):
     ended: str
     certificate: Certificate
     lengthscale_choice: LengthscaleChoice | None = None
+    metric_choice: MetricChoiceRecord | None = None
     rounds: tuple[RoundRecord, ...] = ()
     volatile: tuple[str, ...] = ()
     software: JsonObject | None = None

@@ -23,6 +23,35 @@ class CheckedRows(Record):
     rows: Count
 
 
+class Validation(Record):
+    """Errors on folds that were held out, in the order of their choice of alpha.
+
+    `error` and all other errors along alpha and along the basis are mean squared errors, summed over targets in the
+    units of the GCV score; `rmse` is that of each target in its own units. `distinct` is the number of independent
+    rows, `wrong` the share of wrong classes among `checked_rows`.
+    """
+
+    folds: Count
+    parts: Count
+    rows: Count
+    distinct: float
+    error: float
+    error_se: float
+    rmse: tuple[float, ...]
+    rmse_se: tuple[float, ...]
+    checked_rows: Count
+    alphas: tuple[float, ...]
+    errors: tuple[float, ...]
+    sizes: tuple[Count, ...]
+    size_alphas: tuple[float, ...]
+    size_errors: tuple[float, ...]
+    gcv_alpha: float
+    gcv_error: float | None
+    differs: bool
+    wrong: float | None = None
+    wrong_se: float | None = None
+
+
 class Totals(Record):
     """Sums over the rows of the fit; `rows` may be a sum of weights."""
 

@@ -7,15 +7,18 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import ClassVar, Self
 
+import numpy as np
+
+from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import KERNEL_NAMES, Kernel, as_kernel
+from streamkernel.kernels import KERNEL_NAMES, Kernel, StationaryKernel, as_kernel
 from streamkernel.records import SettingsRecord
 from streamkernel.selection import RULES, Rule, as_rule
 from streamkernel.settings.checks import checked_seed
 from streamkernel.settings.parameter import check_values, parameter, parameters_in
 from streamkernel.store.plain import plain
 from streamkernel.table import Table
-from streamkernel.type_aliases import Fields, FieldsView, Unchecked
+from streamkernel.type_aliases import Fields, FieldsView, Float, Unchecked
 from streamkernel.wording import estimator, option
 
 
@@ -26,6 +29,44 @@ def default_components(rows: int, most: int = 1000) -> int:
 
 def _named(names: tuple[str, ...]) -> str:
     return ", ".join(names[:-1]) + " or " + names[-1]
+
+
+CANDIDATES = ("gaussian", "matern52", "laplacian")  # kernels that "auto" chooses from: smooth, less so, with kinks
+METRIC_ROWS = 8000  # sampled rows that a metric is learned from
+
+# Sampled rows that ends of columns are found from, fewer where rows are wide. A quantile of so many is off by half a
+# per cent of the rows.
+SCALING_ROWS, _LEAST_SCALING = 8000, 1000
+_SCALING_BYTES = 256 << 20
+
+
+def _matrix(values: Unchecked) -> tuple[tuple[float, ...], ...]:
+    """A matrix of numbers, as plain tuples.
+
+    Raises
+    ------
+    ParameterError
+        It is no matrix of finite numbers with at least one column.
+    """
+    try:
+        # A cast would drop the imaginary parts of complex numbers.
+        matrix = np.zeros(0) if np.iscomplexobj(values) else np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if matrix.ndim != 2 or matrix.size == 0 or not np.isfinite(matrix).all():
+        shown = f"an array of shape {matrix.shape}" if matrix.ndim and matrix.size else repr(values)[:80]
+        if matrix.ndim == 2 and matrix.size:
+            shown = f"{int((~np.isfinite(matrix)).sum())} of {matrix.size} that are NaN or infinity"
+        raise ParameterError(
+            f"{option('metric')} must be 'none', 'learned', 'diagonal' or a matrix of finite numbers with a row for "
+            f"each feature, not {shown}"
+        )
+    if not matrix.any():
+        raise ParameterError(
+            f"{option('metric')} is 0 in all its {' x '.join(map(str, matrix.shape))} numbers: all rows would be "
+            "equal; give a map that keeps some distances"
+        )
+    return tuple(tuple(row) for row in matrix.tolist())
 
 
 @dataclass(frozen=True)
@@ -55,7 +96,12 @@ class BasisSettings:
         default_words="sqrt(rows) log(rows), at most 1000",
     )
     kernel: str | Kernel | Fields = parameter(
-        "gaussian", f"The name of the kernel: {_named(KERNEL_NAMES)}.", "kernel", kind=str, checked=False
+        "gaussian",
+        f"The name of the kernel: {_named(KERNEL_NAMES)}; or auto, the one of {_named(CANDIDATES)} with the smallest "
+        "error on held-out rows of a sample.",
+        "kernel",
+        kind=str,
+        checked=False,
     )
     lengthscale: Unchecked = parameter(
         "median",
@@ -120,10 +166,30 @@ class BasisSettings:
     rule_options: Fields = parameter({}, "Further options of the rule.", "basis", kind=dict, checked=False, flag=None)
     scale: str = parameter(
         "standard",
-        "Whether each feature is scaled to mean 0 and deviation 1 (standard) or not (none).",
+        "How each feature is scaled: to mean 0 and deviation 1 (standard), the same after values far from the median "
+        "are clipped (robust), to its ranks in a sample of rows (rank), or not (none).",
         "rows",
         kind=str,
-        words=("standard", "none"),
+        words=("standard", "robust", "rank", "none"),
+    )
+    metric: Unchecked = parameter(
+        "none",
+        "The linear map of the scaled features in which the kernel measures distances: learned (from the gradients of "
+        "fits to a sample of rows), diagonal (the same, a weight for each feature), none, or a matrix of your own with "
+        "a row for each feature.",
+        "kernel",
+        words=("none", "learned", "diagonal"),
+        kind=list,
+        matrix=True,
+    )
+    metric_rank: int | None = parameter(
+        None,
+        "The largest number of columns of a learned metric.",
+        "kernel",
+        kind=int,
+        least=1,
+        optional=True,
+        default_words="the number of features",
     )
     fit_intercept: bool = parameter(
         True, "Whether the model has a constant that is not penalised.", "rows", kind=bool, flag="intercept"
@@ -133,12 +199,67 @@ class BasisSettings:
     def __post_init__(self) -> None:
         check_values(self)
         kernel = self.kernel_template
+        if not isinstance(self.metric, str):
+            # Tuples: settings are compared, and a caller may change the array.
+            object.__setattr__(self, "metric", _matrix(self.metric))
+        self._check_metric(kernel)
         if self.needs_positive_definite and not kernel.positive_definite:
             raise ParameterError(
                 f"the kernel {kernel.name!r} is not positive definite: it has no features to whiten; give another "
                 f"{option('kernel')}, or fit by matching pursuit, which takes it ({estimator('KernelMatchingPursuit')})"
             )
         self.selection_rule(has_targets=True)
+
+    def _check_metric(self, kernel: Kernel) -> None:
+        """Refuse a learned metric for a kernel, or a lengthscale, that it does not fit."""
+        if self.metric_rank is not None and not self.learns_metric:
+            raise ParameterError(
+                f"{option('metric_rank')} is {self.metric_rank}, and only a learned metric has a rank; give "
+                f"{option('metric', 'learned')}, or leave {option('metric_rank')} out"
+            )
+        if not self.searches_sample:
+            return
+        if not isinstance(kernel, StationaryKernel):
+            raise ParameterError(
+                f"{self._wish}, and the kernel {kernel.name!r} is not a function of a distance "
+                f"of rows; give {option('kernel', 'gaussian')} or another kernel with a lengthscale, or "
+                f"{option('metric', 'none')}"
+            )
+        if not self.searches_lengthscale:
+            raise ParameterError(
+                f"{self._wish}, which finds the lengthscale too, and a lengthscale is given; leave "
+                f"{option('lengthscale')} and {option('gamma')} out and name the kernel, or give "
+                f"{option('metric', 'none')} and a named kernel"
+            )
+
+    @property
+    def _wish(self) -> str:
+        return f"{option('metric')} is {self.metric}" if self.learns_metric else f"{option('kernel')} is auto"
+
+    @property
+    def learns_metric(self) -> bool:
+        """Whether the fit learns a metric from its targets."""
+        return isinstance(self.metric, str) and self.metric != "none"
+
+    @property
+    def searches_sample(self) -> bool:
+        """Whether held-out rows of a sample choose the metric, the kernel or both."""
+        return self.learns_metric or self.chooses_kernel
+
+    @property
+    def chooses_kernel(self) -> bool:
+        """Whether held-out rows of a sample choose the kernel."""
+        return isinstance(self.kernel, str) and self.kernel == "auto"
+
+    @property
+    def kernel_candidates(self) -> tuple[Kernel, ...]:
+        """The kernels that a search on a sample tries."""
+        return tuple(as_kernel(name) for name in CANDIDATES) if self.chooses_kernel else (self.kernel_template,)
+
+    @property
+    def given_metric(self) -> Float | None:
+        """The metric T (p, r) that the user gave; None for none."""
+        return None if isinstance(self.metric, str) else np.array(self.metric, dtype=np.float64)
 
     @classmethod
     def from_parameters(cls, parameters: FieldsView) -> Self:
@@ -162,6 +283,23 @@ class BasisSettings:
         return False
 
     def sampled_rows(self, table: Table) -> int:
+        """Number of rows to sample before the basis is chosen."""
+        metric_rows = min(METRIC_ROWS, table.n_rows) if self.searches_sample else 0
+        return max(metric_rows, self.tuning_rows(table), self.scaling_rows(table))
+
+    @property
+    def samples_scaling(self) -> bool:
+        """Whether the scaling of the features is found from a sample of rows."""
+        return self.scale in ("robust", "rank")
+
+    def scaling_rows(self, table: Table) -> int:
+        """Number of rows to sample for the scaling of the features."""
+        if not self.samples_scaling:
+            return 0
+        fitting = max(_LEAST_SCALING, _SCALING_BYTES // (8 * table.n_features))
+        return min(SCALING_ROWS, fitting, table.n_rows)
+
+    def tuning_rows(self, table: Table) -> int:
         """Number of rows to sample for the lengthscale, or for the shares of the classes."""
         wanted = 0
         if self.searches_lengthscale:
@@ -190,7 +328,8 @@ class BasisSettings:
         options = dict(self.kernel_params or {})
         options |= {name: getattr(self, name) for name in ("degree", "coef0") if getattr(self, name) is not None}
         try:
-            return as_kernel(self.kernel, lengthscale=lengthscale, gamma=self.gamma, **options)
+            kernel = CANDIDATES[0] if self.chooses_kernel else self.kernel
+            return as_kernel(kernel, lengthscale=lengthscale, gamma=self.gamma, **options)
         except TypeError as error:
             raise ParameterError(
                 f"{option('kernel_params')} {self.kernel_params!r} do not fit the kernel ({error})"
@@ -208,7 +347,18 @@ class BasisSettings:
         ParameterError
             More basis functions than rows, or lengthscales for another number of features.
         """
-        self.kernel_template.check_features(table.n_features)
+        metric = self.given_metric
+        if metric is not None and len(metric) != table.n_features:
+            raise ParameterError(
+                f"{option('metric')} has {len(metric)} rows and the table {table.n_features} features; give a row for "
+                "each feature"
+            )
+        self.kernel_template.check_features(table.n_features if metric is None else metric.shape[1])
+        if self.searches_sample and table.n_targets == 0:
+            raise ParameterError(
+                f"{self._wish}, and the table has no targets to learn from; ingest it with {option('target')}, or give "
+                f"{option('metric', 'none')} and a named kernel"
+            )
         rows = table.n_rows
         if self.n_components is None:
             return default_components(rows, self.MOST_COMPONENTS)
@@ -222,12 +372,20 @@ class BasisSettings:
         """Plain JSON: what determines the result, for checkpoints and the model."""
         stated = parameters_in(self)
         stored = {name: each.plain(getattr(self, name)) for name, (each, _) in stated.items() if each.stored}
-        return stored | {
-            "kernel": self.kernel_template.to_config(),
-            "lengthscale": self.lengthscale if self.searches_lengthscale else None,
-            "rule": self.rule if isinstance(self.rule, str) else self.rule.name,
-            "objective": self.objective,
-        }
+        # Runs that an earlier release interrupted have no metric; they go on as if these fields were absent.
+        metric = {name: stored.pop(name) for name in ("metric", "metric_rank")}
+        if not isinstance(self.metric, str):
+            metric["metric"] = f"given {array_digest(np.array(self.metric))}"
+        return (
+            stored
+            | (metric if metric["metric"] != "none" else {})
+            | {
+                "kernel": {"kernel": "auto"} if self.chooses_kernel else self.kernel_template.to_config(),
+                "lengthscale": self.lengthscale if self.searches_lengthscale else None,
+                "rule": self.rule if isinstance(self.rule, str) else self.rule.name,
+                "objective": self.objective,
+            }
+        )
 
     def to_record(self) -> SettingsRecord:
         """The settings as a model stores them."""

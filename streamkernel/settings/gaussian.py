@@ -109,10 +109,10 @@ class TunedSettings(BasisSettings):
         """Whether there is anything to find on sampled rows before the final sweep."""
         return self.tunes_lengthscale or self.signal_variance == EVIDENCE
 
-    def sampled_rows(self, table: Table) -> int:
+    def tuning_rows(self, table: Table) -> int:
         """Number of rows to sample for hyper-parameters, or for the shares of the classes."""
         wanted = self.SAMPLE_ROWS[EVIDENCE] if self.tunes else 0
-        return min(max(wanted, super().sampled_rows(table)), table.n_rows)
+        return min(max(wanted, super().tuning_rows(table)), table.n_rows)
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,9 @@ class GaussianSettings(TunedSettings):
         """The settings for a fit to `table`: rows that they hold get its columns, in its order."""
         return self
 
-    def sampled_rows(self, table: Table) -> int:
+    def tuning_rows(self, table: Table) -> int:
         wanted = DEGREES_ROWS if self.approximation == "pitc" else 0
-        return min(max(wanted, super().sampled_rows(table)), table.n_rows)
+        return min(max(wanted, super().tuning_rows(table)), table.n_rows)
 
 
 @dataclass(frozen=True)

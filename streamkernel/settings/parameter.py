@@ -32,6 +32,7 @@ class Parameter:
     flag : name of its option on the command line where that is another one; None where it has none.
     checked : whether `check` checks the values; False where the check is of what they are for, such as the kernel's.
     default_words : the default in words, where None stands for something that is computed.
+    matrix : whether its numbers are the rows of a matrix.
     stored : whether `BasisSettings.to_config` has the value; False where another field has it, such as the kernel.
     """
 
@@ -46,6 +47,7 @@ class Parameter:
     flag: str | None = ""
     checked: bool = True
     default_words: str = ""
+    matrix: bool = False
     stored: bool = True
 
     def check(self, name: str, value: Unchecked) -> None:
@@ -60,7 +62,7 @@ class Parameter:
             if value not in self.words:
                 raise ParameterError(f"{option(name)} must be {self.values}, not {value!r}", value=value)
         elif self.kind is list:
-            return  # The kernel checks numbers.
+            return  # The kernel, or the settings, check numbers.
         elif self.kind is int:
             checked_whole(name, value, int(self.least))
         else:
@@ -80,7 +82,7 @@ class Parameter:
         if self.kind in (int, float):
             words.append(("a whole number" if self.kind is int else "a number") + self._range())
         if self.kind is list:
-            words.append("a number > 0")
+            words.append("a matrix" if self.matrix else "a number > 0")
         return ", ".join(words[:-1]) + " or " * (len(words) > 1) + "".join(words[-1:])
 
     def _range(self) -> str:
@@ -99,7 +101,8 @@ class Parameter:
         if self.kind is bool:
             kinds.append({"type": "boolean"})
         elif self.kind is list:
-            kinds += [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]
+            numbers = {"type": "array", "items": {"type": "number"}}
+            kinds += [{"type": "array", "items": numbers}] if self.matrix else [{"type": "number"}, numbers]
         elif self.kind is str:
             kinds = kinds or [{"type": "string"}]
         else:

@@ -10,15 +10,23 @@ from streamkernel.records import NonNegative, SettingsRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import parameter
 from streamkernel.solvers import choose_solver
-from streamkernel.table import Table
+from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
+
+ALPHA = "gcv"  # the default
+
+# Folds: of eight parts of the rows so many are held out, one at a time.
+BUCKETS = 8
+LEAST_FOLDED = 60  # rows below which none are held out
+MOST_BY_FOUR = 20_000  # rows up to which four parts are, above that two
+MOST_BY_TWO = 4_000  # functions above which one is
 
 
 class RidgeSettingsRecord(SettingsRecord):
     """The options of a fit of ridge regression."""
 
-    alpha: Literal["gcv"] | NonNegative
+    alpha: Literal["gcv", "cv"] | NonNegative
     solver: str = "auto"
 
 
@@ -30,9 +38,10 @@ class RidgeSettings(BasisSettings):
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
 
     alpha: Unchecked = parameter(
-        "gcv",
-        "The ridge, which is added to the diagonal: a number, or gcv for the choice by generalised cross-validation.",
-        words=("gcv",),
+        ALPHA,
+        "The ridge, which is added to the diagonal: a number, cv for the least error on held-out folds of the rows, or "
+        "gcv for the choice by generalised cross-validation.",
+        words=("gcv", "cv"),
         least=0.0,
     )
     solver: str = parameter(
@@ -45,7 +54,7 @@ class RidgeSettings(BasisSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.solver == "cg" and (self.alpha == "gcv" or float(self.alpha) == 0.0):
+        if self.solver == "cg" and not self.given_alpha:
             raise ParameterError(
                 f"{option('solver', 'cg')} solves for one alpha > 0 and keeps no sums to choose it from, and alpha is "
                 f"{self.alpha!r}; give {option('alpha')} a number > 0, or leave the solver out"
@@ -60,7 +69,7 @@ class RidgeSettings(BasisSettings):
         """
         if self.solver == "cg":
             return "cg"
-        if self.solver == "direct" or self.alpha == "gcv" or self.needs_regular_system:
+        if self.solver == "direct" or not self.given_alpha:
             return "direct"
         m, p, d = table.n_rows, table.n_features, table.n_targets
         return choose_solver(m, n, p, d, sample=self.preconditioner_rows(table, n)).solver
@@ -72,8 +81,18 @@ class RidgeSettings(BasisSettings):
     @property
     def given_alpha(self) -> float | None:
         """Alpha where it is a number; None where it is chosen from the sums."""
-        return None if self.alpha == "gcv" else float(self.alpha)
+        return None if isinstance(self.alpha, str) else float(self.alpha)
 
     @property
     def needs_regular_system(self) -> bool:
-        return self.alpha != "gcv" and float(self.alpha) == 0.0
+        return self.given_alpha == 0.0
+
+    def folds(self, rows: int, n: int) -> Folds | None:
+        """Folds of so many rows whose errors choose alpha; None where alpha is chosen otherwise.
+
+        Few rows need more validation folds for the same error, and their sums cost little. The sums of a large basis
+        are large: with one validation fold they take the memory of a fit without folds (`FoldEquations`).
+        """
+        if self.alpha != "cv" or rows < LEAST_FOLDED:
+            return None
+        return Folds(1 if n > MOST_BY_TWO else 4 if rows <= MOST_BY_FOUR else 2, BUCKETS, self.seed)
