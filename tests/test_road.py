@@ -25,7 +25,7 @@ PACKAGE = str(Path(streamkernel.__file__).parent)
 X = np.random.default_rng(0).standard_normal((600, 3))
 Y = X[:, 0] + np.sin(X[:, 1])
 SIZE = {"n_components": 20}
-MOST_FRAMES = 11
+MOST_FRAMES = 12
 ONCE = {"make_plan": 1, "check_memory": 1, "parse_manifest": 1, "as_kernel": 1}
 
 

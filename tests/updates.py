@@ -51,8 +51,16 @@ def plain_sums(model: RidgeModel, rows: Any, targets: Any, weights: Any = None) 
     return {"H": (G.T * w) @ G, "g": (G.T * w) @ Yc, "YY": (Yc.T * w) @ Yc, "G1": w @ G, "Y1": w @ Yc}
 
 
-def check_is_refit(model: RidgeModel, rows: Any, targets: Any, weights: Any = None, *, rtol: float = 1e-12) -> None:
-    """A model has the sums, coefficients and certificate of a fit of its basis to exactly these rows."""
+def check_is_refit(
+    model: RidgeModel,
+    rows: Any,
+    targets: Any,
+    weights: Any = None,
+    *,
+    rtol: float = 1e-12,
+    alpha: float | None = None,
+) -> None:
+    """A model has the sums, coefficients and certificate of a fit of its basis to exactly these rows, alpha by GCV."""
     expected = plain_sums(model, rows, targets, weights)
     for name, values in expected.items():
         found = model.arrays[f"sum_{name}"]
@@ -62,7 +70,7 @@ def check_is_refit(model: RidgeModel, rows: Any, targets: Any, weights: Any = No
     classes = model.classes is not None
     scale = None if classes else np.asarray(model.config["target_scale"]) ** 2
     system = RidgeSystem(model.basis, sums, intercept=model.config["settings"]["fit_intercept"], scale=scale)
-    assert model.config["alpha"] == pytest.approx(system.choose_alpha(), rel=1e-6)
+    assert model.config["alpha"] == pytest.approx(system.choose_alpha() if alpha is None else alpha, rel=1e-6)
     solution = system.solve(model.config["alpha"])
     largest = np.abs(solution.coefficients).max()
     np.testing.assert_allclose(model.arrays["dual_coef"], solution.coefficients, rtol=0, atol=1e4 * rtol * largest)

@@ -47,7 +47,7 @@ def cell_centres(
 
 def cell_problem(table: Table, kernel: Kernel, n_cells: int, seed: int) -> Problem:
     """The problem for `sample_means`, with distances in the kernel's units."""
-    p = table.n_features
+    p = table.width
     lengths = 1.0 / kernel.weights(p) if isinstance(kernel, StationaryKernel) else np.ones(p)
     # Centres must be distinct, not independent as functions: few centres of a smooth kernel are independent.
     return Problem(table, Laplacian(tuple(lengths.tolist())), min(n_cells, table.n_rows), seed=seed)

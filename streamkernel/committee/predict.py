@@ -125,7 +125,7 @@ def queries_of_a_sweep(shared: int) -> int:
 def _shared_rows(table: Table, size: int, session: Session, seed: int) -> Sample:
     drawn = stream_generator(seed, _SHARED).choice(table.n_rows, size=size, replace=False)
     rows = np.sort(table.start + drawn.astype(np.int64))
-    gather = Gather(rows, table.n_features, table.n_targets, table.dtype)
+    gather = Gather(rows, table.width, table.n_targets, table.dtype)
     sample: Sample = session.sweep(gather, table, "gather the rows that members share")
     heard = np.flatnonzero(sample.weights > 0.0)
     return sample if len(heard) == len(sample) else sample.at_positions(heard)
@@ -133,7 +133,7 @@ def _shared_rows(table: Table, size: int, session: Session, seed: int) -> Sample
 
 def _checked_queries(queries: Unchecked, table: Table) -> Float:
     check_targets(table)
-    points = np.asarray(checked_rows(queries, "queries", table.n_features), np.float64)
+    points = np.asarray(checked_rows(queries, "queries", table.width), np.float64)
     if len(points) == 0:
         raise ShapeError("queries are no rows; give at least one")
     if not np.isfinite(points).all():
@@ -152,7 +152,7 @@ def prediction_steps(
     communication: int | None = None,
 ) -> list[Step]:
     """The sweeps of `committee_predict` with these parameters, for `queries` queries."""
-    chosen, p, d = combiner_of(combiner), table.n_features, table.n_targets
+    chosen, p, d = combiner_of(combiner), table.width, table.n_targets
     steps: list[Step] = []
     cells = None if isinstance(partition, str) else partition
     if isinstance(partition, str) and partition == "cells":

@@ -34,7 +34,8 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
         query points.
     kernel, lengthscale, ard, gamma, degree, coef0, kernel_params : as in `GaussianProcessRegressor`
     signal_variance, noise_variance, tune, rule, objective, rule_options : as in `GaussianProcessRegressor`
-    tol, scale, fit_intercept, random_state, memory_limit, client, progress : as in `GaussianProcessRegressor`
+    tol, scale, metric, metric_rank, fit_intercept : as in `GaussianProcessRegressor`
+    random_state, memory_limit, client, progress : as in `GaussianProcessRegressor`
 
     Attributes
     ----------
@@ -80,6 +81,8 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
         rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
         fit_intercept: bool = True,
         random_state: Unchecked = 0,
         memory_limit: Unchecked = None,

@@ -50,7 +50,8 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         Number of rows of a block, for "pitc": a parameter of the model, not of the machine.
     partition : "rows" or "cells", default "rows"
         Rows of a block: "rows" in the stored order, or "cells" of rows near a common centre.
-    rule, objective, rule_options, tol, scale, random_state, memory_limit, client, progress : as in `KernelRidge`
+    rule, objective, rule_options, tol, scale, metric, metric_rank : as in `KernelRidge`
+    random_state, memory_limit, client, progress : as in `KernelRidge`
     fit_intercept : bool, default True
         Whether the prior mean c is the mean of y, or 0.
 
@@ -110,6 +111,8 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
         fit_intercept: bool = True,
         random_state: Unchecked = 0,
         memory_limit: Unchecked = None,

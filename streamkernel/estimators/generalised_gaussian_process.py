@@ -46,6 +46,8 @@ class GeneralisedEstimator(SupervisedEstimator):
         rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
         random_state: Unchecked = 0,
         memory_limit: Unchecked = None,
         client: Untyped = None,
@@ -85,7 +87,8 @@ class GaussianProcessClassifier(Classifier, GeneralisedEstimator):
     newton_tol : float, default 1e-6
         Newton's method ends when the predicted decrease of a step is less than this share of the loss.
     max_iterations : int, default 30
-    rule, objective, rule_options, tol, scale, random_state, memory_limit, client, progress : as in `KernelRidge`
+    rule, objective, rule_options, tol, scale, metric, metric_rank : as in `KernelRidge`
+    random_state, memory_limit, client, progress : as in `KernelRidge`
 
     Attributes
     ----------

@@ -60,6 +60,8 @@ class PursuitEstimator(SupervisedEstimator):
         loss: str = "squared",
         tol: float = 0.0,
         scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
         fit_intercept: bool = True,
         random_state: Unchecked = 0,
         memory_limit: Unchecked = None,
@@ -161,7 +163,8 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
         For classes, "logistic" fits probabilities; see `KernelMatchingPursuitClassifier`.
     tol : float, default 0
         End when the residual sum of squares is ``tol`` times that of a constant.
-    scale, fit_intercept, random_state, memory_limit, client, progress : as in `KernelRidge`
+    scale, metric, metric_rank, fit_intercept : as in `KernelRidge`
+    random_state, memory_limit, client, progress : as in `KernelRidge`
 
     Attributes
     ----------

@@ -46,7 +46,8 @@ class KernelPCA(BasisTransformer):
         rule becomes "sgma" with shared pools (``rule_options``: picks per sweep, candidates per pick, pool).
         rule="matching-pursuit-kpca" is the paper's, with all rows as candidates, for rows whose kernel matrix fits in
         memory. Any other rule is a compression scheme too.
-    rule, rule_options, tol, scale, random_state, memory_limit, client, progress : as in `Nystroem`
+    rule, rule_options, tol, scale, metric, metric_rank : as in `Nystroem`
+    random_state, memory_limit, client, progress : as in `Nystroem`
 
     Attributes
     ----------
@@ -88,6 +89,8 @@ class KernelPCA(BasisTransformer):
         rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
         random_state: Unchecked = 0,
         memory_limit: Unchecked = None,
         client: Untyped = None,

@@ -41,6 +41,8 @@ class RidgeEstimator(UpdatingEstimator):
         rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
         fit_intercept: bool = True,
         random_state: Unchecked = 0,
         memory_limit: Unchecked = None,
@@ -67,7 +69,8 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     kernel : str, Kernel or dict, default "gaussian"
         "gaussian" ("rbf"), "laplacian", "matern12", "matern32", "matern52", "rational_quadratic", "polynomial"
         ("poly"), "linear", "cosine", "arc_cosine0", "arc_cosine1", "arc_cosine2"; or a `Kernel`, with the lengthscale
-        it has.
+        it has. "auto" takes the one of "gaussian", "matern52" and "laplacian" with the smallest error on held-out rows
+        of a sample.
     lengthscale : "median", "auto", float or sequence of floats, default "median"
         Median distance between sampled rows (after scaling); "auto" searches a grid around it by GCV on a sample; a
         sequence has one lengthscale per feature.
@@ -75,13 +78,14 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         For the Gaussian kernel ``lengthscale = 1 / sqrt(2 gamma)``.
     kernel_params : dict
         Further parameters of the kernel, such as ``nu``, ``shape`` or ``order``.
-    alpha : "gcv" or float, default "gcv"
+    alpha : "gcv", "cv" or float, default "gcv"
         Ridge, added to the diagonal as scikit-learn does (not multiplied by the number of rows); "gcv" chooses it by
-        generalised cross-validation from the same sums.
+        generalised cross-validation from the same sums, "cv" by the least error on folds of the rows that are held out
+        in the same sweep. ``model_.record.validation`` then has this error and its standard error.
     solver : "auto", "direct" or "cg", default "auto"
         "direct" decomposes the sums of one sweep; "cg" finds the coefficients for a given alpha by preconditioned
         conjugate gradients, one sweep per iteration, without any n x n sums: such a model cannot be updated. "auto"
-        takes the one with less work by the plan's count, and "direct" for "gcv".
+        takes the one with less work by the plan's count, and "direct" for "gcv" and "cv".
     rule : str or Rule, default "few-sweep"
         Rule that chooses the basis: one of `streamkernel.selection.RULES`, described in docs/methods.md.
     objective : "prediction", "trace" or float in [0, 1], default "prediction"
@@ -91,8 +95,16 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         Further options of the rule; see `streamkernel.selection.options_of`.
     tol : float, default 0
         Stop choosing when the residual trace is at most ``tol`` times the trace.
-    scale : "standard" or "none", default "standard"
-        Whether features are standardised on the fly.
+    scale : "standard", "robust", "rank" or "none", default "standard"
+        How features are scaled on the fly: to mean 0 and deviation 1; the same after a clip at 3 robust deviations from
+        the median; to their ranks in a sample of rows; or not. With "robust" and "rank" a row far from all others is no
+        farther than the ends of each feature.
+    metric : "none", "learned", "diagonal" or array-like (p, r), default "none"
+        Linear map of the scaled features in which the kernel measures distances. "learned" finds it, and the
+        lengthscale, from the gradients of ridge regressions on a sample of rows, where that lowers the error on
+        held-out rows; "diagonal" finds a weight for each feature.
+    metric_rank : int, default None
+        Largest number of columns of a learned metric; None for p.
     fit_intercept : bool, default True
         Whether to fit an unpenalised constant b.
     random_state : int, default 0

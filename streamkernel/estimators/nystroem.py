@@ -30,8 +30,12 @@ class Nystroem(BasisTransformer):
         Further options of the rule; see `streamkernel.selection.options_of`.
     tol : float, default 0
         Stop choosing when the residual trace is at most ``tol`` times the trace.
-    scale : "standard" or "none", default "standard"
-        Whether columns are standardised on the fly.
+    scale : "standard", "robust", "rank" or "none", default "standard"
+        How columns are scaled on the fly; see `KernelRidge`.
+    metric : "none" or array-like (p, r), default "none"
+        Linear map of the scaled columns in which the kernel measures distances; there are no targets to learn one from.
+    metric_rank : None
+        Only a learned metric has a rank.
     random_state : int, default 0
         Seed of every draw: equal seeds, equal bits.
     memory_limit : int or str, default None
@@ -77,6 +81,8 @@ class Nystroem(BasisTransformer):
         rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
         random_state: Unchecked = 0,
         memory_limit: Unchecked = None,
         client: Untyped = None,

@@ -37,9 +37,9 @@ class FeatureRows:
     basis: Basis | None = None
 
     def __post_init__(self) -> None:
-        if self.basis is not None and self.basis.points.shape[1] != self.table.n_features:
+        if self.basis is not None and self.basis.points.shape[1] != self.table.width:
             raise ShapeError(
-                f"the table has {self.table.n_features} features, the basis points {self.basis.points.shape[1]}; "
+                f"the table has {self.table.width} features, the basis points {self.basis.points.shape[1]}; "
                 "give the rows that the basis was chosen from"
             )
         object.__setattr__(self, "table", replace(self.table, targets=None, weights=None))
@@ -47,12 +47,12 @@ class FeatureRows:
     @property
     def features(self) -> Features:
         """The description of G that a sweep needs."""
-        return Features(None, self.table.n_features) if self.basis is None else Features.of_basis(self.basis)
+        return Features(None, self.table.width) if self.basis is None else Features.of_basis(self.basis)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(m, n), the shape of G."""
-        return self.table.n_rows, self.table.n_features if self.basis is None else len(self.basis)
+        return self.table.n_rows, self.table.width if self.basis is None else len(self.basis)
 
     def gram(self, session: Session, name: str = "Gram matrix of the factor") -> FeatureSums:
         """``H = G^T G``, ``G^T 1``, the count and the trace: one sweep."""

@@ -6,9 +6,10 @@ On disk it is a bundle (`streamkernel.store`), whose configuration is the record
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from os import PathLike
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -16,11 +17,12 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
 from streamkernel.kernels import Kernel, kernel_from_config, user_kernel_classes, with_kernel_classes
+from streamkernel.metric import MetricScaler
 from streamkernel.records import BasisRecord, JsonObject, ScalerRecord
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
-from streamkernel.table import KnownColumns, Scaler, Table
+from streamkernel.table import ClippedScaler, KnownColumns, RankScaler, RowScaler, Scaler, Table
 from streamkernel.table.columns import are_real
-from streamkernel.type_aliases import AnyArray, FieldsView, Float, Int
+from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Float, Int
 
 
 class SavedBasis(ABC):
@@ -36,20 +38,26 @@ class SavedBasis(ABC):
     # Class of the record.
     RECORD: ClassVar[type[BasisRecord]]
     VERSION: ClassVar[int] = 1
-    # Shapes of required and of optional arrays: n basis functions, p features; other letters take any size, once.
+    # Shapes of required and of optional arrays: n basis functions, p columns, `width` after a metric; other names
+    # take any size, once.
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
-        "components": ("n", "p"),
+        "components": ("n", "width"),
         "component_indices": ("n",),
         "residual_path": ("n + 1",),
         "gains": ("n or 0",),
     }
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        "metric": ("p", "width"),
+        "scaler_knots": ("knots",),
+        "scaler_values": ("knots",),
+        "scaler_counts": ("p",),
+        "points": ("n", "p"),
         "gain_parts": ("n", "2"),
         "predicted_gains": ("n", "2"),
         "selection_traces": ("n + 1",),
     }
     # Arrays of whole numbers; all others are of floating point numbers.
-    WHOLE: ClassVar[frozenset[str]] = frozenset({"component_indices"})
+    WHOLE: ClassVar[frozenset[str]] = frozenset({"component_indices", "scaler_counts"})
     # Phrases for messages: the kind of object, its origin, what to pass instead, how to get a new one.
     _NOUN: ClassVar[str]
     _MADE: ClassVar[str] = "the model was fitted on"
@@ -87,9 +95,38 @@ class SavedBasis(ABC):
         return self
 
     @property
-    def scaler(self) -> Scaler | None:
-        """The scaler that was applied to the rows; None if they are not scaled."""
-        return scaler_of(self.record.scaler)
+    def scaler(self) -> RowScaler | None:
+        """The scaler that was applied to the rows, with the metric of the fit; None if they are not scaled."""
+        return scaler_of(self.record.scaler, self.arrays)
+
+    @property
+    def metric(self) -> Float | None:
+        """T (p, r), the linear map of the scaled columns; None for a model without a metric."""
+        return self.arrays.get("metric")
+
+    @property
+    def column_weights(self) -> Float | None:
+        """``sqrt(diag(T T^T))`` (p,): the distance that a step of 1 in a scaled column makes; None without a metric."""
+        return None if self.metric is None else np.linalg.norm(self.metric, axis=1)
+
+    @property
+    def metric_fields(self) -> Fields | None:
+        """The metric in the output of commands: form, columns, errors; None if it was neither learned nor given.
+
+        Both errors are those of `MetricRound`; those of a metric that was given are None. If no metric was better than
+        the plain kernel, the form is "none".
+        """
+        choice = self.record.metric_choice
+        if choice is None or not choice.tried_metrics:
+            # A search without metrics chose the kernel only.
+            if self.metric is None:
+                return None
+            return {"form": "given", "columns": self.metric.shape[1], "held_out_error": None, "plain_error": None}
+        best = choice.chosen
+        return {
+            "form": best.form, "columns": best.columns, "held_out_error": best.error,
+            "plain_error": choice.plain_error,
+        }  # fmt: skip
 
     @property
     def lengthscale(self) -> float | list[float] | None:
@@ -119,10 +156,12 @@ class SavedBasis(ABC):
     @property
     def points(self) -> AnyArray:
         """(n, p) basis points in the units of the rows."""
+        if "points" in self.arrays:
+            # A metric may have fewer columns than the rows, and a column may have been clipped: the points cannot be
+            # computed back from the basis.
+            return self.arrays["points"]
         Z, scaler = self.arrays["components"], self.scaler
-        if scaler is None:
-            return Z
-        return (Z.astype(np.float64) * scaler.scale + scaler.mean).astype(Z.dtype)
+        return Z if scaler is None else scaler.unscaled(Z).astype(Z.dtype)
 
     @property
     def residual_path(self) -> Float:
@@ -251,6 +290,8 @@ class SavedBasis(ABC):
 
     def _check_arrays(self, path: str | PathLike[str]) -> None:
         sizes = {"p": len(self.column_names)}
+        if "metric" not in self.arrays:
+            sizes["width"] = sizes["p"]
         names = {**self.SHAPES, **self.OPTIONAL}
         if not all(self._fits(name, sizes) for name in names):
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
@@ -276,9 +317,42 @@ class SavedBasis(ABC):
         return True
 
 
-def scaler_of(stored: ScalerRecord | None) -> Scaler | None:
-    """The scaler with these numbers."""
-    return None if stored is None else Scaler(np.array(stored.mean, float), np.array(stored.scale, float))
+def scaler_of(
+    stored: ScalerRecord | None, arrays: Mapping[str, AnyArray] = MappingProxyType({}), suffix: str = ""
+) -> RowScaler | None:
+    """The scaler with these numbers.
+
+    Parameters
+    ----------
+    arrays : arrays by name, which hold the metric and the knots, if it has them; names end in `suffix`.
+
+    Raises
+    ------
+    ModelFormatError
+        There is no such scaler, or its arrays are missing.
+    ParameterError
+        The numbers do not fit together.
+    """
+    if stored is None:
+        return None
+    mean, scale = np.array(stored.mean, float), np.array(stored.scale, float)
+    columns: RowScaler
+    if stored.kind == "standard":
+        columns = Scaler(mean, scale)
+    elif stored.kind == "robust":
+        columns = ClippedScaler(mean, scale, np.array(stored.lower, float), np.array(stored.upper, float))
+    elif stored.kind == "rank":
+        names = [f"scaler_{name}{suffix}" for name in ("knots", "values", "counts")]
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            raise ModelFormatError(f"its scaler is of the kind rank, and it lacks the array {missing[0]}")
+        columns = RankScaler(mean, *(arrays[name] for name in names))
+    else:
+        raise ModelFormatError(
+            f"its scaler is of the kind {stored.kind!r}, and those known are standard, robust and rank"
+        )
+    metric = arrays.get(f"metric{suffix}")
+    return columns if metric is None else MetricScaler(columns, metric)
 
 
 def _with_kernels(config: JsonObject) -> list[JsonObject]:

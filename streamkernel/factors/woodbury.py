@@ -70,7 +70,7 @@ class NystroemRegression:
         if basis is None:
             raise ParameterError("a stored factor has no kernel to predict with; give the rows and the basis")
         V = checked_columns(self.weights, table.n_rows, "the vector of weights")
-        work = CrossProducts(basis.kernel, checked_rows(X, "X", table.n_features), V, table.start)
+        work = CrossProducts(basis.kernel, checked_rows(X, "X", table.width), V, table.start)
         values = session.sweep(work, table, "k(x, X) w")
         return values[:, 0] if self.weights.ndim == 1 else values
 

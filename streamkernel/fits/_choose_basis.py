@@ -7,21 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.errors import NumericRangeError, SingularKernelError, warn_user
 from streamkernel.fits._plan_steps import needs_moments
+from streamkernel.fits._scalers import bounded_scaler, standard_scaler, unit_scaler
+from streamkernel.fits._validation import checked_numbers, held_out
 from streamkernel.kernels import Kernel
+from streamkernel.metric import MetricScaler
+from streamkernel.records import MetricChoiceRecord
 from streamkernel.reductions import Moments, Sample, stream_generator
 from streamkernel.reductions.pools import Origins, Repeats
 from streamkernel.selection import Problem, RowCache, Selection
+from streamkernel.selection.problem import as_stored, before_metric
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
-from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
-from streamkernel.tuning import Tuning
-from streamkernel.type_aliases import Float, Int
+from streamkernel.table import ColumnStatistics, Folds, RowScaler, Table, TableStatistics
+from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 _SAMPLE_STREAM = (6,)
-_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 _LEAST_SPREAD = 1e-140  # of targets: the eighth digit of their squares is then still a normal number
 
 
@@ -39,10 +44,14 @@ class Chosen:
     selection : basis, and how the rule found it.
     centre, scale : (d,) mean and spread of each target.
     repeats : counts of repeated rows, where the table has targets.
+    points_of : function of a basis of rows of the fit: its points (n, p) in the units of the columns, or None where
+        the scaler computes them. A fit may still cut the basis, or add points to it.
+    metric : record of the search for a metric; None without a search.
+    held : some rows of the validation folds, drawn uniformly, where there are folds.
     """
 
     table: Table
-    scaler: Scaler | None
+    scaler: RowScaler | None
     kernel: Kernel
     lengthscale: LengthscaleChoice | None
     selection: Selection
@@ -51,6 +60,9 @@ class Chosen:
     tuning: Tuning | None = None
     sample: Sample | None = None
     repeats: Repeats | None = None
+    points_of: Callable[[Basis], AnyArray | None] = lambda basis: None
+    metric: MetricChoiceRecord | None = None
+    held: Sample | None = None
 
     @property
     def independent(self) -> float:
@@ -62,12 +74,20 @@ Tuner = Callable[[Sample, Kernel, Float, Float], Tuning]
 """Function of sampled rows in random order, a kernel to start from, and the centre and spread (d,) of the targets."""
 
 
-def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int, tuner: Tuner | None = None) -> Chosen:
+def choose_basis(
+    table: Table,
+    settings: BasisSettings,
+    session: Session,
+    n: int,
+    tuner: Tuner | None = None,
+    folds: Folds | None = None,
+) -> Chosen:
     """Scale the rows, find the lengthscale, choose n of the rows.
 
     Parameters
     ----------
     tuner : search for hyper-parameters on the sample; None to use the lengthscale of the settings.
+    folds : folds of the rows; targets of rows in validation folds then do not enter the choice.
 
     Raises
     ------
@@ -75,55 +95,129 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
         See `streamkernel.errors`.
     """
     statistics = _statistics(table, settings, session)
-    scaler = None
+    columns: RowScaler | None = None
     if settings.scale == "standard":
         assert statistics is not None
-        scaler = standard_scaler(statistics.X, table.columns)
-    table = table.with_scaler(scaler)
-    kernel = settings.kernel_template
+        columns = standard_scaler(statistics.X, table.columns)
     rule = settings.selection_rule(has_targets=table.n_targets > 0)
-    if rule.keyed:
+    if rule.keyed or folds is not None:
         table = table.with_keys()
-    cache = RowCache(table, session)
+    given = settings.given_metric
+    in_metric = settings.searches_sample or given is not None
+    # Rows are sampled before there is a metric, or ends of the columns.
+    plain = table.with_scaler(columns)
+    if settings.samples_scaling:
+        plain = as_stored(table)
+    elif in_metric:
+        plain = before_metric(table, columns or unit_scaler(table.n_features))
+    cache = RowCache(plain.with_keys() if settings.searches_sample else plain, session)
     sampled = _sample_rows(table, settings)
-    draft = Problem(table, kernel, n, settings.tol, settings.seed)
-    wanted = np.concatenate([sampled, rule.prefetch(draft)])
+    draft = Problem(plain, settings.kernel_template, n, settings.tol, settings.seed, folds=folds)
+    checked = checked_numbers(table, folds, settings.seed)
+    wanted = np.concatenate([sampled, rule.prefetch(draft), checked])
     repeats = None
     if table.n_targets:
-        repeats = cache.count_repeats(wanted, _origins(table, statistics))
+        repeats = cache.count_repeats(wanted, _origins(table, statistics, scaled=columns is not None))
     else:
         cache.fetch(wanted)
-    sample = cache.get(sampled)
     if repeats is not None:
         # Copies of a row share one error: in the sample they would look like rows without noise.
-        sample = repeats.each_once(sample)
-    centre, scale = _centre_and_scale(table, settings, statistics, sample)
+        sampled = repeats.each_once(cache.held(sampled)).rows
+    if settings.samples_scaling:
+        assert statistics is not None
+        drawn = cache.held(sampled[: settings.scaling_rows(table)])
+        columns = bounded_scaler(settings.scale, statistics.X, table.columns, drawn.X, drawn.weights)
+        cache = cache.mapped_by(columns, plain.dtype if in_metric else table.dtype)
+    centre, scale = _centre_and_scale(table, settings, statistics, cache.held(sampled))
+    search: MetricChoice | None = None
+    scaler: RowScaler | None = columns
+    kernel = settings.kernel_template
+    unmapped = columns or unit_scaler(table.n_features)
+    if given is not None:
+        scaler = MetricScaler(unmapped, given)
+        cache = cache.mapped_by(scaler, table.dtype)
+    if settings.searches_sample:
+        rows = draft.trained_on(cache.get(sampled))
+        search = _search_sample(rows, table, settings, session, centre, scale)
+        kernel = search.kernel
+        if search.metric is not None:
+            scaler = MetricScaler(unmapped, search.metric)
+        # Rows that are held as stored need their columns scaled even where the search found no metric.
+        mapped = isinstance(scaler, MetricScaler) or settings.samples_scaling
+        cache = cache.mapped_by(scaler if mapped else None, table.dtype)
+    table = table.with_scaler(scaler)
+    sample = cache.get(sampled[: settings.tuning_rows(table)])
     choice = None
-    if settings.searches_lengthscale:
+    if search is not None:
+        choice = search.lengthscale
+    elif settings.searches_lengthscale:
         choice = choose_lengthscale(
-            sample,
+            draft.trained_on(sample) if settings.lengthscale == "auto" else sample,
             kernel,
             search=settings.lengthscale == "auto",
             intercept=settings.fit_intercept,
             scale=scale,
         )
+    if choice is not None:
         kernel = kernel.with_lengthscale(choice.value)
         session.progress.note(f"lengthscale {choice.value:.6g}")
     tuning = None
     if tuner is not None:
         tuning = tuner(sample, kernel, centre, scale)
         kernel = tuning.kernel
-    problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale)
+    problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds)
     selection = rule.select(problem, session, cache)
     _warn(selection, n, settings, _told_of(repeats))
-    return Chosen(table, scaler, kernel, choice, selection, centre, scale, tuning, sample, repeats)
+    held = None if folds is None else held_out(cache.get(checked), folds)
+    if scaler is not None and not scaler.invertible:
+        # A sweep of the choice: `points_of` then finds all rows in the cache.
+        cache.fetch(selection.basis.rows[selection.basis.rows >= 0])
+    return Chosen(
+        table=table,
+        scaler=scaler,
+        kernel=kernel,
+        lengthscale=choice,
+        selection=selection,
+        centre=centre,
+        scale=scale,
+        tuning=tuning,
+        sample=sample,
+        repeats=repeats,
+        points_of=cache.points,
+        metric=None if search is None else search.record,
+        held=held,
+    )
 
 
-def _origins(table: Table, statistics: TableStatistics | None) -> Origins:
-    """Where rows, as the fit sees them, are to be looked at from when it is asked which are alike."""
+def _search_sample(
+    sample: Sample,
+    table: Table,
+    settings: BasisSettings,
+    session: Session,
+    centre: Float,
+    scale: Float,
+) -> MetricChoice:
+    """Metric, kernel and lengthscale from sampled rows."""
+    search = MetricSearch(
+        sample,
+        settings.kernel_candidates,
+        session,
+        centre=centre,
+        scale=scale,
+        intercept=settings.fit_intercept,
+        rank=settings.metric_rank,
+        classes=table.classes is not None,
+    )
+    choice = search.choose(FORMS[settings.metric] if settings.learns_metric else ())
+    session.progress.note(choice.words)
+    return choice
+
+
+def _origins(table: Table, statistics: TableStatistics | None, *, scaled: bool) -> Origins:
+    """Where rows are to be looked at from when it is asked which are alike; `scaled` columns have means of 0."""
     if statistics is None:
         return Origins()
-    features = None if table.scaler is not None else statistics.X
+    features = None if scaled else statistics.X
     return Origins.of(features, None if table.classes is not None else statistics.y)
 
 
@@ -169,18 +263,6 @@ def _check_spread(targets: ColumnStatistics, names: tuple[str, ...]) -> None:
             f"target {names[lost[0]]!r} has a standard deviation of {targets.std[lost[0]]:.3g}: the squares of its "
             f"residuals vanish; scale y, to a deviation above {_LEAST_SPREAD:.0e}"
         )
-
-
-def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> Scaler:
-    """Columns to mean 0 and deviation 1; constant ones, of which it warns, to 0."""
-    # What differs by some units in its last place alone is rounding of a constant.
-    rounding = _ROUNDING * np.abs(statistics.mean)
-    constant = statistics.constant | (statistics.std <= np.maximum(rounding, np.finfo(np.float64).tiny))
-    if constant.any():
-        names = [columns[index] for index in np.flatnonzero(constant)]
-        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        warn_user(f"{len(names)} of {len(constant)} columns are constant and carry nothing: {shown}")
-    return Scaler(statistics.mean, np.where(constant, 1.0, statistics.std))
 
 
 def _told_of(repeats: Repeats | None) -> str:

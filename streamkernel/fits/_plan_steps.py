@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamkernel.engine import Step, TableShape, driver_step, step_of
+from streamkernel.fits._validation import checked_rows
 from streamkernel.fits.check_rows import check_bytes
 from streamkernel.kernels import packed_bytes
 from streamkernel.reductions import Moments
@@ -14,35 +15,63 @@ from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
 from streamkernel.selection.greedy import GramForm
 from streamkernel.selection.problem import counting, gather_step, unfilled_basis
-from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.basis import METRIC_ROWS, BasisSettings
 from streamkernel.solvers import choice_bytes
-from streamkernel.table import Table
+from streamkernel.table import Folds, Table
+from streamkernel.tuning import metric_steps
 
 TUNING_BYTES = 100 << 20  # resident after a search: the optimiser, compiled loops, buffers of BLAS
 
 
 def needs_moments(table: Table, settings: BasisSettings) -> bool:
     """Whether the fit needs a sweep for means and deviations of the columns, because the store has none."""
-    wanted = settings.scale == "standard" or (table.n_targets > 0 and table.classes is None)
+    wanted = settings.scale != "none" or (table.n_targets > 0 and table.classes is None)
     return table.statistics is None and wanted
 
 
-def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Problem, list[Step]]:
+def steps_of_choice(
+    table: Table, settings: BasisSettings, n: int, folds: Folds | None = None
+) -> tuple[Problem, list[Step]]:
     """The steps up to a chosen basis, which all fits have in common."""
     d = table.n_targets
-    problem = Problem(table, settings.kernel_template, n, settings.tol, settings.seed, np.zeros(d), np.ones(d))
+    problem = Problem(table, settings.kernel_template, n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds)
     steps: list[Step] = []
     if needs_moments(table, settings):
         moments = Moments(table.n_features, 0 if table.classes is not None else d)
         steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     rule = settings.selection_rule(has_targets=d > 0)
-    chosen = _with_sample(rule.steps(problem), problem, settings.sampled_rows(table))
+    sampled = settings.sampled_rows(table) + (0 if folds is None else checked_rows(table, folds))
+    chosen = _with_sample(rule.steps(problem), problem, sampled)
+    if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:
+        chosen = [_in_double(step, table) for step in chosen]
     steps += counting(chosen, problem) if d else chosen
-    if settings.searches_lengthscale:
-        # Once the first rows are there, before any is chosen.
-        fetched = next((i for i, step in enumerate(steps) if step.kept_bytes), len(steps) - 1) + 1
+    # Once the first rows are there, before any is chosen.
+    fetched = next((i for i, step in enumerate(steps) if step.kept_bytes), len(steps) - 1) + 1
+    if settings.samples_scaling:
+        steps.insert(fetched, scaling_step(settings.scaling_rows(table), table.n_features))
+        fetched += 1
+    if settings.searches_sample:
+        steps[fetched:fetched] = metric_steps(problem, min(METRIC_ROWS, table.n_rows), metrics=settings.learns_metric)
+    elif settings.searches_lengthscale:
         steps.insert(fetched, _lengthscale_step(problem, settings))
+    if settings.samples_scaling or settings.learns_metric or settings.given_metric is not None:
+        # The points as stored, of the rows that were not sampled.
+        steps.append(replace(gather_step(problem, n), name="rows of the basis"))
     return problem, steps
+
+
+def scaling_step(rows: int, p: int) -> Step:
+    """Ends or ranks of p columns from sampled rows: their copies in float64, and one column's values in order."""
+    return driver_step("scaling", 8 * rows * (3 * p + 16))
+
+
+def _in_double(step: Step, table: Table) -> Step:
+    """A step that keeps rows which it fetches: in float64, as they are stored, until there is a scaling."""
+    more = 8 // table.dtype.itemsize
+    if not step.kept_bytes or more == 1:
+        return step
+    names = ("state_bytes", "held_bytes", "kept_bytes")
+    return replace(step, **{name: more * getattr(step, name) for name in names})
 
 
 def check_step(problem: Problem, n: int) -> Step:
@@ -57,7 +86,7 @@ def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
     """Distances of sampled rows, and the fits to them where a lengthscale is searched for."""
     table, kernel = problem.table, problem.kernel
     held = choice_bytes(
-        settings.sampled_rows(table),
+        settings.tuning_rows(table),
         table.n_features,
         table.dtype.itemsize,
         formulas=kernel.formulas,

@@ -12,10 +12,11 @@ from threadpoolctl import threadpool_info
 
 from streamkernel.engine import Plan, Session
 from streamkernel.fits._choose_basis import Chosen
+from streamkernel.metric import MetricScaler, mapped_names
 from streamkernel.models.gaussian import TuningRecord
 from streamkernel.records import Executor, Rows, Run, ScalerRecord
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.table import Scaler
+from streamkernel.table import ClippedScaler, RankScaler, RowScaler, Scaler
 from streamkernel.tuning import Tuning
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
@@ -33,6 +34,7 @@ def basis_fields(chosen: Chosen, settings: BasisSettings, n: int) -> Fields:
         "kernel": chosen.kernel.to_config(),
         "lengthscale": getattr(chosen.kernel, "lengthscale", None),
         "lengthscale_choice": chosen.lengthscale,
+        "metric_choice": chosen.metric,
         "scaler": scaler_record(chosen.scaler),
         "rows": Rows(start=table.start, stop=table.stop, count=table.n_rows),
         "table_fingerprint": table.fingerprint,
@@ -57,20 +59,49 @@ def fitted_fields(estimator: str, chosen: Chosen, settings: BasisSettings, n: in
     }
 
 
-def scaler_record(scaler: Scaler | None) -> ScalerRecord | None:
-    """The numbers of a scaler, as they are stored."""
-    return (
-        None if scaler is None else ScalerRecord(mean=tuple(scaler.mean.tolist()), scale=tuple(scaler.scale.tolist()))
-    )
+def scaler_record(scaler: RowScaler | None) -> ScalerRecord | None:
+    """The numbers of a scaler of columns, as they are stored; `scaler_arrays` has the others."""
+    columns = scaler.columns if isinstance(scaler, MetricScaler) else scaler
+    if columns is None:
+        return None
+    mean = tuple(columns.mean.tolist())
+    if isinstance(columns, RankScaler):
+        return ScalerRecord(mean=mean, scale=(), kind="rank")
+    if isinstance(columns, ClippedScaler):
+        return ScalerRecord(
+            mean=mean,
+            scale=tuple(columns.scale.tolist()),
+            kind="robust",
+            lower=tuple(columns.lower.tolist()),
+            upper=tuple(columns.upper.tolist()),
+        )
+    assert isinstance(columns, Scaler)
+    return ScalerRecord(mean=mean, scale=tuple(columns.scale.tolist()))
+
+
+def scaler_arrays(scaler: RowScaler | None, suffix: str = "") -> dict[str, AnyArray]:
+    """The arrays of a scaler, by name: its metric, and the knots of a rank scaler."""
+    arrays: dict[str, AnyArray] = {}
+    if isinstance(scaler, MetricScaler):
+        arrays, scaler = {f"metric{suffix}": scaler.metric}, scaler.columns
+    if isinstance(scaler, RankScaler):
+        arrays |= {
+            f"scaler_knots{suffix}": scaler.knots,
+            f"scaler_values{suffix}": scaler.values,
+            f"scaler_counts{suffix}": scaler.counts,
+        }
+    return arrays
 
 
 def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, AnyArray]:
-    """The basis, and the path of its selection: score and residual of each pick."""
+    """The basis with the arrays of its scaler, and the path of its selection: score and residual of each pick."""
     selection = chosen.selection
     followed = {
         "gain_parts": selection.gain_parts,
         "predicted_gains": selection.predicted_gains,
         "selection_traces": selection.traces,
+        "points": chosen.points_of(selection.basis),
+        **scaler_arrays(chosen.scaler),
     }
     return {
         "components": selection.basis.points,
@@ -137,7 +168,7 @@ def tuning_record(chosen: Chosen) -> TuningRecord | None:
     if tuning is None:
         return None
     lengths = len(tuning.points[0].lengthscales)
-    names = [f"lengthscale of {name}" for name in chosen.table.columns] if lengths > 1 else ["lengthscale"] * lengths
+    names = [f"lengthscale of {name}" for name in _kernel_columns(chosen)] if lengths > 1 else ["lengthscale"] * lengths
     noise: dict[str, float] = {} if tuning.noise is None else {"noise": tuning.noise}
     return TuningRecord(
         objective=tuning.objective,
@@ -149,6 +180,12 @@ def tuning_record(chosen: Chosen) -> TuningRecord | None:
         **noise,
         value=tuning.value,
     )
+
+
+def _kernel_columns(chosen: Chosen) -> list[str]:
+    """Names of the columns that the kernel sees: one lengthscale belongs to each."""
+    scaler = chosen.scaler
+    return mapped_names(chosen.table.columns, scaler.metric if isinstance(scaler, MetricScaler) else None)
 
 
 def tuning_arrays(chosen: Chosen) -> dict[str, AnyArray]:

@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.errors import DataError, warn_user
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import CheckedRows
-from streamkernel.table import RowBlock, Scaler, Table
+from streamkernel.table import RowBlock, RowScaler, Table
 from streamkernel.type_aliases import AnyArray, Bool, Float
 
 _ROWS, _RUNS = 2000, 8
@@ -57,7 +57,7 @@ Mask = Callable[[RowBlock], Bool]
 def check_rows(
     table: Table,
     whole: Table | None,
-    scaler: Scaler | None,
+    scaler: RowScaler | None,
     predictions: Predicting,
     watched: Table | None = None,
     held_out: Mask | None = None,

@@ -63,6 +63,8 @@ def factorize(
     rule_options: Fields | None = None,
     tol: float = 0.0,
     scale: str = "standard",
+    metric: Unchecked = "none",
+    metric_rank: int | None = None,
     dtype: str = "float32",
     columns: str = "G",
     stop: str = "trace",
@@ -82,7 +84,7 @@ def factorize(
     y : targets, for rules that look at them (csi, few-sweep with an objective other than "trace").
     n_components : basis size n; None for ``sqrt(m) log m``, at most 1000.
     kernel, lengthscale, gamma, degree, coef0, kernel_params : as `KernelRidge`.
-    rule, objective, rule_options, tol, scale : as `KernelRidge`.
+    rule, objective, rule_options, tol, scale, metric, metric_rank : as `KernelRidge`; a metric is learned from y.
     dtype : dtype of G on disk, "float32" or "float64"; it is computed in float64.
     columns : "G", or "none" to keep only the basis and its residual path.
     stop : "trace" ends at `tol` or n; "bound" and "gap" keep fewer of the n picks (`fits.factor_stop`), and cost one

@@ -111,7 +111,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     n, settings = settings.components(table) if n is None else n, settings.matched(table)
     problem, steps = steps_of_choice(table, settings, n)
     if settings.tunes:
-        steps += tuning_steps(problem, settings.sampled_rows(table), ard=settings.ard)
+        steps += tuning_steps(problem, settings.tuning_rows(table), ard=settings.ard)
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
     queries = query_points(settings)
     basis = unfilled_basis(problem, n + (0 if queries is None else len(queries)))
@@ -126,7 +126,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
         cells = None
         if settings.partition == "cells":
             cells = np.zeros((1, table.n_features))
-            steps.append(gather_step(problem, settings.sampled_rows(table)))
+            steps.append(gather_step(problem, settings.tuning_rows(table)))
         noise = BlockNoise(1.0, 1.0, min(settings.block_size, table.n_rows), cells)
     final = GaussianEquations(basis, problem.centre, noise)
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
@@ -218,7 +218,7 @@ def tuning_steps(problem: Problem, rows: int, *, ard: bool = False) -> list[Step
     """
     n = min(SAMPLE_BASIS, rows)
     if ard:
-        problem = replace(problem, kernel=per_feature(problem.kernel, problem.table.n_features))
+        problem = replace(problem, kernel=per_feature(problem.kernel, problem.table.width))
     points = points_step(problem, n, rows, times=3 * _ROUNDS)
     # The record of every evaluation: each lengthscale costs a Python float and an entry of a tuple.
     lengths = len(log_lengthscales(problem.kernel))

@@ -206,7 +206,7 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     likelihood = likelihood_for(table)
     if settings.tunes:
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
-        steps += _tuning_steps(problem, settings.sampled_rows(table), likelihood)
+        steps += _tuning_steps(problem, settings.tuning_rows(table), likelihood)
     features = Features.of_basis(unfilled_basis(problem, n))
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,) * 7)
@@ -214,7 +214,7 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     steps.append(step_of("newton start", NewtonStart(features, likelihood), table, kernel_columns=n))
     # The sums at the end of a step, and the factor of their Hessian. Steps by the Hessian of a sample also hold its
     # features, weighted for each class, and its factors.
-    rows, c = settings.sampled_rows(table), likelihood.width
+    rows, c = settings.tuning_rows(table), likelihood.width
     held = 3 * hessian + 2 * step.state_bytes() + 8 * (n + 1) * (3 * rows + 4 * c * (n + 1))
     steps.append(step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held))
     steps.append(driver_step("solve", 4 * hessian))

@@ -9,9 +9,17 @@ import numpy as np
 from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, ParameterError, warn_user
 from streamkernel.factors import FactorCCA
-from streamkernel.fits._choose_basis import Chosen, standard_scaler
-from streamkernel.fits._record import fitted_fields, scaler_record
-from streamkernel.fits.kernel_cca_plan import CCASettings, curve_sizes, needs_statistics, plan_cca, sampled_rows
+from streamkernel.fits._choose_basis import Chosen
+from streamkernel.fits._record import fitted_fields, scaler_arrays, scaler_record
+from streamkernel.fits._scalers import bounded_scaler, standard_scaler
+from streamkernel.fits.kernel_cca_plan import (
+    CCASettings,
+    curve_sizes,
+    needs_statistics,
+    plan_cca,
+    sampled_rows,
+    tuning_rows,
+)
 from streamkernel.fits.kernel_cca_views import Paired
 from streamkernel.fits.run import checked_plan, measured
 from streamkernel.kernels import Kernel
@@ -29,9 +37,10 @@ from streamkernel.reductions import Moments, Sample, View, stream_generator
 from streamkernel.reductions.sums import CrossDisagreements, CrossFeatureSums, CrossGram, Features, FeatureTimes
 from streamkernel.selection import RowCache, Selection
 from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
+from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.store.plain import plain
-from streamkernel.table import ColumnStatistics
+from streamkernel.table import RowScaler, TableStatistics
 from streamkernel.type_aliases import AnyArray, Float, Int
 
 _SAMPLE_STREAM = (6,)
@@ -109,25 +118,23 @@ def fit_cca(
 def _choose_kernels(
     paired: Paired, settings: CCASettings, session: Session
 ) -> tuple[tuple[_ViewChoice, _ViewChoice], RowCache]:
-    """Scalers, then lengthscales from a sample that is fetched together with all candidates."""
-    table, views = paired.table, list(paired.views)
-    if settings.views[0].scale == "standard":
-        statistics = table.statistics
-        if statistics is None or needs_statistics(paired, settings):
-            statistics = session.sweep(Moments(table.n_features, table.n_targets), table, "column statistics")
-        for position, (view, names) in enumerate(zip(paired.views, paired.names, strict=True)):
-            of = statistics.y if view.of_targets else statistics.X
-            assert of is not None
-            scaler = standard_scaler(of if view.columns is None else _part(of, view.columns), names)
-            views[position] = replace(view, scaler=scaler)
+    """Scalers, and lengthscales from a sample that is fetched together with all candidates."""
+    table, statistics = paired.table, paired.table.statistics
+    if needs_statistics(paired, settings):
+        statistics = session.sweep(Moments(table.n_features, table.n_targets), table, "column statistics")
     cache = RowCache(table, session)
     generator = stream_generator(settings.seed, _SAMPLE_STREAM)
     drawn = generator.choice(table.n_rows, sampled_rows(paired, settings), replace=False)
     sampled = table.start + drawn.astype(np.int64)
     kernels = [each.kernel_template for each in settings.views]
-    problem = settings.problem(paired, (views[0], views[1]), (kernels[0], kernels[1]))
+    problem = settings.problem(paired, paired.views, (kernels[0], kernels[1]))
     cache.fetch(np.concatenate([sampled, settings.rule.prefetch(problem)]))
     sample = cache.get(sampled)
+    views = [
+        replace(view, scaler=_scaler(view, names, each, statistics, sample))
+        for view, names, each in zip(paired.views, paired.names, settings.views, strict=True)
+    ]
+    sample = cache.get(sampled[: tuning_rows(paired, settings)])
     choices = []
     for view, kernel, each, name in zip(views, kernels, settings.views, ("first", "second"), strict=True):
         choice = None
@@ -142,16 +149,29 @@ def _choose_kernels(
     return (choices[0], choices[1]), cache
 
 
+def _scaler(
+    view: View,
+    names: tuple[str, ...],
+    settings: BasisSettings,
+    statistics: TableStatistics | None,
+    sample: Sample,
+) -> RowScaler | None:
+    """The scaler of a view, which has none yet."""
+    if settings.scale == "none":
+        return None
+    assert statistics is not None
+    of = statistics.y if view.of_targets else statistics.X
+    assert of is not None
+    of = of if view.columns is None else of.of_columns(list(view.columns))
+    if not settings.samples_scaling:
+        return standard_scaler(of, names)
+    return bounded_scaler(settings.scale, of, names, view.of(sample.X, sample.Y), sample.weights)
+
+
 def _median(points: Float, kernel: Kernel) -> LengthscaleChoice:
     """The median distance of distinct rows."""
     sample = Sample(np.arange(len(points)), points, np.zeros((len(points), 0)), np.ones(len(points)))
     return choose_lengthscale(sample, kernel, search=False, intercept=True, scale=np.zeros(0))
-
-
-def _part(statistics: ColumnStatistics, columns: tuple[int, ...]) -> ColumnStatistics:
-    kept = list(columns)
-    rest = (getattr(statistics, name)[kept] for name in ("mean", "std", "minimum", "maximum"))
-    return ColumnStatistics(statistics.count, *rest)
 
 
 def _curve(
@@ -228,6 +248,8 @@ def _model(
         "dual_coef_y": y.coefficients,
         "intercept": x.offset,
         "intercept_y": y.offset,
+        **scaler_arrays(choices[0].view.scaler),
+        **scaler_arrays(choices[1].view.scaler, "_y"),
         **curve,
     }
     return KernelCCAModel(record, arrays).with_bases(found.bases)

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamkernel.engine import Machine, Plan, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import ParameterError
+from streamkernel.fits._plan_steps import scaling_step
 from streamkernel.fits.kernel_cca_views import Paired
 from streamkernel.fits.pursuit_pools import candidates_of_a_pick, picks_of_a_sweep
 from streamkernel.kernels import Kernel, packing_bytes
@@ -123,6 +124,10 @@ def _view(parameters: FieldsView, view: int, seed: int) -> BasisSettings:
                 )
             given[name] = value[view]
     settings = BasisSettings(**given, objective="trace", scale=parameters["scale"], seed=seed)
+    if settings.chooses_kernel:
+        raise ParameterError(
+            f"{option('kernel')} 'auto' is chosen by how well targets are predicted; give the name of a kernel here"
+        )
     if settings.searches_lengthscale and settings.lengthscale != "median":
         raise ParameterError(
             f"{option('lengthscale')} 'auto' is searched for by how well targets are predicted; give 'median' here"
@@ -140,7 +145,11 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
         steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     gathered = len(settings.rule.prefetch(problem)) + sampled_rows(paired, settings)
     choice = settings.rule.steps(problem)
-    steps += [gather_step(problem.draws, gathered), *_lengthscale_steps(paired, settings), *choice[1:]]
+    steps.append(gather_step(problem.draws, gathered))
+    if settings.views[0].samples_scaling:
+        # One view after the other.
+        steps.append(scaling_step(settings.views[0].scaling_rows(table), max(paired.widths)))
+    steps += [*_lengthscale_steps(paired, settings), *choice[1:]]
     unfilled = problem.unfilled(n)
     features = Features.of_basis(unfilled[0]), Features.of_basis(unfilled[1])
     final = CrossGram(features, paired.views)
@@ -166,18 +175,23 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
 
 def _lengthscale_steps(paired: Paired, settings: CCASettings) -> list[Step]:
     """Distances of sampled rows, in one view after the other, which is float64."""
-    rows = sampled_rows(paired, settings)
+    rows = tuning_rows(paired, settings)
     held = (8 * rows * width + choice_bytes(rows, width, 8) for width in paired.widths)
     return [driver_step("lengthscale", max(held))] if rows else []
 
 
 def needs_statistics(paired: Paired, settings: CCASettings) -> bool:
     known = paired.own_statistics and paired.table.statistics is not None
-    return settings.views[0].scale == "standard" and not known
+    return settings.views[0].scale != "none" and not known
 
 
 def sampled_rows(paired: Paired, settings: CCASettings) -> int:
     return max(each.sampled_rows(paired.table) for each in settings.views)
+
+
+def tuning_rows(paired: Paired, settings: CCASettings) -> int:
+    """Number of the sampled rows that lengthscales are found from."""
+    return max(each.tuning_rows(paired.table) for each in settings.views)
 
 
 def curve_sizes(n: int) -> Int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver
 from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._plan_steps import check_step, steps_of_choice
+from streamkernel.fits._validation import validation_record, words_of
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.ridge import (
     RidgeModel,
@@ -20,14 +21,14 @@ from streamkernel.models.ridge import (
     solution_record,
 )
 from streamkernel.models.seen_rows import seen_by_fit
-from streamkernel.reductions import Predictions
-from streamkernel.reductions.sums import NormalEquations, RidgeSums
+from streamkernel.reductions import Predictions, Reduction
+from streamkernel.reductions.sums import FoldEquations, FoldSums, NormalEquations, RidgeSums
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.ridge import RidgeSettings
-from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSystem, falkon_steps, sampled_rows
-from streamkernel.table import Table
+from streamkernel.solvers import FalkonSolution, FalkonSystem, FoldSystem, RidgeSystem, falkon_steps, sampled_rows
+from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 from streamkernel.wording import option
 
@@ -44,16 +45,18 @@ def fit_ridge(
     run = SupervisedRun(table, settings, session, plan_ridge, estimator=estimator, **options)
     solver = settings.solver_for(table, run.n)
     with run.measured():
-        chosen = choose_basis(table, settings, session, run.n)
+        folds = settings.folds(table.n_rows, run.n)
+        chosen = choose_basis(table, settings, session, run.n, folds=folds)
         basis, table = chosen.selection.basis, chosen.table
         if solver == "cg":
             solved = _by_iterations(chosen, settings, session, run.n)
         else:
             equations = NormalEquations.of(basis, chosen.centre, table.n_rows, settings.given_alpha)
-            solved = _direct(chosen, settings, session.sweep(equations, table, "final sweep"))
+            work: Reduction[RidgeSums | FoldSums] = equations if folds is None else FoldEquations(equations, folds)
+            solved = _direct(chosen, settings, session, session.sweep(work, table, "final sweep"), folds)
         coefficients, intercept = solved.arrays["dual_coef"], solved.arrays["intercept"]
         check = run.check(chosen, Predictions(basis, coefficients, intercept))
-    own = {"seen": seen_by_fit(table), "updates": None, **solved.fields}
+    own = {"seen": seen_by_fit(table), "updates": None, "validation": None, **solved.fields}
     return run.model(RidgeModel, chosen, check, solved.residual_path, solved.arrays, **own)
 
 
@@ -65,15 +68,50 @@ class _Solved(NamedTuple):
     fields: Fields
 
 
-def _direct(chosen: Chosen, settings: RidgeSettings, sums: RidgeSums) -> _Solved:
+def _direct(
+    chosen: Chosen, settings: RidgeSettings, session: Session, swept: RidgeSums | FoldSums, folds: Folds | None
+) -> _Solved:
     """Alpha and coefficients from the sums of the final sweep."""
     scale = None if chosen.table.classes is not None else chosen.scale**2
     basis, intercept = chosen.selection.basis, settings.fit_intercept
+    sums = swept.total if isinstance(swept, FoldSums) else swept
     system = RidgeSystem(basis, sums, intercept=intercept, scale=scale, independent=chosen.independent)
-    alpha = settings.given_alpha
-    solution = system.solve(system.choose_alpha() if alpha is None else alpha)
+    alpha, own = settings.given_alpha, dict[str, Any]()
+    if alpha is None:
+        alpha = system.choose_alpha()
+        if isinstance(swept, FoldSums) and folds is not None:
+            alpha, own = _by_folds(chosen, settings, session, swept, folds, system, alpha)
+        elif settings.alpha == "cv":
+            session.progress.note(f"alpha {alpha:.6g} by GCV: {chosen.table.n_rows} rows are too few to hold some out")
+    solution = system.solve(alpha)
     arrays = solution_arrays(sums, system, solution, scale)
-    return _Solved(system.residual_path, arrays, solution_record(sums, system, solution))
+    return _Solved(system.residual_path, arrays, {**solution_record(sums, system, solution), **own})
+
+
+def _by_folds(
+    chosen: Chosen,
+    settings: RidgeSettings,
+    session: Session,
+    sums: FoldSums,
+    folds: Folds,
+    system: RidgeSystem,
+    by_gcv: float,
+) -> tuple[float, Fields]:
+    """Alpha of least error on the held-out folds, and the record of these errors; that of GCV if folds say nothing."""
+    classes = chosen.table.classes is not None
+    scale = None if classes else chosen.scale**2
+    by_fold = FoldSystem(sums, intercept=settings.fit_intercept, scale=scale, classes=classes)
+    if by_fold.lacking:
+        session.progress.note(f"alpha {by_gcv:.6g} by GCV: {by_fold.lacking}")
+        return by_gcv, {}
+    alphas = system.path.grid()
+    choice = by_fold.choose(by_gcv, float(alphas[0]), float(alphas[-1]))
+    assert chosen.held is not None
+    basis = chosen.selection.basis
+    record = validation_record(choice, by_gcv, basis, folds, chosen.held, scale=scale, classes=classes)
+    for line in words_of(record, choice.alpha):
+        session.progress.note(line)
+    return choice.alpha, {"validation": record}
 
 
 def _by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session, n: int) -> _Solved:
@@ -116,7 +154,8 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     n : basis size in place of the settings', to find one that fits.
     """
     n = settings.components(table) if n is None else n
-    problem, steps = steps_of_choice(table, settings, n)
+    folds = settings.folds(table.n_rows, n) if isinstance(settings, RidgeSettings) else None
+    problem, steps = steps_of_choice(table, settings, n, folds)
     if isinstance(settings, RidgeSettings) and settings.solver_for(table, n) == "cg":
         further, disk = _iterations(problem, n, settings.preconditioner_rows(table, n), machine)
     else:
@@ -134,14 +173,19 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
 def _decomposition(problem: Problem, n: int, remedy: str) -> tuple[list[Step], int]:
     """Steps and bytes on disk of the direct solve."""
     table = problem.table
-    final = NormalEquations(unfilled_basis(problem, n), problem.centre)
-    # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix).
-    algebra = 8 * n * (8 * n + 4 * table.n_targets)
+    plain = NormalEquations(unfilled_basis(problem, n), problem.centre)
+    final: NormalEquations | FoldEquations = plain
+    count = 0
+    if problem.folds is not None:
+        final, count = FoldEquations(plain, problem.folds), problem.folds.count
+    # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix). With
+    # folds also the sums of each; in place of the workspace, later, those of all other rows, a matrix and its factor.
+    algebra = 8 * n * ((8 + 3 * count) * n + 4 * table.n_targets)
     steps = [
-        step_of("final sweep", final, table, kernel_columns=n, held_bytes=16 * n * n),
+        step_of("final sweep", final, table, kernel_columns=n, held_bytes=8 * (2 + count) * n * n),
         driver_step("solve", algebra, remedy),
     ]
-    return steps, final.state_bytes() * 2 + n * table.n_features * 8
+    return steps, final.state_bytes() + plain.state_bytes() + n * table.n_features * 8
 
 
 def _iterations(problem: Problem, n: int, sample: int, machine: Machine) -> tuple[list[Step], int]:

@@ -109,7 +109,7 @@ class GaussianModel(UpdatableModel):
         "tuning_values": ("t",),
         "tuning_stage": ("t",),
         "member_weights": ("B",),
-        "cells": ("c", "p"),
+        "cells": ("c", "width"),
         "check_std": ("c of check", "d of check"),
     }
     WHOLE: ClassVar[frozenset[str]] = UpdatableModel.WHOLE | {"tuning_stage"}

@@ -28,7 +28,7 @@ from streamkernel.records import (
 from streamkernel.reductions import View
 from streamkernel.reductions.predictions import ViewTimes
 from streamkernel.reductions.sums import Features, FeatureTimes
-from streamkernel.table import KnownColumns, Scaler, Table
+from streamkernel.table import KnownColumns, RowScaler, Table
 from streamkernel.type_aliases import AnyArray, Fields
 
 
@@ -105,10 +105,13 @@ class KernelCCAModel(TransformerModel):
     }
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
         **TransformerModel.OPTIONAL,
+        "scaler_knots_y": ("knots_y",),
+        "scaler_values_y": ("knots_y",),
+        "scaler_counts_y": ("q",),
         "bound_sizes": ("s",),
         "bound_errors": ("s",),
     }
-    WHOLE: ClassVar[frozenset[str]] = TransformerModel.WHOLE | {"bound_sizes", "bound_errors"}
+    WHOLE: ClassVar[frozenset[str]] = TransformerModel.WHOLE | {"scaler_counts_y", "bound_sizes", "bound_errors"}
     _NOUN: ClassVar[str] = "kernel CCA"
 
     record: KernelCCARecord
@@ -135,9 +138,9 @@ class KernelCCAModel(TransformerModel):
         self.__dict__["bases"] = bases
         return self.with_basis(bases[0])
 
-    def scaler_of(self, view: int) -> Scaler | None:
+    def scaler_of(self, view: int) -> RowScaler | None:
         """The scaler of a view's columns; None where they are not scaled."""
-        return scaler_of(self.record.views[view].scaler)
+        return scaler_of(self.record.views[view].scaler, self.arrays, ("", "_y")[view])
 
     @property
     def bound(self) -> MatchingPursuitBound | None:
@@ -149,9 +152,9 @@ class KernelCCAModel(TransformerModel):
         return matching_pursuit_bound(self.record.rows.count, sizes, errors, bound.delta, views=2)
 
     def points_of(self, view: int) -> AnyArray:
-        """(n, p) basis points of a view, in the units of the rows."""
+        """(n, p) basis points of a view, in the units of the rows; of clipped columns, within their ends."""
         Z, scaler = self.bases[view].points, self.scaler_of(view)
-        return Z if scaler is None else Z * scaler.scale + scaler.mean
+        return Z if scaler is None else scaler.unscaled(Z)
 
     def variates(self, view: int, *, of_targets: bool = False) -> ViewTimes:
         """The row map of one view's variates, on rows of an input that holds that view, or has it as targets."""

@@ -84,6 +84,7 @@ class PredictingModel(SavedModel, ABC):
             "sweeps": record.sweep_count,
             **record.certificate.to_config(),
             "lengthscale": self.lengthscale,
+            "metric": self.metric_fields,
             **self.solution_fields(),
             "rows": record.rows.count,
             "seconds": seconds,

@@ -12,7 +12,7 @@ import numpy as np
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.updatable import UpdatableModel
-from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
+from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord, Validation
 from streamkernel.reductions import Predictions, Reduction
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
 from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
@@ -50,6 +50,7 @@ class RidgeRecord(UpdatableRecord):
     totals: RidgeTotals
     alpha: float
     solution: RidgeSolutionRecord
+    validation: Validation | None = None
 
 
 @dataclass(frozen=True)
@@ -114,13 +115,25 @@ class RidgeModel(UpdatableModel):
 
     def reduction_of_rows(self, rows: int) -> NormalEquations:
         alpha = self.record.settings.alpha
-        return NormalEquations.of(self.basis, self.arrays["centre"], rows, None if alpha == "gcv" else alpha)
+        return NormalEquations.of(self.basis, self.arrays["centre"], rows, None if isinstance(alpha, str) else alpha)
 
     def check_choices(self, choices: FieldsView) -> None:
         self._check_sums()
         super().check_choices(choices)
+        if choices.get("alpha", "keep") == "cv":
+            raise ParameterError(
+                "the model does not keep its sums by fold, from which alpha is chosen by held-out errors; give "
+                f"{option('alpha', 'keep')}, 'gcv' or a number, or fit again to all rows"
+            )
         if choices.get("alpha", "keep") != "keep":
             RidgeSettings(alpha=choices["alpha"])
+
+    def note_of_update(self, choices: FieldsView) -> str:
+        if self.record.settings.alpha != "cv" or "alpha" in choices:
+            return ""
+        return (
+            f"alpha {self.record.alpha:.6g} of the fit is kept: sums by fold are not; its validation is that of the fit"
+        )
 
     def _check_sums(self) -> None:
         if self.solver == "cg":
@@ -130,7 +143,11 @@ class RidgeModel(UpdatableModel):
             )
 
     def with_sums(self, sums: RidgeSums, choices: FieldsView | None = None) -> Self:
-        """As in the base class; `alpha` may be "gcv", "keep" or a number."""
+        """As in the base class; `alpha` may be "gcv", "keep" or a number.
+
+        An alpha that was chosen by folds ("cv") is kept: it is the variance of the noise over that of the function,
+        which further rows of the same kind do not change, and the sums by fold would make the model V times as large.
+        """
         record, settings = self.record, self.record.settings
         alpha = (choices or {}).get("alpha")
         scale = None if self.classes is not None else np.asarray(record.target_scale) ** 2
@@ -141,7 +158,8 @@ class RidgeModel(UpdatableModel):
             scale=scale,
             independent=record.independent,
         )
-        wanted = settings.alpha if alpha is None else record.alpha if alpha == "keep" else alpha
+        wanted = settings.alpha if alpha is None else alpha
+        wanted = record.alpha if wanted in ("keep", "cv") else wanted
         solution = system.solve(system.choose_alpha() if wanted == "gcv" else float(wanted))
         arrays = {
             **self.arrays,
@@ -149,6 +167,9 @@ class RidgeModel(UpdatableModel):
             **solution_arrays(sums, system, solution, scale),
         }
         record = record.changed(**solution_record(sums, system, solution))
+        if solution.alpha != self.record.alpha:
+            # The held-out error was that of another alpha.
+            record = record.changed(validation=None)
         return self.with_parts(record, arrays).with_basis(self.basis)
 
     def outputs(self, *, std: bool = False) -> Predictions:
@@ -159,7 +180,21 @@ class RidgeModel(UpdatableModel):
         solution = self.record.solution
         fields = {"gcv": solution.gcv, "effective_df": solution.effective_df}
         iterations = {} if solution.iterations is None else {"iterations": solution.iterations}
-        return {"alpha": self.record.alpha, "solver": self.solver, **fields, **iterations}
+        return {"alpha": self.record.alpha, "solver": self.solver, **fields, **iterations, **self._validation_fields()}
+
+    def _validation_fields(self) -> Fields:
+        """Errors on held-out folds with their standard errors: one number for one target, else one for each."""
+        found = self.record.validation
+        if found is None:
+            return {}
+        one = len(found.rmse) == 1
+        fields: Fields = {
+            "validation_rmse": found.rmse[0] if one else list(found.rmse),
+            "validation_rmse_se": found.rmse_se[0] if one else list(found.rmse_se),
+        }
+        if self.classes is not None:
+            fields = {"validation_wrong": found.wrong, "validation_wrong_se": found.wrong_se}
+        return {**fields, "validation_rows": found.rows}
 
     def scores(self) -> Reduction[dict[str, float]]:
         if self.classes is None:

@@ -69,6 +69,10 @@ class UpdatableModel(PredictingModel):
             if name != self.CHOICE:
                 raise ParameterError(f"a {self.record.estimator} model has no {name!r} to choose; it has {self.CHOICE}")
 
+    def note_of_update(self, choices: FieldsView) -> str:
+        """A line for the user about a choice of the fit that an update cannot make again; "" for none."""
+        return ""
+
     @abstractmethod
     def with_sums(self, sums: Any, choices: FieldsView | None = None) -> Self:
         """The model that a fit with this basis, scaler and centre would give for the sums of all rows.

@@ -10,6 +10,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError
+from streamkernel.models.ridge import RidgeRecord
 from streamkernel.models.row_runs import Runs, count, joined
 from streamkernel.models.seen_rows import Recognised, Seen
 from streamkernel.models.updatable import UpdatableModel
@@ -18,6 +19,7 @@ from streamkernel.reductions.pools import ResidualSample
 from streamkernel.selection import Greedy, Problem, RowCache, as_rule
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray
 from streamkernel.wording import call, option
 
 M = TypeVar("M", bound=UpdatableModel)
@@ -52,10 +54,16 @@ def rows_to_grow_on(table: Table, seen: Seen, found: Recognised) -> tuple[Table,
 
 @dataclass(frozen=True)
 class Growth:
-    """A basis with more functions, and the round that found them."""
+    """A basis with more functions, and the round that found them.
+
+    Attributes
+    ----------
+    points : the added points in the units of the columns, where a metric maps them; else None.
+    """
 
     basis: Basis
     round: RoundRecord
+    points: AnyArray | None = None
 
     @classmethod
     def of(cls, model: UpdatableModel, rows: Table, picks: int, session: Session) -> Growth:
@@ -64,9 +72,11 @@ class Growth:
         rule = as_rule("few-sweep", objective="trace", has_targets=False)
         assert isinstance(rule, Greedy)
         problem = Problem(table, basis.kernel, len(basis) + picks, seed=model.record.settings.seed)
-        grown, record = rule.extend(problem, session, RowCache(table, session), basis, picks)
+        cache = RowCache.of(table, session)
+        grown, record = rule.extend(problem, session, cache, basis, picks)
+        added = grown.take(np.arange(len(basis), len(grown)))
         # The sample did not read all rows, so its residual trace is not the model's.
-        return cls(grown, record.changed(residual_trace=None))
+        return cls(grown, record.changed(residual_trace=None), cache.points(added))
 
     @property
     def count(self) -> int:
@@ -89,10 +99,14 @@ class Growth:
             table_fingerprint=span.fingerprint,
             rounds=(*model.record.rounds, self.round),
         )
+        if isinstance(record, RidgeRecord):
+            record = record.changed(validation=None)  # the held-out error was that of the smaller basis
         # The rule's record of its own picks has no values for the added ones.
         path_of_rule = ("gain_parts", "predicted_gains", "selection_traces")
         arrays = {name: values for name, values in model.arrays.items() if name not in path_of_rule}
         arrays |= {"components": self.basis.points, "component_indices": self.basis.rows, "gains": np.zeros(0)}
+        if self.points is not None:
+            arrays["points"] = np.concatenate([model.points, self.points])
         return model.with_parts(record, arrays).with_basis(self.basis)
 
 

@@ -29,7 +29,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "mixture, tolerance": {"objective": 0.5, "tol": 0.05},
     "sgma shared": {"rule": "sgma", "rule_options": {"pool": "shared", "picks": 8, "candidates": 5}},
     "gp-posterior": {"rule": "gp-posterior", "rule_options": {"picks": 8, "candidates": 5, "dual_rows": 50}},
+    "given metric": {"metric": [[2.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.5, 1.0], [0.1, 0.0, 2.0], [0.0, 0.3, 0.0]]},
     "rpcholesky": {"rule": "rpcholesky", "rule_options": {"block": 20}},
+    "held-out folds": {"alpha": "cv"},
 }
 
 # Of the other estimators; those with blocks have enough query points for the lengthscale.

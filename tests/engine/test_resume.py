@@ -10,13 +10,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import data_sets
 import fitting
 import pytest
 from fitting import fit, make_store, run_of
+from problems import zarr_of_chunks
 
 from streamkernel.engine import Session, Silent, ThreadExecutor
 from streamkernel.errors import CheckpointMismatchError, RunLockedError, StreamKernelWarning
 from streamkernel.fits import fit_ridge
+from streamkernel.settings import RidgeSettings
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 
@@ -80,6 +83,29 @@ def test_resumed_twice_and_from_the_end(store: str, whole: Any, tmp_path: Path) 
     with run_of(store, folder) as checkpoints:
         assert fit(store, checkpoints=checkpoints, progress=counter).digest == whole.digest
     assert counter.begun == []
+
+
+def test_a_metric_is_learned_again_from_the_same_rows(tmp_path: Path) -> None:
+    """The search is no sweep and has no checkpoint: after a resume it starts with the rows of one."""
+
+    class Stop(Counter):
+        def begin(self, name: str, rows: int, tasks: int) -> None:
+            super().begin(name, rows, tasks)
+            if name == "final sweep":
+                raise KeyboardInterrupt
+
+    data = data_sets.friedman(3000, 8, seed=1)
+    table = open_table(zarr_of_chunks(tmp_path / "rows.zarr", data.X, data.y, 500))
+    settings = RidgeSettings(n_components=32, metric="learned")
+    config = {"table": table.fingerprint, "settings": settings.to_config()}
+    with Checkpoints(tmp_path / "run", config) as checkpoints, pytest.raises(KeyboardInterrupt):
+        fit_ridge(table, settings, Session(ThreadExecutor(1), checkpoints=checkpoints, progress=Stop()))
+    counter = Counter()
+    with Checkpoints(tmp_path / "run", config) as checkpoints:
+        model = fit_ridge(table, settings, Session(ThreadExecutor(2), checkpoints=checkpoints, progress=counter))
+    assert counter.begun == ["final sweep"]
+    assert model.metric is not None
+    assert model.digest == fit_ridge(table, settings, Session(ThreadExecutor(1))).digest
 
 
 @pytest.mark.slow

@@ -34,6 +34,8 @@ from streamkernel import (
 GIVEN: dict[str, Any] = {"tune": "none", "signal_variance": 4.0}
 FOUND = [check_fit2d_1feature, check_fit2d_1sample, check_regressors_int, check_regressors_train]
 OTHERS = [
+    KernelRidge(alpha="cv"),
+    KernelRidgeClassifier(alpha="cv"),
     GaussianProcessRegressor(noise_variance=0.1, **GIVEN),
     BayesianCommitteeMachine(noise_variance=0.1, **GIVEN),
     GaussianProcessClassifier(**GIVEN),
