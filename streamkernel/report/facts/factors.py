@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamkernel.atomic import array_digest
 from streamkernel.blobs import parent_of
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError
@@ -206,5 +207,7 @@ def differences(factors: Sequence[Factor]) -> list[str]:
         for name, words in names.items()
         if any(getattr(factor.record, name) != getattr(first, name) for factor in factors)
     ]
+    if len({None if factor.metric is None else array_digest(factor.metric) for factor in factors}) > 1:
+        found.append("metric")
     # Other rows have another fingerprint, too.
     return [words for words in found if words != "table" or "rows" not in found]

@@ -6,7 +6,7 @@ Each function returns its curve, or an `Absent` with the reason, so that no empt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -67,8 +67,9 @@ class GcvCurve:
     left_out : number of alphas without such a score.
     chosen, chosen_error, chosen_degrees : alpha of the model, with its error and degrees of freedom; the error is NaN
         if it is not finite.
-    searched : whether GCV chose alpha, and not the user.
+    searched : whether GCV or held-out folds chose alpha, and not the user.
     unit : name of the error's unit.
+    held_alpha, held_error : alphas that were tried on held-out folds, and the errors there; empty without folds.
     """
 
     alpha: Float
@@ -79,6 +80,32 @@ class GcvCurve:
     chosen_error: float
     chosen_degrees: float
     searched: bool
+    unit: str
+    held_alpha: Float = field(default_factory=lambda: np.zeros(0))
+    held_error: Float = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True)
+class ValidationCurve:
+    """Error on held-out folds against basis size, each size at its own best alpha.
+
+    Attributes
+    ----------
+    size, error, alpha : (s,) basis sizes, ascending, their errors and alphas.
+    interval : the error of the whole basis less and more one standard error.
+    rows, distinct : numbers of held-out rows and of independent ones among them.
+    folds, parts : number of folds, and of equal parts of the rows that they are taken from.
+    unit : name of the error's unit.
+    """
+
+    size: Int
+    error: Float
+    alpha: Float
+    interval: tuple[float, float]
+    rows: int
+    distinct: float
+    folds: int
+    parts: int
     unit: str
 
 
@@ -115,6 +142,14 @@ class Memory:
 
     promised: int
     measured: int
+
+
+def length_unit(model: SavedBasis) -> str:
+    """The unit of a lengthscale, in words."""
+    if model.metric is not None:
+        return "distances in the metric"
+    scaled = model.record.scaler is not None
+    return "standard deviations of the features" if scaled else "units of the features"
 
 
 def target_names(model: PredictingModel) -> list[str]:
@@ -204,7 +239,38 @@ def gcv_curve(model: RidgeModel) -> GcvCurve | Absent:
         record.alpha,
         float(chosen) if np.isfinite(chosen) and chosen > 0.0 else float("nan"),
         float("nan") if solution.effective_df is None else solution.effective_df,
-        record.settings.alpha == "gcv",
+        isinstance(record.settings.alpha, str),
+        unit,
+        *_held_out_errors(model),
+    )
+
+
+def _held_out_errors(model: RidgeModel) -> tuple[Float, Float]:
+    """Alphas above 0 that were tried on held-out folds, and their errors in the unit of `gcv_error`."""
+    found = model.record.validation
+    if found is None:
+        return np.zeros(0), np.zeros(0)
+    alpha, (error, _) = np.asarray(found.alphas, dtype=np.float64), gcv_error(model, found.errors)
+    drawn = (alpha > 0.0) & (error > 0.0)
+    return alpha[drawn], error[drawn]
+
+
+def validation_curve(model: RidgeModel) -> ValidationCurve | None:
+    """Error on held-out folds against basis size; None for a model that was fitted without folds."""
+    found = model.record.validation
+    if found is None:
+        return None
+    error, unit = gcv_error(model, found.size_errors)
+    ends, _ = gcv_error(model, [max(found.error - found.error_se, 0.0), found.error + found.error_se])
+    return ValidationCurve(
+        np.asarray(found.sizes, dtype=np.int64),
+        error,
+        np.asarray(found.size_alphas, dtype=np.float64),
+        (float(ends[0]), float(ends[1])),
+        found.rows,
+        found.distinct,
+        found.folds,
+        found.parts,
         unit,
     )
 
@@ -218,6 +284,8 @@ def lengthscale_curve(model: PredictingModel) -> LengthscaleCurve | Absent:
         return Absent("the lengthscale was given")
     sample = plural(choice.sample_rows, "sampled row")
     grid = np.asarray(choice.grid, dtype=np.float64)
+    if len(grid) == 0 and model.record.metric_choice is not None:
+        return Absent("it was found with the metric, by the error on held-out rows")
     if len(grid) == 0:
         return Absent(f"the lengthscale is the median distance between {sample}")
     d = model.target_count

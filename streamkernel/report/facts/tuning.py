@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, lapack
 
+from streamkernel.metric import mapped_names
 from streamkernel.models.gaussian import GaussianModel
 from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.models.predicting import PredictingModel
@@ -102,7 +103,7 @@ def lengthscales(model: PredictingModel) -> Lengthscales | None:
         return None
     found = np.asarray(value, dtype=np.float64)
     order = np.argsort(found, kind="stable")
-    names = model.column_names
+    names = mapped_names(model.column_names, model.metric)
     return Lengthscales(tuple(plain(names[index], 40) for index in order), found[order])
 
 

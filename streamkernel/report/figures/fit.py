@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.report.facts.fit import ROUNDING, GcvCurve, LengthscaleCurve, TraceCurve
+from streamkernel.report.facts.fit import ROUNDING, GcvCurve, LengthscaleCurve, TraceCurve, ValidationCurve
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, padded
-from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE
+from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE, TEAL
 from streamkernel.report.text import capitalised, count, percent, plural, significant
 
 _BANDED_ROUNDS = 12
@@ -86,7 +86,7 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
     on_axis = curve.chosen > 0.0 and np.isfinite(curve.chosen)
     ends = [float(curve.alpha.min()), float(curve.alpha.max()), *([curve.chosen] if on_axis else [])]
     x = plot.Axis("Alpha (ridge)", log_range(min(ends), max(ends), 0.02, 0.02), log=True)
-    shown = curve.error[np.isfinite(curve.error)]
+    shown = np.concatenate([curve.error[np.isfinite(curve.error)], curve.held_error])
     low, high = float(shown.min()), float(shown.max())
     logarithmic = decades(low, high) > 1.3
     limits = log_range(low, high, above=0.16) if logarithmic else _with_headroom(low, high)
@@ -102,6 +102,10 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
         plot.Line(curve.alpha, curve.error, hover=fields, across=True),
     ]
     keys = [(BLUE, "line", "GCV error"), (FAINT, "dash", "effective degrees of freedom")]
+    if len(curve.held_alpha):
+        tried = ("alpha", curve.held_alpha, "%.3g"), ("error on held-out folds", curve.held_error, "%.4g")
+        series.append(plot.Line(curve.held_alpha, curve.held_error, TEAL, 1.5, rings=7.0, hover=tried))
+        keys.append((TEAL, "ring", "error on held-out folds"))
     if on_axis:
         series += _chosen(curve.chosen, curve.chosen_error, x, limits[1], f"alpha {significant(curve.chosen)}")
         text = f"error {significant(curve.chosen_error)}, {significant(curve.chosen_degrees)} degrees of freedom"
@@ -110,6 +114,33 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
         _gcv_caption(curve, on_axis), x, y, series, keys, height=340, summary=capitalised(curve.unit),
         right=plot.Axis("Effective degrees of freedom", (0.0, degrees_top), colour=FAINT),
     )  # fmt: skip
+
+
+@plot.drawing("validation", "Error on held-out folds")
+def validation_figure(curve: ValidationCurve) -> plot.Figure:
+    """Error on held-out folds against basis size."""
+    error = curve.error
+    low, high = min(float(error.min()), curve.interval[0]), max(float(error.max()), curve.interval[1])
+    x = plot.Axis("Basis functions", counts_from_zero(int(curve.size[-1])))
+    fields = (
+        ("basis functions", curve.size, "0,0"),
+        ("error on held-out folds", error, "%.4g"),
+        ("alpha", curve.alpha, "%.3g"),
+    )
+    ends = f"{significant(float(error[-1]))}, from {significant(curve.interval[0])} to {significant(curve.interval[1])}"
+    series: list[plot.Series] = [
+        plot.Zone("y", *curve.interval),
+        plot.Line(curve.size, error, TEAL, rings=7.0, hover=fields, across=True),
+        plot.dot(float(curve.size[-1]), float(error[-1])),
+    ]
+    keys = ((TEAL, "line", "error on held-out folds"), (ORANGE, "dot", f"all functions: {ends}"))
+    caption = (
+        f"Error ({curve.unit}) on {plural(curve.rows, 'row')} in {curve.folds} of {curve.parts} parts of them, each "
+        "predicted by a fit to the others. The band is one standard error, in which copies of a row count once. "
+        "Each size has its own best alpha. Where the curve still falls at its end, more functions would help."
+    )
+    y = plot.Axis("Error", _with_headroom(low, high), colour=TEAL)
+    return plot.Figure(caption, x, y, series, keys, height=340, summary=capitalised(curve.unit))
 
 
 def _with_headroom(low: float, high: float) -> tuple[float, float]:
@@ -130,6 +161,8 @@ def _chosen(at: float, value: float, x: plot.Axis, top: float, text: str) -> lis
 
 def _gcv_caption(curve: GcvCurve, on_axis: bool) -> str:
     text = f"Generalised cross-validation error ({curve.unit}) along the ridge path, all from the sums of one sweep."
+    if len(curve.held_alpha):
+        text += " Alpha has the least error on held-out folds of the rows; rings are the alphas that were tried there."
     if not curve.searched:
         text += " Alpha was given, not searched for."
     if not on_axis:
@@ -141,9 +174,8 @@ def _gcv_caption(curve: GcvCurve, on_axis: bool) -> str:
 
 
 @plot.drawing("lengthscale", "Choice of the lengthscale")
-def lengthscale_figure(curve: LengthscaleCurve, *, standardised: bool) -> plot.Figure:
+def lengthscale_figure(curve: LengthscaleCurve, *, unit: str) -> plot.Figure:
     """GCV error on a sample against the lengthscale."""
-    unit = "standard deviations of the features" if standardised else "units of the features"
     least, largest = float(curve.lengthscale.min()), float(curve.lengthscale.max())
     x = plot.Axis(f"Lengthscale ({unit})", log_range(least, largest, 0.04, 0.04), log=True)
     y = plot.Axis("GCV error on the sample", _with_headroom(float(curve.error.min()), float(curve.error.max())))

@@ -145,13 +145,12 @@ def _kind_of(name: str) -> tuple[str, str]:
 
 
 @plot.drawing("lengthscales", "Lengthscales")
-def lengthscales_figure(found: Lengthscales, *, standardised: bool) -> plot.Figure:
+def lengthscales_figure(found: Lengthscales, *, unit: str) -> plot.Figure:
     """Lengthscales of the features, the shortest first: the function depends on these features most."""
     value, names = found.value[:_MOST_NAMED], [shortened(name, 22) for name in found.names[:_MOST_NAMED]]
     k, low, high = len(value), float(value.min()), float(value.max())
     logarithmic = decades(low, high) > 1.0
     limits = log_range(low, high, 0.12, 0.2) if logarithmic else (0.0, 1.18 * high)
-    unit = "standard deviations of the features" if standardised else "units of the features"
     x, y = (
         plot.Axis(f"Lengthscale ({unit})", limits, log=logarithmic),
         plot.Axis("", (k - 0.4, -0.6), names=tuple(names)),

@@ -9,7 +9,7 @@ from streamkernel.engine import format_bytes
 from streamkernel.factors import Factor
 from streamkernel.report.facts.factors import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
 from streamkernel.report.facts.fit import Absent, Memory, Sweeps, memory_use, sweep_times
-from streamkernel.report.pages.parts import Table, cost_cards, lengthscale_text, provenance, scaling_text
+from streamkernel.report.pages.parts import Table, cost_cards, lengthscale_text, metric_text, provenance, scaling_text
 from streamkernel.report.text import capitalised, count, duration, kernel_text, percent, plain, plural, significant
 
 _BESIDE = 5  # most columns of text that fit side by side
@@ -113,6 +113,7 @@ def _facts(one: FactorCurves, first: Factor, pca: PcaCurve | Absent | None) -> l
         ("Kernel", kernel_text(record.kernel)),
         ("Lengthscale", f"{lengthscale} ({how})"),
         ("Features", f"{count(len(record.column_names))}, {scaling_text(one.factor)}"),
+        ("Metric", metric_text(one.factor) or "none"),
         ("Trace", significant(record.certificate.trace, 6)),
         ("Residual trace", significant(one.factor.residual_trace, 4)),
         ("Certificate", f"{percent(one.relative, 4)} of the trace"),

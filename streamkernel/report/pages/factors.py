@@ -39,6 +39,7 @@ from streamkernel.report.pages.parts import (
     cost_cards,
     cost_section,
     lengthscale_text,
+    metric_section,
     scaling_text,
 )
 from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, shortened, significant
@@ -66,6 +67,7 @@ def factors_page(factors: Sequence[Factor], optimum: PcaCurve | Absent | None = 
         kind, lead, _cards(curves, optimum), factor_notices(curves),
         [
             Section("Approximation", approximation),
+            *([metric_section(factors[0])] if len(curves) == 1 else []),
             costs if len(curves) > 1 else cost_section(factors[0], "picking and algebra"),
             Section("Facts", [], beside),
         ],

@@ -16,7 +16,7 @@ from streamkernel.report.facts.calibration import (
     distribution_check,
     row_intervals,
 )
-from streamkernel.report.facts.fit import Absent, lengthscale_curve, target_names, trace_curve
+from streamkernel.report.facts.fit import Absent, length_unit, lengthscale_curve, target_names, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.facts.tuning import freedom_curve, lengthscales, member_weights, tuning_path
 from streamkernel.report.figures import plot
@@ -32,6 +32,7 @@ from streamkernel.report.pages.parts import (
     Section,
     common_settings,
     lengthscale_text,
+    metric_section,
     model_page,
     model_picture,
     prediction_section,
@@ -52,18 +53,18 @@ _FEW_ROWS = 100
 def gaussian_page(model: TunedModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
-    standardised = model.record.scaler is not None
     path = tuning_path(model)
     parameters = [
         evidence_figure(path),
         None if isinstance(path, Absent) else parameters_figure(path),
-        lengthscales_figure(lengthscales(model), standardised=standardised),
+        lengthscales_figure(lengthscales(model), unit=length_unit(model)),
     ]
     choice = model.record.lengthscale_choice
     if choice is not None and choice.grid:
-        parameters.append(lengthscale_figure(lengthscale_curve(model), standardised=standardised))
+        parameters.append(lengthscale_figure(lengthscale_curve(model), unit=length_unit(model)))
     sections = [
         Section("Hyper-parameters", parameters),
+        metric_section(model),
         Section("Basis", [trace_figure(trace_curve(model)), freedom_figure(freedom_curve(model))]),
         Section("Committee", [members_figure(member_weights(model))]),
         prediction_section(checked),
@@ -117,7 +118,7 @@ def _lengthscale(model: TunedModel) -> tuple[str, str]:
     value, how = lengthscale_text(model)
     record = model.record
     by_evidence = record.settings.lengthscale == "evidence" and record.tuning is not None
-    return value, f"by evidence{', one for each feature' if 'to' in value else ''}" if by_evidence else how
+    return value, f"by evidence{f', {how}' if isinstance(model.lengthscale, list) else ''}" if by_evidence else how
 
 
 def _signal_variance(model: TunedModel) -> Float:

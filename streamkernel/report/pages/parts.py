@@ -23,16 +23,23 @@ from streamkernel.report.facts.fit import (
     target_names,
     trace_curve,
 )
+from streamkernel.report.facts.metric import MetricTrials, directions, feature_weights, metric_trials
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.costs import memory_figure, time_figure
 from streamkernel.report.figures.fit import trace_figure
+from streamkernel.report.figures.metric import directions_figure, trials_figure, weights_figure
 from streamkernel.report.figures.predictions import prediction_figures
 from streamkernel.report.text import capitalised, count, duration, kernel_text, percent, plain, plural, significant
 
 Rows = list[tuple[str, str]]  # names and values
 Picture = tuple[str, list[plot.Drawing]]
 
+_SCALINGS = {
+    "standard": "standardised",
+    "robust": "standardised after a clip of far values",
+    "rank": "replaced by their ranks",
+}
 _MOST_NAMES = 12
 _MOST_TARGETS = 24
 
@@ -118,6 +125,17 @@ def prediction_section(pairs: Targets | ClassPairs | Absent) -> Section:
     return Section("Predictions", prediction_figures(pairs), [] if errors is None else [errors])
 
 
+def metric_section(model: SavedBasis) -> Section:
+    """Which features matter, and how that was found; empty for a model without a metric."""
+    trials = metric_trials(model)
+    figures = [
+        weights_figure(feature_weights(model)),
+        directions_figure(directions(model)),
+        trials_figure(trials) if isinstance(trials, MetricTrials) else None,
+    ]
+    return Section("Metric", figures)
+
+
 def cost_section(model: SavedBasis, between: str = "picking, algebra, check") -> Section:
     """Time and memory; `between` names the work between sweeps."""
     return Section("Cost", [time_figure(sweep_times(model), between), memory_figure(memory_use(model))])
@@ -147,8 +165,9 @@ def bound_card(curves: Sequence[tuple[str, BoundCurve | Absent]]) -> Card:
 
 
 def scaling_text(model: SavedBasis) -> str:
-    """Whether the features were standardised, as text."""
-    return "as they are" if model.record.scaler is None else "standardised"
+    """How the features were scaled, as text."""
+    scaler = model.record.scaler
+    return "as they are" if scaler is None else _SCALINGS[scaler.kind]
 
 
 def lengthscale_text(model: SavedBasis) -> tuple[str, str]:
@@ -157,12 +176,26 @@ def lengthscale_text(model: SavedBasis) -> tuple[str, str]:
     if value is None:
         return "–", "the kernel has none of its own"
     if isinstance(value, list):
-        return f"{significant(min(value))} to {significant(max(value))}", "one for each feature"
+        each = "feature" if model.metric is None else "direction of the metric"
+        return f"{significant(min(value))} to {significant(max(value))}", f"one for each {each}"
     if choice is None:
         return significant(value), "as given"
+    if model.record.metric_choice is not None:
+        return significant(value), "by the error on held-out rows"
     if choice.grid:
         return significant(value), f"by GCV; the median is {significant(choice.median)}"
     return significant(value), "median distance"
+
+
+def metric_text(model: SavedBasis) -> str:
+    """The metric, as text; empty for a model without one."""
+    fields = model.metric_fields
+    if fields is None:
+        return ""
+    if fields["form"] == "none":
+        return "none: the plain kernel did as well"
+    how = "as given" if fields["held_out_error"] is None else f"learned: {plain(fields['form'])}"
+    return f"{plural(fields['columns'], 'direction')} ({how})"
 
 
 def fitted_text(opening: str, model: PredictingModel) -> str:
@@ -245,6 +278,7 @@ def common_settings(model: SavedBasis, lengthscale: tuple[str, str]) -> tuple[Ro
         ("Rule", plain(record.rule)),
         *((f"Rule's {plain(name)}", plain(each)) for name, each in record.settings.rule_options.items()),
         ("Features", scaling_text(model)),
+        *((("Metric", words),) if (words := metric_text(model)) else ()),
         ("Seed", plain(record.settings.seed)),
     ]
 

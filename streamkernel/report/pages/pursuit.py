@@ -6,7 +6,7 @@ import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
 from streamkernel.report.facts.calibration import Check, ProbabilityCheck, distribution_check
-from streamkernel.report.facts.fit import Absent, lengthscale_curve, trace_curve
+from streamkernel.report.facts.fit import Absent, length_unit, lengthscale_curve, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.facts.pursuit import (
     error_rates,
@@ -35,6 +35,7 @@ from streamkernel.report.pages.parts import (
     check_cards,
     common_settings,
     lengthscale_text,
+    metric_section,
     model_page,
     model_picture,
     prediction_section,
@@ -55,7 +56,6 @@ _ENDED = {
 def pursuit_page(model: PursuitModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
-    standardised = model.record.scaler is not None
     by_error = model.record.settings.choose_by == "error"
     path = [
         loss_figure(loss_curve(model)) or error_figure(squared_errors(model), chose=not by_error),
@@ -63,10 +63,11 @@ def pursuit_page(model: PursuitModel, pairs: FieldsView | None) -> Page:
         error_bound_figure(pursuit_bound(model), "Hussain & Shawe-Taylor, Theorem 3"),
         weakness_figure(weakness(model)),
     ]
-    choice = lengthscale_figure(lengthscale_curve(model), standardised=standardised)
+    choice = lengthscale_figure(lengthscale_curve(model), unit=length_unit(model))
     sections = [
         Section("Path", path),
         Section("Functions", [trace_figure(trace_curve(model)), choice]),
+        metric_section(model),
         prediction_section(checked),
         Section("Probabilities", distribution_figures(check)),
     ]

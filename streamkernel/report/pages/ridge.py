@@ -9,13 +9,15 @@ from streamkernel.report.facts.fit import (
     Absent,
     gcv_curve,
     gcv_error,
+    length_unit,
     lengthscale_curve,
     solved_by_iterations,
     target_names,
     trace_curve,
+    validation_curve,
 )
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
-from streamkernel.report.figures.fit import gcv_figure, lengthscale_figure, trace_figure
+from streamkernel.report.figures.fit import gcv_figure, lengthscale_figure, trace_figure, validation_figure
 from streamkernel.report.pages.parts import (
     Card,
     Page,
@@ -25,6 +27,7 @@ from streamkernel.report.pages.parts import (
     check_cards,
     common_settings,
     lengthscale_text,
+    metric_section,
     model_page,
     model_picture,
     prediction_section,
@@ -41,12 +44,14 @@ _FEW_ROWS = 100
 def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked = check_pairs(model, pairs)
+    validation = validation_curve(model)
     fit = [
         trace_figure(trace_curve(model)),
         gcv_figure(gcv_curve(model)),
-        lengthscale_figure(lengthscale_curve(model), standardised=model.record.scaler is not None),
+        *([] if validation is None else [validation_figure(validation)]),
+        lengthscale_figure(lengthscale_curve(model), unit=length_unit(model)),
     ]
-    sections = [Section("Basis and regularisation", fit), prediction_section(checked)]
+    sections = [Section("Basis and regularisation", fit), metric_section(model), prediction_section(checked)]
     notices = _notices(model, checked)
     return model_page(model, _opening(model), _cards(model, checked), notices, sections, _settings(model))
 
@@ -78,13 +83,16 @@ def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card
         Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
         Card("Alpha", significant(record.alpha), _alpha_note(model)),
         Card("Lengthscale", *lengthscale_text(model)),
+        *_validation_cards(model),
         _gcv_card(model),
         *check_cards(model, pairs),
     ]
 
 
 def _alpha_note(model: RidgeModel) -> str:
-    return "by GCV" if model.record.settings.alpha == "gcv" else "as given"
+    if model.record.validation is not None:
+        return "by held-out folds"
+    return "by GCV" if isinstance(model.record.settings.alpha, str) else "as given"
 
 
 def _solver_text(model: RidgeModel) -> str:
@@ -94,6 +102,32 @@ def _solver_text(model: RidgeModel) -> str:
     left = max(solution.relative_residual, default=0.0)
     iterations = plural(solution.iterations or 0, "iteration")
     return f"conjugate gradients, {iterations} to a relative residual of {left:.1g}"
+
+
+def _validation_cards(model: RidgeModel) -> list[Card]:
+    """The error on held-out folds, with its standard error; none for a model that was fitted without folds."""
+    found = model.record.validation
+    if found is None:
+        return []
+    if found.wrong is not None:
+        error = f"{percent(found.wrong)} ± {percent(found.wrong_se, 2)}"
+        return [Card("Held-out error", error, f"wrong, {plural(found.checked_rows, 'row')} of held-out folds")]
+    rows = plural(found.rows, "row")
+    if len(found.rmse) == 1:
+        error = f"{significant(found.rmse[0])} ± {significant(found.rmse_se[0], 2)}"
+        return [Card("Held-out error", error, f"RMSE, {rows} of held-out folds")]
+    common, _ = gcv_error(model, found.error)
+    return [Card("Held-out error", significant(float(common)), f"in standard deviations, {rows} of held-out folds")]
+
+
+def _folds_and_gcv(model: RidgeModel) -> str:
+    found = model.record.validation
+    if found is None or not found.differs:
+        return ""
+    return (
+        f"GCV would take alpha = {significant(found.gcv_alpha)}, which is worse on held-out folds by more than chance: "
+        "rows may be repeated or related, so that they are not independent."
+    )
 
 
 def _gcv_card(model: RidgeModel) -> Card:
@@ -151,5 +185,5 @@ def _settings(model: RidgeModel) -> Rows:
 
 def _notices(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
     """Warnings to read before trusting the report: one sentence each, none if all is well."""
-    found = [_lost_digits(model), _held_out(model, pairs)]
+    found = [_lost_digits(model), _held_out(model, pairs), _folds_and_gcv(model)]
     return [*(notice for notice in found if notice), *rising_notice(model)]

@@ -27,6 +27,7 @@ from streamkernel.report.pages.parts import (
     lengthscale_text,
     listed,
     memory_notice,
+    metric_section,
     provenance,
     scaling_text,
 )
@@ -118,7 +119,7 @@ def _pca(model: KernelPCAModel) -> _Parts:
     if record.stop is not None:
         settings.append(("Cut where", f"the bound is least, of {count(record.stop.looked or 0)} functions"))
     components = eigenvalues_figure(values, eigen.residual_trace)
-    return [Section("Subspace", panels), Section("Components", [components])], cards, settings
+    return [Section("Subspace", panels), metric_section(model), Section("Components", [components])], cards, settings
 
 
 def _cca(model: KernelCCAModel) -> _Parts:
