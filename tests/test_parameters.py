@@ -163,7 +163,7 @@ def test_the_schema_of_jobs_has_each() -> None:
         "title": "Of kmp, kmp-classifier", "description": stated("kmp", "shrinkage")[0].help, "default": 1.0,
         "type": "number", "exclusiveMinimum": 0.0, "maximum": 1.0,
     }  # fmt: skip
-    assert options["properties"]["alpha"]["anyOf"] == [{"enum": ["gcv"]}, {"type": "number", "minimum": 0.0}]
+    assert options["properties"]["alpha"]["anyOf"] == [{"enum": ["gcv", "cv"]}, {"type": "number", "minimum": 0.0}]
 
 
 def page() -> str:

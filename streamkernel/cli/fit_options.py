@@ -6,9 +6,11 @@ They come from the fields of the settings: each states its option's type, defaul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import numpy as np
 
 from streamkernel.cli.grouped_help import section_option
 from streamkernel.cli.options import NumberOr, rows, run_options, stack
@@ -39,8 +41,35 @@ def _share_or_store(value: str) -> float | str:
         return value
 
 
-_TYPES = {"validation": _share_or_store, "queries": str}
-_METAVARS = {"validation": "FLOAT|STORE", "queries": "STORE", "kernel": "NAME", "rule": "NAME"}
+def _metric(value: str) -> str | list[list[float]]:
+    """A word, or the matrix in a file: .npy, or numbers separated by commas or blanks, a row a line."""
+    if value in _METRIC_WORDS:
+        return value
+    path = Path(value)
+    if not path.is_file():
+        raise click.BadParameter(f"{value!r} is neither {', '.join(_METRIC_WORDS)} nor a file")
+    try:
+        if path.suffix == ".npy":
+            matrix = np.load(path, allow_pickle=False)
+        else:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            matrix = np.array([line.replace(",", " ").split() for line in lines if line.strip()], dtype=float)
+        if matrix.dtype.kind not in "biuf" or matrix.size == 0:
+            raise ValueError(f"an array of {matrix.dtype}, of shape {matrix.shape}")
+        return matrix.astype(float).tolist()  # type: ignore[no-any-return]  # a list of rows
+    except (OSError, ValueError, EOFError) as error:
+        raise click.BadParameter(f"{value} holds no matrix of numbers: {error}") from None
+
+
+_METRIC_WORDS = parameters_in(BasisSettings)["metric"][0].words
+_TYPES = {"validation": _share_or_store, "queries": str, "metric": _metric}
+_METAVARS = {
+    "metric": "|".join((*_METRIC_WORDS, "FILE")),
+    "validation": "FLOAT|STORE",
+    "queries": "STORE",
+    "kernel": "NAME",
+    "rule": "NAME",
+}
 
 
 def _type(name: str, parameter: Parameter) -> Any:

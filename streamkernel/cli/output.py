@@ -57,11 +57,27 @@ def number(value: Unchecked) -> str:
 
 
 def readable(result: FieldsView) -> Fields:
-    """The result for display: bytes as kB, MB, GB."""
+    """The result for display: bytes as kB, MB, GB, a metric in words."""
     return {
-        name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else value
+        name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else
+        _metric_text(value) if name == "metric" else value
         for name, value in result.items()
-    }
+    }  # fmt: skip
+
+
+def _metric_text(metric: FieldsView | None) -> str:
+    """What a fit found or was given, from `SavedBasis.metric_fields`."""
+    if metric is None:
+        return "none"
+    columns, error, plain = metric["columns"], metric["held_out_error"], metric["plain_error"]
+    if error is None:
+        return f"given, {columns} columns"
+    if metric["form"] == "none":
+        return f"none was better than the plain kernel (squared error {number(plain)} on held-out rows)"
+    return (
+        f"{metric['form']}, {columns} columns: squared error {number(error)} on held-out rows, "
+        f"{number(plain)} without it"
+    )
 
 
 def _plain(value: Unchecked) -> Unchecked:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 
 from streamkernel.kinds import title_of
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.ridge import RidgeRecord
 from streamkernel.records import UpdatableRecord
 from streamkernel.service.loaded_model import LoadedModel
@@ -102,6 +103,7 @@ def described(entry: Entry, served: LoadedModel) -> Fields:
         "probabilities": served.has_probabilities,
         "kernel": record.kernel["kernel"],
         "lengthscale": served.model.lengthscale,
+        "metric": _metric(served.model),
         "alpha": record.alpha if isinstance(record, RidgeRecord) else None,
         "rule": record.rule,
         "ended": record.ended,
@@ -123,3 +125,12 @@ def described(entry: Entry, served: LoadedModel) -> Fields:
         "means": None if scaler is None else scaler.mean.tolist(),
         "example": served.example.tolist(),
     }
+
+
+def _metric(model: PredictingModel) -> Fields | None:
+    """The metric of a model, with the weights of the columns by name."""
+    fields, weights = model.metric_fields, model.column_weights
+    if fields is None:
+        return None
+    named = None if weights is None else dict(zip(model.column_names, weights.tolist(), strict=True))
+    return {**fields, "weights": named}

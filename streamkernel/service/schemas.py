@@ -96,6 +96,19 @@ class ResidualCurve(Strict):
     share: list[float]
 
 
+class Metric(Strict):
+    """How far a step of one standard deviation in each column moves a row, for the kernel; errors of the search.
+
+    `weights` are by column; without a metric (form "none") they are null. A metric that was given has no errors.
+    """
+
+    form: str
+    columns: int
+    held_out_error: float | None
+    plain_error: float | None
+    weights: dict[str, float] | None
+
+
 class FittedOn(Strict):
     rows: dict[str, int]
     table_fingerprint: str
@@ -105,7 +118,7 @@ class FittedOn(Strict):
 
 
 class Model(ModelSummary):
-    """`example` is a row of the basis, `means` the means of the columns; both in the units of the rows."""
+    """`example` is a row of the basis, `means` the means of the columns or their medians; both in the rows' units."""
 
     columns: list[str] | None = None
     target_names: list[str] | None = None
@@ -114,6 +127,7 @@ class Model(ModelSummary):
     probabilities: bool | None = None
     kernel: str | None = None
     lengthscale: float | list[float] | None = None
+    metric: Metric | None = None
     alpha: float | None = None
     rule: str | None = None
     ended: str | None = None

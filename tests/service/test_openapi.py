@@ -83,3 +83,17 @@ def test_what_is_told_of_a_model(client: httpx.Client, estimators: dict[str, Any
     assert (told["std"], told["probabilities"]) == (False, False)
     assert client.get("/v1/models/gp").json()["std"]
     assert client.get("/v1/models/gp-classifier").json()["classes"] == ["high", "low", "middle"]
+
+
+def test_a_metric_has_the_weights_of_columns_by_name(client: httpx.Client, estimators: dict[str, Any]) -> None:
+    told = client.get("/v1/models/two").json()
+    assert told["metric"] == {
+        "form": "given",
+        "columns": 3,
+        "held_out_error": None,
+        "plain_error": None,
+        "weights": {"x0": 2.0, "x1": 1.0, "x2": 0.5, "x3": 0.0},
+    }
+    # The example is a row as stored, not as the metric maps it.
+    np.testing.assert_array_equal(told["example"], estimators["two"].components_[0])
+    assert client.get("/v1/models/ridge").json()["metric"] is None

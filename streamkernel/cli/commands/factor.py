@@ -105,6 +105,7 @@ def _print(factor: Factor, path: str, seconds: float, display: Display) -> None:
         "sweeps": len(run.sweeps),
         **record.certificate.to_config(),
         "lengthscale": factor.lengthscale,
+        "metric": factor.metric_fields,
         "columns": None if record.columns is None else record.columns.dtype,
         "seconds": seconds,
         "peak_memory_bytes": run.peak_memory_bytes,

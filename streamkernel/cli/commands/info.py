@@ -80,6 +80,7 @@ def _fields(saved: SavedBasis) -> Fields:
         "features": len(saved.column_names),
         "kernel": record.kernel,
         "lengthscale": saved.lengthscale,
+        "metric": saved.metric_fields,
         "rule": record.rule,
         "rule_options": record.settings.rule_options,
         "basis_size": record.basis_size,

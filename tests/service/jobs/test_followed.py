@@ -16,6 +16,7 @@ from service.live import Live
 from service.submitting import LONG, asked, ended, settings_of, until
 
 from streamkernel import KernelRidge
+from streamkernel.service import job_actions
 
 
 def test_a_job_is_submitted_and_its_model_predicts(asking: httpx.Client, folder: Path) -> None:
@@ -54,6 +55,18 @@ def test_a_job_is_submitted_and_its_model_predicts(asking: httpx.Client, folder:
     refused(asking.delete(f"/v1/jobs/{told['id']}"), 409, "ParameterError", "done already")
 
 
+@pytest.mark.parametrize("metric", ["learned", [[2.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.5], [0.1, 0.0]]])
+def test_a_job_takes_a_metric(asking: httpx.Client, folder: Path, metric: Any) -> None:
+    """As a word, or as a matrix: the rows of a nested array."""
+    name = "in-a-metric" if isinstance(metric, str) else "in-a-given-metric"
+    answer = asking.post("/v1/jobs", json=asked(name, options={"n_components": 20, "metric": metric}))
+    assert answer.status_code == 201, answer.text
+    told = ended(asking, answer.json()["id"])
+    assert told["status"] == "done", told
+    fitted = KernelRidge(20, metric=metric).fit(str(folder / "tables" / "rows.zarr"))
+    assert told["result"]["digest"] == fitted.model_.digest
+
+
 def test_a_job_that_fails_says_why(asking: httpx.Client) -> None:
     told = asking.post("/v1/jobs", json=asked("never", "broken.zarr")).json()
     failed = ended(asking, told["id"])
@@ -73,7 +86,8 @@ def test_a_job_is_watched_and_cancelled(asking: httpx.Client, folder: Path, tmp_
     assert not (folder / "models" / "stopped").exists()
 
 
-def test_a_scheduler_that_is_lost(folder: Path, live: Any) -> None:
+def test_a_scheduler_that_is_lost(folder: Path, live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_actions, "_CONNECT_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     running = live(settings_of(folder, address))
