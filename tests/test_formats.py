@@ -59,6 +59,8 @@ WRITTEN: dict[str, tuple[str, Callable[[Path], object]]] = {
     "model, mixture": ("Model", lambda path: KernelRidge(20, objective=0.5).fit(X.astype(np.float32), Y).save(path)),
     "model, cg": ("Model", lambda path: KernelRidge(20, alpha=0.1, solver="cg").fit(X, Y).save(path)),
     "model, updated": ("Model", lambda path: updated().save(path)),
+    "model, metric": ("Model", lambda path: KernelRidge(20, metric="learned").fit(X, Y[:, 0]).save(path)),
+    "model, given metric": ("Model", lambda path: KernelRidge(20, metric=np.eye(3)[:, :2]).fit(X, Y).save(path)),
     "classifier": ("Model", lambda path: KernelRidgeClassifier(20, scale="none").fit(X, LABELS).save(path)),
     "gp": ("Gaussian process", lambda path: GaussianProcessRegressor(20).fit(X, Y).save(path)),
     "gp, dtc": (
@@ -179,6 +181,10 @@ def test_every_field_has_its_place_on_the_page(written: Callable[[str], Path], n
 def optional_arrays(config: dict[str, Any]) -> set[str]:
     """Names of the arrays that a model of this configuration has beside those that all of its kind have."""
     names = {"tuning_parameters", "tuning_values", "tuning_stage"} if config.get("tuning") else set()
+    choice = config.get("metric_choice")
+    learned = bool(choice) and choice["rounds"][choice["best"]]["form"] != "none"
+    if learned or config["settings"].get("metric", "none").startswith("given"):
+        names |= {"metric", "points"}
     if config.get("solution", {}).get("solver") == "direct":
         names |= {"sum_H", "sum_g", "sum_YY", "sum_G1", "sum_Y1", "centre"}
         names |= {"gcv_alphas", "gcv_scores", "gcv_effective_df"}
@@ -214,16 +220,17 @@ def letters_of(config: dict[str, Any], arrays: dict[str, Any]) -> dict[str, int]
 def test_every_array_is_as_described(written: Callable[[str], Path], name: str) -> None:
     path = bundle_of(written(name))
     arrays = dict(zarr.open_group(str(path), mode="r").arrays())
-    always, sometimes = map(named, tables("Arrays of every basis", "array"))
+    always, mapped, sometimes = map(named, tables("Arrays of every basis", "array"))
     own, *optional = [named(table) for table in tables(WRITTEN[name][0], "array")] or [{}]
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
     wanted = optional_arrays(config)
-    extra = {array: cells for table in optional for array, cells in table.items()}
+    extra = mapped | {array: cells for table in optional for array, cells in table.items()}
     assert wanted <= extra.keys()
     described = always | sometimes | own | {array: extra[array] for array in wanted}
     assert described.keys() - sometimes.keys() <= arrays.keys() <= described.keys()
-    n, p = arrays["components"].shape
-    letters = {"n": n, "p": p, "d": len(config.get("classes") or config.get("target_names") or [])}
+    n, w = arrays["components"].shape
+    p = arrays["metric"].shape[0] if "metric" in arrays else w
+    letters = {"n": n, "p": p, "w": w, "d": len(config.get("classes") or config.get("target_names") or [])}
     letters |= {"c": config.get("check", {}).get("rows"), "r": config.get("eigen", {}).get("count")}
     letters |= letters_of(config, arrays)
     assert n == config["basis_size"]
