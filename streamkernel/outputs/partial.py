@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import shutil
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from streamkernel.outputs.complete import Kind
 from streamkernel.outputs.replace import check_output, is_empty_folder, remove_former, whole_in
 
 _TRIES = 100
+
+# How long a former output, locked by another process, is waited for.
+_CLEAR_SECONDS = 2.0
 
 
 class PartialFolder(Building):
@@ -48,7 +52,7 @@ class PartialFolder(Building):
     def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
         self.blobs.write(COMPLETE, complete)
         if self._grown:
-            publish_folder(self.folder, self.target, remove_former, overwrite=True)
+            publish_folder(self.folder, self.target, _clear, overwrite=True)
         else:
             publish(self.folder, self.target, self.kind, overwrite=overwrite)
         self._release()
@@ -105,12 +109,18 @@ def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = 
 
 
 def _clear(folder: Path, successor: Path) -> None:
-    """Remove a former output, unless another builder took it for a stray and is removing it now."""
+    """Remove a former output, unless another builder took it for a stray and is removing it now.
+
+    Its own builder may still hold its lock, between publishing and release, and another builder for the moment in
+    which it looks for strays. So the lock is waited for; a folder left after that is a stray of the next builder.
+    """
+    until = time.monotonic() + _CLEAR_SECONDS
     lock: HeldLock | None = None
     try:
-        lock = HeldLock.acquire(folder)
-        if lock is None:
-            return
+        while (lock := HeldLock.acquire_current(folder)) is None:
+            if time.monotonic() > until:
+                return
+            time.sleep(0.005)
     except FileNotFoundError:
         return
     except OSError:
@@ -141,7 +151,8 @@ def remove_stray_partials(folder: Path, name: str | None = None) -> None:
             if found[1] == "new":
                 path.rmdir()
                 continue
-            lock = HeldLock.acquire(path)
+            # Without `current`, the lock may be that of a folder which was exchanged for this one since it was opened.
+            lock = HeldLock.acquire_current(path)
             if lock is None:
                 continue
             try:

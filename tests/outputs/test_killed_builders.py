@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from outputs.written import table
 
+from streamkernel.atomic import HeldLock
+from streamkernel.manifest import COMPLETE
 from streamkernel.outputs import PartialFolder, remove_stray_partials
 
 KILLED = """
@@ -49,6 +52,46 @@ def test_what_is_being_built_is_left_alone(tmp_path: Path) -> None:
         assert (held.folder / "chunk").read_bytes() == b"x"
         held.abandon()
     assert os.listdir(tmp_path) == ["table"]
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_former_output_whose_builder_has_not_yet_let_go(tmp_path: Path, grown: bool) -> None:
+    """Between its publishing and the release of its lock, another builder replaces it: it is removed, not left."""
+    target = tmp_path / "table"
+    table(target)
+    lock = HeldLock.acquire(target)
+    assert lock is not None
+    later = threading.Timer(0.1, lock.release)
+    later.start()
+    built = PartialFolder(target, "table", grown=grown)
+    built.publish((target / COMPLETE).read_bytes(), overwrite=True)
+    later.join()
+    assert os.listdir(tmp_path) == ["table"]
+
+
+def test_a_stray_that_was_exchanged_since_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is then that of another folder, and whose name it is may be removed by somebody else at this time."""
+    stray, built = tmp_path / ".table.01234567.partial", tmp_path / "built"
+    for folder in (stray, built):
+        folder.mkdir()
+        (folder / folder.name).write_text("")
+    held = HeldLock.acquire(built)
+    still_at, exchanged = HeldLock.still_at, []
+
+    def exchanging(lock: HeldLock, path: Path) -> bool:
+        if not exchanged:
+            exchanged.append(path)
+            stray.rename(tmp_path / "published")
+            built.rename(stray)
+        return still_at(lock, path)
+
+    monkeypatch.setattr(HeldLock, "still_at", exchanging)
+    remove_stray_partials(tmp_path, "table")
+    assert exchanged == [stray]
+    assert sorted(os.listdir(tmp_path)) == [stray.name, "published"]
+    assert os.listdir(stray) == ["built"]
+    assert held is not None
+    held.release()
 
 
 def test_what_looks_like_one_and_is_none(tmp_path: Path) -> None:
