@@ -196,3 +196,17 @@ def test_single_precision_serves_for_scores() -> None:
     np.testing.assert_allclose(found.F, exact.F, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(found.S, exact.S)
     assert found.C.dtype == np.float64
+
+
+def test_far_groups_leave_no_denormal_numbers_in_single_precision() -> None:
+    """Kernel values of 1e-41 between two groups: float32 would hold half of the features as denormal numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2)) * 0.3
+    X[::2, 0] += np.sqrt(2.0 * 93.0)
+    Y = rng.standard_normal((400, 1))
+    columns = pool_columns(X, Y, range(10), range(20, 60), Gaussian(1.0), np.dtype(np.float32))
+    values = np.abs(columns.of(next(iter(blocks(X, Y, [400])))))
+    assert ((values == 0.0) | (values >= np.finfo(np.float32).tiny)).all()
+    assert 0.3 < (values == 0.0).mean() < 0.6
+    exact = swept(PoolGram(pool_columns(X, Y, range(10), range(20, 60), Gaussian(1.0))), X, Y)
+    np.testing.assert_allclose(swept(PoolGram(columns), X, Y).C, exact.C, rtol=1e-4, atol=1e-4)

@@ -24,6 +24,20 @@ from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 
+def without_denormals(values: AnyArray, precision: AnyDType) -> AnyArray:
+    """The values, with 0 in place of those that are too small for `precision`; they are overwritten.
+
+    Rows of two far groups have kernel values such as 1e-41, which float32 holds as denormal numbers: half of the
+    entries of a block may be such, and some processors take a hundred times as long to multiply them.
+    """
+    # Well above the smallest normal number, so that products by numbers somewhat below 1 are none either.
+    least = np.finfo(precision).tiny * 2.0**24
+    denormal = values < least
+    denormal &= values > -least  # not by absolute values, which would take the memory of the values once more
+    values[denormal] = 0.0
+    return values
+
+
 @dataclass(frozen=True)
 class PoolColumns(CandidateColumns):
     """The columns ``[G, 1, R, Yc]`` of a row block, for the Gram form and the square-root form.
@@ -52,7 +66,8 @@ class PoolColumns(CandidateColumns):
 
     @cached_property
     def _pool_factor(self) -> AnyArray:
-        return np.ascontiguousarray(self.features_of_pool.T, dtype=self.precision)
+        factor = without_denormals(self.features_of_pool.T.copy(), self.precision)
+        return np.ascontiguousarray(factor, dtype=self.precision)
 
     def coefficients_of_pool(self) -> Float:
         """``T_M = G_M L^-1``: coefficients of the candidates' kernel functions in the basis, (k, n) float64."""
@@ -76,9 +91,11 @@ class PoolColumns(CandidateColumns):
             # Whitening divides by small pivots, so it is in float64 for either precision of the columns.
             G = np.ascontiguousarray(K[:, :n], dtype=np.float64)
             self.basis.whiten(G)
-            columns[:, :n] = G
+            columns[:, :n] = without_denormals(G, self.precision)
             whitened = np.ascontiguousarray(columns[:, :n])
-            np.subtract(K[:, n:], whitened @ self._pool_factor, out=columns[:, first : first + k])
+            R = whitened @ self._pool_factor
+            np.subtract(K[:, n:], R, out=R)
+            columns[:, first : first + k] = without_denormals(R, self.precision)
         else:
             columns[:, first : first + k] = K
         if self.constant:
@@ -104,7 +121,8 @@ class PoolColumns(CandidateColumns):
     def scratch_bytes(self, rows: int) -> int:
         item, n = self.precision.itemsize, len(self.basis)
         block = rows * (item * (n + len(self.pool) + self.pool.points.shape[1]) + 8 * n + item * n)
-        return int(block + rows * item * (self.width + len(self.pool)))
+        marks = 2 * max(n, len(self.pool))
+        return int(block + rows * (item * (self.width + len(self.pool)) + marks))
 
     def flops_per_row(self) -> float:
         n, k, p = len(self.basis), len(self.pool), self.pool.points.shape[1]
