@@ -141,14 +141,15 @@ class FoldSystem:
             return math.inf
         return float((sum(each.squares for each in solutions) / self._scale).sum() / self._weight)
 
-    def choose(self, start: float, low: float, high: float) -> FoldChoice:
+    def choose(self, start: float, low: float, high: float, *, curve: bool = True) -> FoldChoice:
         """Search for the alpha of least error in [low, high].
 
         Parameters
         ----------
         start : alpha to begin with, such as that of GCV; its error at all functions is among those that are tried.
+        curve : True to search at smaller bases first. Without their errors, `start` should be near the result.
         """
-        sizes = sorted({max(1, self._n // part) for part in (8, 4, 2, 1)} if self._n else {0})
+        sizes = sorted({max(1, self._n // part) for part in ((8, 4, 2, 1) if curve else (1,))} if self._n else {0})
         best: list[tuple[float, float]] = []
         solved: dict[float, tuple[FoldSolution, ...] | None] = {}
 

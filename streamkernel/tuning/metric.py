@@ -43,7 +43,8 @@ _ALL_FORMS = 3  # rounds that every form takes: few relevant columns of many sho
 # Gradients are those of the least regularised regression with at most this times the smallest error: where little is
 # explained, that of the smallest error is a straight line, and shows none of the columns that act together.
 _ROUGHER = 1.1
-_STEP_DOWN = 0.3  # factor of alpha on the way there
+_STEP_DOWN = 0.1  # factor of alpha on the way there, at the end its root
+_MEDIAN_ROWS = 500  # rows whose median distance is the start of a lengthscale
 _LEAST_ALPHA, _START_ALPHA, _MOST_ALPHA = 1e-12, 1e-4, 1.0  # of the trace of the sums
 _PATIENCE = 2  # rounds without a gain that end a search
 _MOST_FITS = 20  # usual number of regressions of a search, for the plan
@@ -287,7 +288,7 @@ class MetricSearch:
 
     def _median(self, metric: Float | None, kernel: Kernel) -> float:
         rows = self._train if len(self._train) > 1 else np.arange(len(self._X))
-        return median_lengthscale(self._mapped(metric, rows), kernel)
+        return median_lengthscale(self._mapped(metric, rows[:_MEDIAN_ROWS]), kernel)
 
     def _mapped(self, metric: Float | None, rows: np.ndarray) -> Float:
         X: Float = self._X[rows]
@@ -311,7 +312,7 @@ class MetricSearch:
         system = FoldSystem(both, intercept=self._intercept)
         trace = max(float(np.trace(sums.H)), np.finfo(np.float64).tiny)
         low, high = _LEAST_ALPHA * trace, _MOST_ALPHA * trace
-        choice = system.choose(_START_ALPHA * trace if start is None else start, low, high)
+        choice = system.choose(_START_ALPHA * trace if start is None else start, low, high, curve=start is None)
         best = choice.solutions[0]
         with single_threaded_blas():
             values = basis.block(unseen_rows) @ basis.coefficients(best.beta) + best.intercept
@@ -324,13 +325,16 @@ class MetricSearch:
     @staticmethod
     def _roughest(system: FoldSystem, choice: FoldChoice, low: float) -> FoldSolution:
         """The least regularised solution whose error is at most `_ROUGHER` times the smallest one."""
-        found, alpha = choice.solutions[0], choice.alpha
-        while alpha > low:
-            alpha *= _STEP_DOWN
-            solved = system.solve(alpha)
-            if solved is None or float(solved[0].squares.sum()) > _ROUGHER * float(choice.solutions[0].squares.sum()):
+        found, alpha, step = choice.solutions[0], choice.alpha, _STEP_DOWN
+        most = _ROUGHER * float(found.squares.sum())
+        while alpha * step >= low:
+            solved = system.solve(alpha * step)
+            if solved is not None and float(solved[0].squares.sum()) <= most:
+                found, alpha = solved[0], alpha * step
+            elif step > _STEP_DOWN:
                 break
-            found = solved[0]
+            else:
+                step = math.sqrt(_STEP_DOWN)
         return found
 
 
