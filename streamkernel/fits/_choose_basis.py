@@ -111,8 +111,8 @@ def choose_basis(
     elif in_metric:
         plain = before_metric(table, columns or unit_scaler(table.n_features))
     cache = RowCache(plain.with_keys() if settings.searches_sample else plain, session)
-    sampled = _sample_rows(table, settings)
     draft = Problem(plain, settings.kernel_template, n, settings.tol, settings.seed, folds=folds)
+    sampled = _sample_rows(table, settings, draft.trained_share)
     checked = checked_numbers(table, folds, settings.seed)
     wanted = np.concatenate([sampled, rule.prefetch(draft), checked])
     repeats = None
@@ -228,10 +228,10 @@ def _statistics(table: Table, settings: BasisSettings, session: Session) -> Tabl
     return session.sweep(Moments(table.n_features, plain.n_targets), plain, "column statistics")
 
 
-def _sample_rows(table: Table, settings: BasisSettings) -> Int:
+def _sample_rows(table: Table, settings: BasisSettings, trained_share: float) -> Int:
     """Row numbers for the lengthscale and for the shares of the classes, in random order."""
     generator = stream_generator(settings.seed, _SAMPLE_STREAM)
-    picked = generator.choice(table.n_rows, settings.sampled_rows(table), replace=False)
+    picked = generator.choice(table.n_rows, settings.sampled_rows(table, trained_share), replace=False)
     return table.start + picked.astype(np.int64)
 
 

@@ -40,7 +40,7 @@ def steps_of_choice(
         moments = Moments(table.n_features, 0 if table.classes is not None else d)
         steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     rule = settings.selection_rule(has_targets=d > 0)
-    sampled = settings.sampled_rows(table) + (0 if folds is None else checked_rows(table, folds))
+    sampled = settings.sampled_rows(table, problem.trained_share) + (0 if folds is None else checked_rows(table, folds))
     chosen = _with_sample(rule.steps(problem), problem, sampled)
     if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:
         chosen = [_in_double(step, table) for step in chosen]

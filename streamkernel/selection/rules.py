@@ -3,7 +3,7 @@
 | name | draw candidates | score | take |
 |---|---|---|---|
 | few-sweep, trace | residual-weighted, 4 to 8 per pick | function-space gain, on weighted rows | geometric share of n |
-| few-sweep, prediction | uniform, 4 to 16 per pick | prediction gain | geometric share of n |
+| few-sweep, prediction | uniform, 3 to 16 per pick | prediction gain | geometric share of n |
 | sgma | uniform, 59 | function-space gain or another, on all rows | 1, or several |
 | csi | uniform, 20 per pick, at first 1,200 | trace gain + prediction gain, on all rows | 40 |
 | csi-lookahead | all, in memory | predicted trace gain + prediction gain | 1 |

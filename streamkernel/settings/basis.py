@@ -282,9 +282,9 @@ class BasisSettings:
         """Whether fewer independent functions than asked for are an error, because nothing regularises the fit."""
         return False
 
-    def sampled_rows(self, table: Table) -> int:
-        """Number of rows to sample before the basis is chosen."""
-        metric_rows = min(METRIC_ROWS, table.n_rows) if self.searches_sample else 0
+    def sampled_rows(self, table: Table, trained_share: float = 1.0) -> int:
+        """Number of rows to sample before the basis is chosen; `trained_share` of them are in no validation fold."""
+        metric_rows = min(round(METRIC_ROWS / trained_share), table.n_rows) if self.searches_sample else 0
         return max(metric_rows, self.tuning_rows(table), self.scaling_rows(table))
 
     @property

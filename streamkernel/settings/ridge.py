@@ -19,7 +19,7 @@ ALPHA = "gcv"  # the default
 # Folds: of eight parts of the rows so many are held out, one at a time.
 BUCKETS = 8
 LEAST_FOLDED = 60  # rows below which none are held out
-MOST_BY_FOUR = 20_000  # rows up to which four parts are, above that two
+MOST_BY_FOUR = 2_000  # rows up to which four parts are, above that two
 MOST_BY_TWO = 4_000  # functions above which one is
 
 

@@ -51,7 +51,7 @@ _MOST_FITS = 20  # usual number of regressions of a search, for the plan
 _MOST_ROUNDS = 10
 _MOST_STEPS = 4  # of a lengthscale in one direction
 _GAIN = 0.99  # share of the error that is a gain: of a round, of another lengthscale, of a metric over none
-_CHANCE = 2.0  # standard errors of the gain on held-out rows
+_CHANCE = 3.0  # standard errors of a gain on held-out rows: some twenty candidates are compared
 # Other rows than those of the folds of the fit, whose key is the user's seed: this one is no seed that anybody takes.
 _FOLDS = Folds(count=1, buckets=4, seed=0x9E3779B97F4A7C15)
 
@@ -138,11 +138,11 @@ def _error(fit: _Fit) -> float:
     return fit.error
 
 
-def _better(fit: _Fit, plain: _Fit) -> bool:
-    """Whether a metric is better than none: by more than 1 %, and than chance would make the best of some twenty."""
-    gains = plain.losses - fit.losses
+def _better(fit: _Fit, other: _Fit) -> bool:
+    """Whether a fit is better than another one by more than 1 %, and by more than chance makes the best of many."""
+    gains = other.losses - fit.losses
     deviation = float(np.sqrt(len(gains)) * gains.std())
-    return fit.error <= _GAIN * plain.error and float(gains.sum()) > _CHANCE * deviation
+    return fit.error <= _GAIN * other.error and float(gains.sum()) > _CHANCE * deviation
 
 
 class MetricSearch:
@@ -263,8 +263,9 @@ class MetricSearch:
             for _ in range(_MOST_STEPS):
                 kernel = best.kernel.with_lengthscale(best.lengthscale * factor)
                 other = self._fit(fit.metric, kernel, tried.form, tried.round, best.alpha)
-                # The error is flat towards long lengthscales, where functions become dependent and lose digits.
-                if other.error > _GAIN * best.error:
+                # The error is flat towards long lengthscales, where functions become dependent and lose digits. And few
+                # held-out rows favour one by chance: on boston (404 rows) the error was 5 % above that of the median.
+                if not _better(other, best):
                     break
                 best = other
             if best is not fit:
