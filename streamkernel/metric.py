@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import Linear, PreparedKernel
+from streamkernel.kernels import Linear, PreparedKernel, packed_bytes
 from streamkernel.table import RowScaler
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
@@ -67,6 +67,14 @@ class MetricScaler:
     def __setstate__(self, state: Fields) -> None:
         self.__dict__.update(state)
 
+    @classmethod
+    def unfilled(cls, columns: RowScaler, width: int) -> MetricScaler:
+        """A map to `width` columns with the shape of one but without its memory, for plans."""
+        scaler = object.__new__(cls)
+        object.__setattr__(scaler, "columns", columns)
+        object.__setattr__(scaler, "metric", np.broadcast_to(np.zeros(()), (columns.n_features, width)))
+        return scaler
+
     @property
     def n_features(self) -> int:
         """Number of columns p."""
@@ -86,6 +94,11 @@ class MetricScaler:
     def invertible(self) -> bool:
         """False: a metric may have fewer columns than the rows."""
         return False
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the map in a process that maps rows: as it is, and packed for the loops."""
+        return 8 * self.metric.size + packed_bytes(self.width, self.n_features)
 
     @cached_property
     def _inner_products(self) -> PreparedKernel:
@@ -108,7 +121,7 @@ class MetricScaler:
 
     def _mapped(self, X: AnyArray, scaled: Callable[[AnyArray], AnyArray], dtype: DTypeLike) -> AnyArray:
         out = np.empty((len(X), self.width), dtype=dtype)
-        step = max(1, _PIECE_BYTES // (8 * self.n_features))
+        step = max(1, _PIECE_BYTES // (8 * max(self.n_features, self.width)))
         # Overflow gives infinity, which the table's range check reports with its row.
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, len(X), step):

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from streamkernel.engine.layout import block_rows, span_rows
 from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Kernel, packed_bytes, packing_bytes, workspace_bytes
+from streamkernel.metric import MetricScaler
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table
@@ -41,22 +42,26 @@ class TableShape:
 
     rows: int
     features: int
+    width: int  # columns of a block's X, which a metric makes of the features
     targets: int
     itemsize: int
     chunk_rows: int
     in_memory: bool
     chunks: int | None = field(default=None, compare=False)  # number of chunks that spans are made of, if known
+    map_bytes: int = 0  # of the metric, in every process that maps rows
 
     @classmethod
     def of(cls, table: Table) -> TableShape:
         return cls(
             table.n_rows,
             table.n_features,
+            table.width,
             table.n_targets,
             table.dtype.itemsize,
             table.chunk_rows,
             table.in_memory,
             len(table.features.cuts(table.start, table.stop)) - 1,
+            table.scaler.held_bytes if isinstance(table.scaler, MetricScaler) else 0,
         )
 
     def sample(self, rows: int) -> TableShape:
@@ -71,12 +76,12 @@ class TableShape:
     @property
     def cut_bytes(self) -> int:
         """Bytes of a row in a block: as read, and as float64."""
-        return self.row_bytes + 8 * self.features
+        return self.row_bytes + 8 * max(self.features, self.width)
 
     @property
     def block_row_bytes(self) -> int:
         """Bytes of a row in a block, without scratch: as read (rows in memory are not copied), and scaled."""
-        return self.features * self.itemsize * (1 if self.in_memory else 2) + 8 * self.targets
+        return ((0 if self.in_memory else self.features) + self.width) * self.itemsize + 8 * self.targets
 
     @property
     def chunk_bytes(self) -> int:
@@ -252,7 +257,7 @@ def make_plan(
         read = 0 if of.in_memory else 3 * of.chunk_bytes
         most = block_rows(lambda rows: 0, step.row_multiple, table.cut_bytes)
         block = min(step.block_rows, most) * of.block_row_bytes
-        loops = workspace_bytes(table.features) if step.kernel_columns else 0
+        loops = workspace_bytes(table.width) if step.kernel_columns else 0
         return read + block + loops + step.scratch_bytes + step.state_bytes
 
     def waiting(step: Step, threads: int) -> int:
@@ -261,9 +266,11 @@ def make_plan(
         return min(spans, depth + 2 * threads) * step.state_bytes
 
     def process(step: Step, threads: int) -> int:
-        packed = step.packings * packed_bytes(step.points, table.features, formulas) + step.packed_bytes
+        packed = step.packings * packed_bytes(step.points, table.width, formulas) + step.packed_bytes
         if step.points:
-            packed += packing_bytes(table.features)
+            packed += packing_bytes(table.width)
+        if step.where == "sweep":
+            packed += table.map_bytes
         tasks = threads if step.spans is None else min(threads, step.spans)
         return tasks * task(step) + waiting(step, threads) + packed
 

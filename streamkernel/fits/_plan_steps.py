@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from streamkernel.engine import Step, TableShape, driver_step, step_of
+from streamkernel.fits._scalers import unit_scaler
 from streamkernel.fits._validation import checked_rows
 from streamkernel.fits.check_rows import check_bytes
 from streamkernel.kernels import packed_bytes
+from streamkernel.metric import MetricScaler
 from streamkernel.reductions import Moments
 from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
@@ -32,13 +34,21 @@ def needs_moments(table: Table, settings: BasisSettings) -> bool:
 def steps_of_choice(
     table: Table, settings: BasisSettings, n: int, folds: Folds | None = None
 ) -> tuple[Problem, list[Step]]:
-    """The steps up to a chosen basis, which all fits have in common."""
-    d = table.n_targets
+    """The steps up to a chosen basis, which all fits have in common; the problem's table has the width of its blocks.
+
+    A metric that is still to be learned has as many columns as the table: fewer are not known before, and where it
+    gains nothing there is none.
+    """
+    d, plain = table.n_targets, table
+    given = settings.given_metric
+    if given is not None or settings.learns_metric:
+        width = table.n_features if given is None else given.shape[1]
+        table = table.with_scaler(MetricScaler.unfilled(unit_scaler(table.n_features), width))
     problem = Problem(table, settings.kernel_template, n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds)
     steps: list[Step] = []
     if needs_moments(table, settings):
         moments = Moments(table.n_features, 0 if table.classes is not None else d)
-        steps.append(step_of("column statistics", moments, table, kernel_columns=0))
+        steps.append(_before_metric(step_of("column statistics", moments, plain, kernel_columns=0), table))
     rule = settings.selection_rule(has_targets=d > 0)
     sampled = settings.sampled_rows(table, problem.trained_share) + (0 if folds is None else checked_rows(table, folds))
     chosen = _with_sample(rule.steps(problem), problem, sampled)
@@ -56,7 +66,7 @@ def steps_of_choice(
         steps.insert(fetched, _lengthscale_step(problem, settings))
     if settings.samples_scaling or settings.learns_metric or settings.given_metric is not None:
         # The points as stored, of the rows that were not sampled.
-        steps.append(replace(gather_step(problem, n), name="rows of the basis"))
+        steps.append(_in_double(replace(gather_step(problem, n), name="rows of the basis"), table))
     return problem, steps
 
 
@@ -67,19 +77,32 @@ def scaling_step(rows: int, p: int) -> Step:
 
 def _in_double(step: Step, table: Table) -> Step:
     """A step that keeps rows which it fetches: in float64, as they are stored, until there is a scaling."""
-    more = 8 // table.dtype.itemsize
-    if not step.kept_bytes or more == 1:
+    if not step.kept_bytes:
         return step
-    names = ("state_bytes", "held_bytes", "kept_bytes")
-    return replace(step, **{name: more * getattr(step, name) for name in names})
+    more, names = 8 // table.dtype.itemsize, ("state_bytes", "held_bytes", "kept_bytes")
+    return _before_metric(replace(step, **{name: more * getattr(step, name) for name in names}), table, 8)
+
+
+def _before_metric(step: Step, table: Table, itemsize: int | None = None) -> Step:
+    """A step whose blocks have the rows before a metric maps them, where these are wider than the mapped ones."""
+    before = table.n_features * (table.dtype.itemsize if itemsize is None else itemsize)
+    more = max(0, before - table.width * table.dtype.itemsize)
+    return replace(step, scratch_bytes=step.scratch_bytes + step.block_rows * more)
 
 
 def check_step(problem: Problem, n: int) -> Step:
     """The picture on some rows, which a fit of n functions ends with: the driver reads them, with the basis packed."""
     table, shape = problem.table, TableShape.of(problem.table)
-    held = check_bytes(table) + packed_bytes(n, table.n_features, problem.kernel.formulas)
+    held = check_bytes(table) + packed_bytes(n, table.width, problem.kernel.formulas) + shape.map_bytes
     held += 0 if shape.in_memory else 3 * shape.chunk_bytes
     return driver_step("check", held)
+
+
+def points_bytes(problem: Problem, n: int) -> int:
+    """Bytes on disk of n points: mapped; and with a metric, of which this is the size, in the units of the columns."""
+    p, r = problem.table.n_features, problem.table.width
+    mapped = isinstance(problem.table.scaler, MetricScaler)
+    return 8 * (n * r + (p * (n + r) if mapped else 0))
 
 
 def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
@@ -87,7 +110,7 @@ def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
     table, kernel = problem.table, problem.kernel
     held = choice_bytes(
         settings.tuning_rows(table),
-        table.n_features,
+        table.width,
         table.dtype.itemsize,
         formulas=kernel.formulas,
         search=settings.lengthscale == "auto",
@@ -115,7 +138,7 @@ def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:
 
 def points_step(problem: Problem, n: int, rows: int, *, times: int) -> Step:
     """What it costs to choose n of so many sampled rows as points (`tuning._sample_basis`)."""
-    p, item = problem.table.n_features, problem.table.dtype.itemsize
+    p, item = problem.table.width, problem.table.dtype.itemsize
     half = n // 2
     size = min(4 * (n - half), rows - half)  # no more candidates than there are rows that are no points yet
     pool = PoolColumns(unfilled_basis(problem, half), unfilled_basis(problem, size), np.zeros(0), np.dtype(np.float32))

@@ -25,7 +25,7 @@ from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
 from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._plan_steps import steps_of_choice
+from streamkernel.fits._plan_steps import points_bytes, steps_of_choice
 from streamkernel.fits._record import basis_arrays, basis_fields
 from streamkernel.fits.factor_stop import check_stop, stopped
 from streamkernel.fits.run import checked_plan, measured
@@ -251,8 +251,9 @@ def plan_of_factor(
     """The plan of a factor of n columns; parameters are those of `factorize`."""
     stored = _stored(columns, dtype)
     problem, steps = steps_of_choice(table, settings, n)
+    table = problem.table
     basis = unfilled_basis(problem, n)
-    disk = 8 * n * (table.n_features + 4)
+    disk = points_bytes(problem, n) + 32 * n
     if stop != "trace":
         work = NormalEquations(basis, problem.centre)
         steps.append(step_of("sums for the stop", work, table, kernel_columns=n, held_bytes=64 * n * n))

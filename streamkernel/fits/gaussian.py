@@ -11,7 +11,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._members import at_queries, noise_of_members, query_points, query_set_rule, sums_of_members
-from streamkernel.fits._plan_steps import TUNING_BYTES, check_step, points_step, steps_of_choice
+from streamkernel.fits._plan_steps import TUNING_BYTES, check_step, points_bytes, points_step, steps_of_choice
 from streamkernel.fits._record import tuning_arrays, tuning_record
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.kernels import Kernel, log_lengthscales, per_feature
@@ -110,6 +110,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n, settings = settings.components(table) if n is None else n, settings.matched(table)
     problem, steps = steps_of_choice(table, settings, n)
+    table = problem.table
     if settings.tunes:
         steps += tuning_steps(problem, settings.tuning_rows(table), ard=settings.ard)
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
@@ -125,7 +126,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     elif settings.approximation == "pitc":
         cells = None
         if settings.partition == "cells":
-            cells = np.zeros((1, table.n_features))
+            cells = np.zeros((1, table.width))
             steps.append(gather_step(problem, settings.tuning_rows(table)))
         noise = BlockNoise(1.0, 1.0, min(settings.block_size, table.n_rows), cells)
     final = GaussianEquations(basis, problem.centre, noise)
@@ -137,7 +138,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
         # The kernel matrix of the sample for the degrees of freedom, and LAPACK's copies of it.
         asked = 24 * min(DEGREES_ROWS, table.n_rows) ** 2
         steps.append(driver_step("degrees of freedom", asked))
-    disk = final.state_bytes() * 3 + n * table.n_features * 8
+    disk = final.state_bytes() * 3 + points_bytes(problem, n)
     steps.append(check_step(problem, n))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
 

@@ -177,7 +177,7 @@ def _tuning_steps(problem: Problem, rows: int, likelihood: Likelihood) -> list[S
     hessian = 8 * min(likelihood.free * (n + 1), _MOST_UNKNOWNS) ** 2
     held = 8 * hessian + 8 * rows * (n + 1) * 4
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,))
-    p, item = problem.table.n_features, problem.table.dtype.itemsize
+    p, item = problem.table.width, problem.table.dtype.itemsize
     # The sample in float64, that of the points before too until the next are chosen.
     wide = 8 * rows * p
     points = points_step(problem, n, rows, times=3 * _CHOICES)
@@ -203,6 +203,7 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n = settings.components(table) if n is None else n
     problem, steps = steps_of_choice(table, settings, n)
+    table = problem.table
     likelihood = likelihood_for(table)
     if settings.tunes:
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)

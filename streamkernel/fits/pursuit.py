@@ -9,7 +9,7 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
 from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._plan_steps import check_step, steps_of_choice
+from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
 from streamkernel.fits.check_rows import Mask
 from streamkernel.fits.supervised import SupervisedRun
 from streamkernel.models.certificate import certificate_of, path_of
@@ -126,8 +126,8 @@ def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: i
     steps.append(check_step(problem, n))
     # The state of every sweep is kept until the model is there, and so is a square of directions.
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
-    disk += 8 * n * (n + table.n_features + 4)
-    shape = TableShape.of(table)
+    disk += points_bytes(problem, n) + 8 * n * (n + 4)
+    shape = TableShape.of(problem.table)
     if isinstance(settings.validation, Table):
         # All sweeps are planned with one shape: that of the larger chunks. A table in memory has no chunks.
         other = TableShape.of(settings.validation)

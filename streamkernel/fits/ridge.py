@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._plan_steps import check_step, steps_of_choice
+from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
 from streamkernel.fits._validation import validation_record, words_of
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.ridge import (
@@ -167,7 +167,7 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
         further, disk = _decomposition(problem, n, remedy)
     if table.n_targets:
         further.append(check_step(problem, n))
-    return make_plan(steps + further, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
+    return make_plan(steps + further, TableShape.of(problem.table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
 def _decomposition(problem: Problem, n: int, remedy: str) -> tuple[list[Step], int]:
@@ -185,7 +185,7 @@ def _decomposition(problem: Problem, n: int, remedy: str) -> tuple[list[Step], i
         step_of("final sweep", final, table, kernel_columns=n, held_bytes=8 * (2 + count) * n * n),
         driver_step("solve", algebra, remedy),
     ]
-    return steps, final.state_bytes() + plain.state_bytes() + n * table.n_features * 8
+    return steps, final.state_bytes() + plain.state_bytes() + points_bytes(problem, n)
 
 
 def _iterations(problem: Problem, n: int, sample: int, machine: Machine) -> tuple[list[Step], int]:
@@ -205,4 +205,4 @@ def _iterations(problem: Problem, n: int, sample: int, machine: Machine) -> tupl
     kept = machine.driver_threads * sum(step.scratch_bytes for step in here)
     steps[-1] = replace(steps[-1], held_bytes=steps[-1].held_bytes + kept)
     states = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
-    return steps, states + 8 * n * (table.n_features + d)
+    return steps, states + points_bytes(problem, n) + 8 * n * d

@@ -271,13 +271,15 @@ def unfilled_basis(problem: Problem, n: int) -> Basis:
 
 
 def gather_step(problem: Problem, rows: int) -> Step:
-    """Costs of the sweep that fetches `rows` rows by number."""
+    """Costs of the sweep that fetches `rows` rows by number, as they are before a metric maps them."""
     table = problem.table
-    rows = min(rows, table.n_rows)
-    numbers = unfilled(rows, dtype=np.dtype(np.int64))
-    gather = Gather(numbers, table.width, table.n_targets, np.dtype(table.dtype))
-    step = step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=2 * gather.state_bytes())
-    return replace(step, kept_bytes=2 * gather.state_bytes())  # the cached rows, and the sample of them
+    numbers = unfilled(min(rows, table.n_rows), dtype=np.dtype(np.int64))
+    gather, mapped = (
+        Gather(numbers, width, table.n_targets, np.dtype(table.dtype)) for width in (table.n_features, table.width)
+    )
+    kept = gather.state_bytes() + mapped.state_bytes()  # the cached rows, and the sample of them
+    step = step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=max(kept, 2 * gather.state_bytes()))
+    return replace(step, kept_bytes=kept)
 
 
 def counting(steps: list[Step], problem: Problem) -> list[Step]:

@@ -341,7 +341,7 @@ class MetricSearch:
 
 def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     """The costs of a search on `rows` sampled rows: its regressions, and with `metrics` the gradients."""
-    table, p, d = problem.table, problem.table.n_features, problem.table.n_targets
+    table, p, d = problem.table, problem.table.width, problem.table.n_targets
     n = _functions(rows)
     basis = Basis.unfilled(problem.kernel, n, p)
     sums, gradients = NormalEquations(basis, np.zeros(d)), GradientProducts(basis, unfilled(n, d))

@@ -132,7 +132,7 @@ def test_a_span_in_the_middle_of_a_member_is_a_mistake() -> None:
 
 def test_the_plan_knows_the_size_of_the_blocks() -> None:
     """A member larger than any block has to fit into memory all the same, and no more than the table's rows."""
-    table = TableShape(rows=10**6, features=1, targets=0, itemsize=8, chunk_rows=1000, in_memory=True)
+    table = TableShape(rows=10**6, features=1, width=1, targets=0, itemsize=8, chunk_rows=1000, in_memory=True)
     scratch = {}
     for multiple in (1, 5000, 100_000):
         step = step_of("members", Blocks(multiple, row_bytes=1 << 14), table.rows, kernel_columns=0)

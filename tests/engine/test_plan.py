@@ -142,7 +142,7 @@ def test_bytes_for_people() -> None:
 
 def test_shape_of_rows_in_memory() -> None:
     table = open_table(np.zeros((100, 3), np.float32), np.zeros(100))
-    assert TableShape.of(table) == TableShape(100, 3, 1, 4, table.chunk_rows, True)
+    assert TableShape.of(table) == TableShape(100, 3, 3, 1, 4, table.chunk_rows, True)
     assert TableShape.of(table).row_bytes == 20
 
 
@@ -270,7 +270,7 @@ def test_states_that_wait_for_their_neighbours_are_counted(threads: int) -> None
         held += 1
         tree.add(leaf, 1)
     assert tree.root() == spans
-    table = TableShape(step.rows, 1, 1, 8, 1, True)
+    table = TableShape(step.rows, 1, 1, 1, 8, 1, True)
     for machine, base in ((Machine(0, threads), BASE_BYTES), (Machine(1, threads), WORKER_BYTES)):
         plan = make_plan([step], table, machine, disk_bytes=0)
         planned = plan.worker_bytes if machine.workers else plan.driver_bytes

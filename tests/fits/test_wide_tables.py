@@ -225,6 +225,53 @@ def test_what_is_held_is_counted(name: str, options: dict[str, Any]) -> None:
     assert peak - rows <= counted
 
 
+@pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ridge", {}),
+        pytest.param("kmp", {}, marks=SLOW),
+        pytest.param("gp", {}, marks=SLOW),
+        pytest.param("poisson", {}, marks=SLOW),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(6000, 40), (40, 6000)], ids=str)
+def test_what_a_given_metric_holds_is_counted(shape: tuple[int, int], name: str, options: dict[str, Any]) -> None:
+    """Rows before and after the map, which may be wider or narrower, and the map itself."""
+    p, width = shape
+    small, metric = (
+        {**options, "metric": np.random.default_rng(1).standard_normal(of).tolist()} for of in ((30, 20), shape)
+    )
+    fitted(name, 40, 30, small)  # what is loaded and compiled once
+    gc.collect()
+    tracemalloc.start()
+    planned = fitted(name, 60, p, metric)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    settings = 4 * 32 * p * width  # the map as numbers of Python, which the user has already: as given and as kept
+    assert peak - 60 * p * 4 - settings <= (planned - BASE_BYTES) / SLACK
+
+
+def test_a_given_metric_is_planned_with_its_width() -> None:
+    """Points, kernel values and their cost are of mapped rows, whatever they are mapped from."""
+
+    def plan(p: int, width: int) -> Plan:
+        return planned("ridge", 20_000, p, n_components=200, rule="uniform", metric=np.ones((p, width)))
+
+    def final(plan: Plan) -> Any:
+        return next(step for step in plan.steps if step.name == "final sweep")
+
+    narrow, wide, same = plan(50, 5), plan(5, 50), planned("ridge", 20_000, 50, n_components=200, rule="uniform")
+    assert final(narrow).flops_per_row < final(same).flops_per_row
+    assert final(wide).flops_per_row == final(same).flops_per_row
+    assert narrow.bytes_read * (4 * 5 + 8) == wide.bytes_read * (4 * 50 + 8)
+    held = [each.memory_bytes for each in (plan(2000, 20), plan(2000, 2000), plan(20, 2000))]
+    assert held[0] < held[1]
+    assert held[2] < held[1]
+    assert held[2] > 1.2 * plan(20, 20).memory_bytes
+
+
 # ---------------------------------------------------------------------------------------------------- what is promised
 PROGRAM = """
 import json, re, sys, warnings
