@@ -16,7 +16,7 @@ from streamkernel.reductions import Moments
 from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
 from streamkernel.selection.greedy import GramForm
-from streamkernel.selection.problem import counting, gather_step, unfilled_basis
+from streamkernel.selection.problem import before_map, counting, gather_step, in_double, unfilled_basis
 from streamkernel.settings.basis import METRIC_ROWS, BasisSettings
 from streamkernel.solvers import choice_bytes
 from streamkernel.table import Folds, Table
@@ -48,12 +48,12 @@ def steps_of_choice(
     steps: list[Step] = []
     if needs_moments(table, settings):
         moments = Moments(table.n_features, 0 if table.classes is not None else d)
-        steps.append(_before_metric(step_of("column statistics", moments, plain, kernel_columns=0), table))
+        steps.append(before_map(step_of("column statistics", moments, plain, kernel_columns=0), table))
     rule = settings.selection_rule(has_targets=d > 0)
     sampled = settings.sampled_rows(table, problem.trained_share) + (0 if folds is None else checked_rows(table, folds))
     chosen = _with_sample(rule.steps(problem), problem, sampled)
     if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:
-        chosen = [_in_double(step, table) for step in chosen]
+        chosen = [in_double(step, table) for step in chosen]
     steps += counting(chosen, problem) if d else chosen
     # Once the first rows are there, before any is chosen.
     fetched = next((i for i, step in enumerate(steps) if step.kept_bytes), len(steps) - 1) + 1
@@ -66,28 +66,13 @@ def steps_of_choice(
         steps.insert(fetched, _lengthscale_step(problem, settings))
     if settings.samples_scaling or settings.learns_metric or settings.given_metric is not None:
         # The points as stored, of the rows that were not sampled.
-        steps.append(_in_double(replace(gather_step(problem, n), name="rows of the basis"), table))
+        steps.append(in_double(replace(gather_step(problem, n), name="rows of the basis"), table))
     return problem, steps
 
 
 def scaling_step(rows: int, p: int) -> Step:
     """Ends or ranks of p columns from sampled rows: their copies in float64, and one column's values in order."""
     return driver_step("scaling", 8 * rows * (3 * p + 16))
-
-
-def _in_double(step: Step, table: Table) -> Step:
-    """A step that keeps rows which it fetches: in float64, as they are stored, until there is a scaling."""
-    if not step.kept_bytes:
-        return step
-    more, names = 8 // table.dtype.itemsize, ("state_bytes", "held_bytes", "kept_bytes")
-    return _before_metric(replace(step, **{name: more * getattr(step, name) for name in names}), table, 8)
-
-
-def _before_metric(step: Step, table: Table, itemsize: int | None = None) -> Step:
-    """A step whose blocks have the rows before a metric maps them, where these are wider than the mapped ones."""
-    before = table.n_features * (table.dtype.itemsize if itemsize is None else itemsize)
-    more = max(0, before - table.width * table.dtype.itemsize)
-    return replace(step, scratch_bytes=step.scratch_bytes + step.block_rows * more)
 
 
 def check_step(problem: Problem, n: int) -> Step:

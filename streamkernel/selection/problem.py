@@ -282,6 +282,21 @@ def gather_step(problem: Problem, rows: int) -> Step:
     return replace(step, kept_bytes=kept)
 
 
+def in_double(step: Step, table: Table) -> Step:
+    """A step that keeps rows which it fetches: in float64 and before they are mapped (`RowCache`)."""
+    if not step.kept_bytes:
+        return step
+    more, names = 8 // table.dtype.itemsize, ("state_bytes", "held_bytes", "kept_bytes")
+    return before_map(replace(step, **{name: more * getattr(step, name) for name in names}), table, 8)
+
+
+def before_map(step: Step, table: Table, itemsize: int | None = None) -> Step:
+    """A step whose blocks have the rows before a metric maps them, where these are wider than the mapped ones."""
+    before = table.n_features * (table.dtype.itemsize if itemsize is None else itemsize)
+    more = max(0, before - table.width * table.dtype.itemsize)
+    return replace(step, scratch_bytes=step.scratch_bytes + step.block_rows * more)
+
+
 def counting(steps: list[Step], problem: Problem) -> list[Step]:
     """The steps, with the count of repeated rows added to the first step that fetches rows, or as a step of its own."""
     table = problem.table

@@ -17,7 +17,7 @@ from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import RoundRecord, Rows
 from streamkernel.reductions.pools import ResidualSample
 from streamkernel.selection import Greedy, Problem, RowCache, as_rule
-from streamkernel.selection.problem import unfilled_basis
+from streamkernel.selection.problem import gather_step, in_double, unfilled_basis
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray
 from streamkernel.wording import call, option
@@ -111,7 +111,7 @@ class Growth:
 
 
 def growth_steps(model: UpdatableModel, source: Table, rows: int, picks: int) -> list[Step]:
-    """The steps of a growth: a sample of the residuals, and the sums of all rows.
+    """The steps of a growth: a sample of the residuals, the points where their scaler has no inverse, and all sums.
 
     Parameters
     ----------
@@ -125,8 +125,12 @@ def growth_steps(model: UpdatableModel, source: Table, rows: int, picks: int) ->
     held = 3 * sample.state_bytes() + 24 * (n + picks) ** 2 + 8 * pool * (2 * pool + 4 * picks + p)
     sums = step_of("sums of all rows", model.reduction_of_rows(rows), rows, kernel_columns=n + picks)
     more = (n + picks) / max(n, 1)
+    fetched = []
+    if source.scaler is not None and not source.scaler.invertible:
+        fetched.append(in_double(replace(gather_step(problem, picks), name="rows of the basis"), problem.table))
     return [
         step_of(f"look at the residual of {n} functions", sample, source.n_rows, kernel_columns=n, held_bytes=held),
+        *fetched,
         replace(
             sums,
             flops_per_row=sums.flops_per_row * more**2,

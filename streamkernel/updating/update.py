@@ -97,7 +97,8 @@ def update_model(
     model : fitted model; it is not changed.
     table : rows as they are stored, with targets.
     session : session with its checkpoints, or a function that returns one, called only if there is work. An update
-        costs one sweep for each run of unseen rows, and two more if the basis grows.
+        costs one sweep for each run of unseen rows, and two more if the basis grows; three with a metric or
+        bounded columns, whose points are read as they are stored.
     choices : see `UpdatableModel.with_sums`; ``{"alpha": "keep"}``, ``{"variances": "keep"}``.
     stale : warn where the relative residual trace of the new rows is more than this times that of the rows of the fit.
     grow : if the basis is stale, add at most this many functions chosen from the new rows. A new sweep then sums all

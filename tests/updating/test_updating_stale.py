@@ -15,6 +15,7 @@ from streamkernel.errors import (
     StreamKernelWarning,
 )
 from streamkernel.models import RidgeModel
+from streamkernel.updating._grow import growth_steps
 
 WIDE = 2.5
 
@@ -102,3 +103,20 @@ def test_growth_needs_all_rows(store: Path, fitted: RidgeModel) -> None:
         update(both, open_table(store), grow=5)
     with pytest.raises(ParameterError, match="has seen rows up to 1500 and the table ends at 1100"):
         update(fitted, open_table(X[:1100], Y[:1100]).slice(0, 1024), grow=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "reads_points"),
+    [({}, False), ({"scale": "robust"}, True), ({"scale": "rank"}, True), ({"metric": np.eye(5)[:, :3]}, True)],
+    ids=["standard", "robust", "rank", "metric"],
+)
+def test_every_sweep_of_a_growth_is_planned(options: dict[str, Any], reads_points: bool) -> None:
+    """Points that their scaler cannot give back are read once more."""
+    model = fit(open_table(X[:FITTED], Y[:FITTED]), **options)
+    with pytest.warns(StreamKernelWarning, match="10 functions were added"):
+        done = update(model, open_table(X, Y), stale=0.0, grow=10)
+    steps = growth_steps(model, model.prepare(open_table(X[FITTED:], Y[FITTED:])), M, 10)
+    assert [step.name for step in steps].count("rows of the basis") == reads_points
+    assert sum(step.where == "sweep" for step in steps) == done.sweeps - 1  # that of the new rows
+    held = [step.kept_bytes for step in steps if step.name == "rows of the basis"]
+    assert all(each >= 10 * 8 * (5 + (3 if "metric" in options else 5)) for each in held)
