@@ -128,12 +128,15 @@ class RidgeModel(UpdatableModel):
         if choices.get("alpha", "keep") != "keep":
             RidgeSettings(alpha=choices["alpha"])
 
-    def note_of_update(self, choices: FieldsView) -> str:
+    def note_of_update(self, choices: FieldsView, updated: Self) -> str:
         if self.record.settings.alpha != "cv" or "alpha" in choices:
             return ""
-        return (
-            f"alpha {self.record.alpha:.6g} of the fit is kept: sums by fold are not; its validation is that of the fit"
-        )
+        kept = f"alpha {self.record.alpha:.6g} of the fit is kept: sums by fold are not"
+        if self.record.validation is None:
+            return kept
+        if updated.record.validation is None:
+            return f"{kept}; its validation was that of the smaller basis, and is left out"
+        return f"{kept}; its validation is that of the fit"
 
     def _check_sums(self) -> None:
         if self.solver == "cg":

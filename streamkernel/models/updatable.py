@@ -69,8 +69,13 @@ class UpdatableModel(PredictingModel):
             if name != self.CHOICE:
                 raise ParameterError(f"a {self.record.estimator} model has no {name!r} to choose; it has {self.CHOICE}")
 
-    def note_of_update(self, choices: FieldsView) -> str:
-        """A line for the user about a choice of the fit that an update cannot make again; "" for none."""
+    def note_of_update(self, choices: FieldsView, updated: Self) -> str:
+        """A line for the user about a choice of the fit that an update cannot make again; "" for none.
+
+        Parameters
+        ----------
+        updated : the model after the update.
+        """
         return ""
 
     @abstractmethod

@@ -142,7 +142,7 @@ def update_model(
     plan = folding.checked_plan(memory_limit, driver_bytes)
     with measured(session, plan) as run:
         new, staleness, grown = folding.run(known)
-        if note := model.note_of_update(chosen):
+        if note := model.note_of_update(chosen, new):
             session.progress.note(note)
         check = check_rows(folding.rows_to_show(), None, model.scaler, new.checking())
     done = Update(

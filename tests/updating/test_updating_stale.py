@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from report.rendered import undrawn
 from updates import FITTED, M, N, X, Y, check_is_refit, fit, update
 
 from streamkernel import append_rows, ingest, open_table
+from streamkernel.engine import Session, Silent, ThreadExecutor
 from streamkernel.errors import (
     ParameterError,
     StreamKernelWarning,
@@ -120,3 +122,50 @@ def test_every_sweep_of_a_growth_is_planned(options: dict[str, Any], reads_point
     assert sum(step.where == "sweep" for step in steps) == done.sweeps - 1  # that of the new rows
     held = [step.kept_bytes for step in steps if step.name == "rows of the basis"]
     assert all(each >= 10 * 8 * (5 + (3 if "metric" in options else 5)) for each in held)
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.mark.filterwarnings("ignore:the basis is stale")
+def test_growth_drops_the_held_out_errors_of_the_smaller_basis(drifting: tuple[Any, Any], tmp_path: Path) -> None:
+    rows, targets = drifting
+    model = fit(open_table(rows[:FITTED], targets[:FITTED]), lengthscale=WIDE, alpha="cv")
+    assert model.record.validation is not None
+    notes = Notes()
+    new = update(model, open_table(rows, targets), Session(ThreadExecutor(1), progress=notes), grow=10)
+    assert new.grown == 10
+    record = new.model.record
+    assert record.validation is None
+    assert record.alpha == model.record.alpha
+    (told,) = [line for line in notes.lines if line.startswith("alpha ")]
+    assert told.endswith("; its validation was that of the smaller basis, and is left out")
+    assert not any(name.startswith("validation") for name in new.model.solution_fields())
+    new.model.save(tmp_path / "model")
+    loaded = RidgeModel.load(tmp_path / "model")
+    assert (loaded.digest, loaded.record.validation) == (new.model.digest, None)
+    page = undrawn(loaded)
+    assert 'id="validation"' not in page
+    assert "Held-out error" not in page
+    assert "as of the last update" in page
+    # Without growth the basis is that of the errors, and so is alpha.
+    kept = update(model, open_table(rows, targets), Session(ThreadExecutor(1), progress=notes)).model
+    assert kept.record.validation == model.record.validation
+    assert notes.lines[-1].endswith("its validation is that of the fit")
+    assert "by held-out folds" in undrawn(kept)
+
+
+def test_without_held_out_errors_none_are_told_of(drifting: tuple[Any, Any]) -> None:
+    """Of rows that were too few for folds."""
+    rows, targets = drifting
+    model = fit(open_table(rows[:50], targets[:50]), lengthscale=WIDE, alpha="cv")
+    assert model.record.validation is None
+    notes = Notes()
+    update(model, open_table(rows[:80], targets[:80]), Session(ThreadExecutor(1), progress=notes), stale=1e9)
+    (told,) = [line for line in notes.lines if line.startswith("alpha ")]
+    assert "validation" not in told

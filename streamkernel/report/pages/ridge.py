@@ -92,6 +92,9 @@ def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card
 def _alpha_note(model: RidgeModel) -> str:
     if model.record.validation is not None:
         return "by held-out folds"
+    if model.record.settings.alpha == "cv" and model.record.updates is not None:
+        # Folds chose it, or the update did: the record of that was left out with their errors.
+        return "as of the last update"
     return "by GCV" if isinstance(model.record.settings.alpha, str) else "as given"
 
 
