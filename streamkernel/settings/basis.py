@@ -19,7 +19,7 @@ from streamkernel.settings.parameter import check_values, parameter, parameters_
 from streamkernel.store.plain import plain
 from streamkernel.table import Table
 from streamkernel.type_aliases import Fields, FieldsView, Float, Unchecked
-from streamkernel.wording import estimator, option
+from streamkernel.wording import call, estimator, option
 
 
 def default_components(rows: int, most: int = 1000) -> int:
@@ -356,8 +356,8 @@ class BasisSettings:
         self.kernel_template.check_features(table.n_features if metric is None else metric.shape[1])
         if self.searches_sample and table.n_targets == 0:
             raise ParameterError(
-                f"{self._wish}, and the table has no targets to learn from; ingest it with {option('target')}, or give "
-                f"{option('metric', 'none')} and a named kernel"
+                f"{self._wish}, and the rows have no targets to learn from; give rows with targets "
+                f"({call('ingest', 'target')}), or {option('metric', 'none')} and a named kernel"
             )
         rows = table.n_rows
         if self.n_components is None:

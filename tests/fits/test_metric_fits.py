@@ -17,8 +17,12 @@ from streamkernel import (
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    Nystroem,
+    factorize,
 )
+from streamkernel.cli.wording import in_flags
 from streamkernel.errors import ParameterError
+from streamkernel.service.http_errors import in_json
 
 # In a metric of few directions smooth functions have few degrees of freedom.
 pytestmark = pytest.mark.filterwarnings("ignore:only .* basis functions are linearly independent")
@@ -238,7 +242,17 @@ def test_what_is_refused(options: dict[str, Any], match: str, rows: tuple[np.nda
 
 
 def test_rows_without_targets_have_nothing_to_learn_from(rows: tuple[np.ndarray, np.ndarray]) -> None:
-    with pytest.raises(ParameterError, match="no targets to learn from"):
-        KernelPCA(5, metric="learned").fit(rows[0])
+    with pytest.raises(ParameterError, match=r"to learn from; give rows with targets \(ingest\(target") as found:
+        factorize(rows[0], metric="learned")
+    assert "(streamkernel ingest --target), or --metric none and a named kernel" in found.value.worded(in_flags)
+    assert 'or "metric": "none" and a named kernel' in found.value.worded(in_json)
+    # Transformers ignore y: to give it is no remedy.
+    for transformer in (KernelPCA(5, metric="learned"), Nystroem(20, metric="diagonal")):
+        with pytest.raises(ParameterError, match=r"which this fit does not use; give metric='none' or a matrix"):
+            transformer.fit(*rows)
+    with pytest.raises(ParameterError, match="give the name of a kernel here"):
+        Nystroem(20, kernel="auto").fit(*rows)
+    learned = KernelRidge(30, metric="learned").fit(*rows).model_.metric
+    assert Nystroem(20, metric=learned).fit_transform(rows[0]).shape == (M, 20)
     projected = KernelPCA(3, basis_size=30, metric=np.eye(P)[:, :2]).fit_transform(rows[0])
     assert projected.shape == (M, 3)
