@@ -23,7 +23,13 @@ class _Stream:
 
 
 class _Stdout(_Stream):
-    """stdout: an incomplete result raises an error, but not a reader that has read enough (`| head -1`)."""
+    """stdout: an incomplete result raises an error, but not a reader that has read enough (`| head -1`).
+
+    What a write raised is raised again by all that follow: a library that tries a stream by writing nothing to it, as
+    Click does, hides the error of an unbuffered one.
+    """
+
+    _failure: Exception | None = None
 
     def write(self, text: str) -> int:
         with self._checked():
@@ -41,17 +47,21 @@ class _Stdout(_Stream):
 
     @contextlib.contextmanager
     def _checked(self) -> Iterator[None]:
+        if self._failure is not None:
+            raise self._failure
         try:
             yield
-        except BrokenPipeError:
+        except BrokenPipeError as error:
             _drop(self._stream)
+            self._failure = error
             raise
         except OSError as error:
             _drop(self._stream)
-            raise StoreError(
+            self._failure = StoreError(
                 f"the result cannot be written to stdout ({error.strerror or error}); the command's output is "
                 "complete: check where stdout is redirected"
-            ) from error
+            )
+            raise self._failure from error
 
 
 class _Stderr(_Stream):

@@ -119,9 +119,11 @@ def test_the_systems_word_is_one_line(cli: Callable[..., Any], monkeypatch: pyte
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="of Linux")
-def test_a_stdout_that_takes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["info"], ["--version"], ["--help"], ["info", "--help"]], ids=" ".join)
+def test_a_stdout_that_takes_nothing(tmp_path: Path, arguments: list[str], unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
-        done = run(_PRINTS, "info", place=tmp_path, stdout=full)
+        done = run(_PRINTS, *arguments, place=tmp_path, stdout=full, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
     assert done.returncode == 1
     assert done.stderr.startswith("error: the result cannot be written to stdout (No space left on device)")
     assert done.stderr.count("\n") == 1
