@@ -14,7 +14,7 @@ from streamkernel.reductions import Sample
 from streamkernel.table.row_keys import distinct_rows
 from streamkernel.type_aliases import AnyArray, Float
 
-_MEDIAN_ROWS = 1000
+MEDIAN_ROWS = 1000  # rows whose distances have their median taken: the first ones
 _SEARCH_BASIS = 400
 _STEPS = tuple(float(2.0**power) for power in np.arange(-3.0, 4.01, 0.5))
 
@@ -32,7 +32,7 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
     NumericRangeError
         Squares of the distances underflow or overflow.
     """
-    seen = X[:_MEDIAN_ROWS]
+    seen = X[:MEDIAN_ROWS]
     rows = seen[distinct_rows(seen)].astype(np.float64)
     if len(rows) < 2:
         raise DegenerateBandwidthError(
@@ -52,7 +52,7 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
 
 def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, search: bool = False) -> int:
     """Bytes that `choose_lengthscale` needs beside a sample of `rows` rows."""
-    s = min(rows, _MEDIAN_ROWS)
+    s = min(rows, MEDIAN_ROWS)
     # The distinct rows, as they are and in float64; their distances, and a copy to find the middle of.
     median = s * features * (itemsize + 8) + 8 * s**2
     if not search:
@@ -91,7 +91,7 @@ def choose_lengthscale(
     """
     median = median_lengthscale(sample.X, kernel)
     if not search:
-        return LengthscaleChoice(median, median, min(len(sample), _MEDIAN_ROWS), (), ())
+        return LengthscaleChoice(median, median, min(len(sample), MEDIAN_ROWS), (), ())
     scores = [_gcv(sample, kernel.with_lengthscale(step * median), intercept, scale) for step in _STEPS]
     grid = [step * median for step in _STEPS]
     equal = np.asarray(scores) <= _EQUAL * min(scores)

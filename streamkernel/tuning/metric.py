@@ -32,7 +32,7 @@ from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import FoldSums, GradientProducts, NormalEquations
 from streamkernel.selection import Problem
 from streamkernel.solvers import FoldChoice, FoldSolution, FoldSystem
-from streamkernel.solvers.lengthscale import median_lengthscale
+from streamkernel.solvers.lengthscale import MEDIAN_ROWS, median_lengthscale
 from streamkernel.table import Table, open_table
 from streamkernel.table.folds import Folds
 from streamkernel.type_aliases import Float
@@ -44,7 +44,6 @@ _ALL_FORMS = 3  # rounds that every form takes: few relevant columns of many sho
 # explained, that of the smallest error is a straight line, and shows none of the columns that act together.
 _ROUGHER = 1.1
 _STEP_DOWN = 0.1  # factor of alpha on the way there, at the end its root
-_MEDIAN_ROWS = 500  # rows whose median distance is the start of a lengthscale
 _LEAST_ALPHA, _START_ALPHA, _MOST_ALPHA = 1e-12, 1e-4, 1.0  # of the trace of the sums
 _PATIENCE = 2  # rounds without a gain that end a search
 _MOST_FITS = 20  # usual number of regressions of a search, for the plan
@@ -289,7 +288,7 @@ class MetricSearch:
 
     def _median(self, metric: Float | None, kernel: Kernel) -> float:
         rows = self._train if len(self._train) > 1 else np.arange(len(self._X))
-        return median_lengthscale(self._mapped(metric, rows[:_MEDIAN_ROWS]), kernel)
+        return median_lengthscale(self._mapped(metric, rows[:MEDIAN_ROWS]), kernel)
 
     def _mapped(self, metric: Float | None, rows: np.ndarray) -> Float:
         X: Float = self._X[rows]

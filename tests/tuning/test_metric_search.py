@@ -10,6 +10,7 @@ import pytest
 from streamkernel.engine import Session
 from streamkernel.kernels import Gaussian, Laplacian, Matern
 from streamkernel.reductions import Sample
+from streamkernel.solvers import median_lengthscale
 from streamkernel.table.folds import Folds
 from streamkernel.table.row_keys import row_keys
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch
@@ -33,6 +34,23 @@ def _search(sample: Sample, forms: str | None = "learned", **options: Any) -> Me
 def _matern(U: np.ndarray, Z: np.ndarray, lengthscale: float) -> np.ndarray:
     r = np.sqrt(3.0 * ((U[:, None, :] - Z[None]) ** 2).sum(axis=2)) / lengthscale
     return np.asarray((1.0 + r) * np.exp(-r))
+
+
+def test_the_median_distance_takes_no_more_rows_than_it_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample, mapped = _sample(3000), MetricSearch._mapped
+    search = MetricSearch(sample, [Gaussian(1.0)], Session(), centre=np.zeros(1), scale=np.ones(1))
+    counts = []
+
+    def counted(self: MetricSearch, metric: Any, rows: np.ndarray) -> Any:
+        counts.append(len(rows))
+        return mapped(self, metric, rows)
+
+    monkeypatch.setattr(MetricSearch, "_mapped", counted)
+    T = np.random.default_rng(1).normal(size=(4, 3))
+    median = search._median(T, Gaussian(1.0))
+    assert counts == [1000]
+    train = sample.X[~_FOLDS.held_out(row_keys(sample.X))]
+    assert median == pytest.approx(median_lengthscale(train @ T, Gaussian(1.0)), rel=1e-12)
 
 
 def test_the_error_is_that_of_a_ridge_regression_on_rows_that_it_has_not_seen() -> None:
