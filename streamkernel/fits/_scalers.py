@@ -45,7 +45,18 @@ def unit_scaler(p: int) -> Scaler:
 def bounded_scaler(
     scale: str, statistics: ColumnStatistics, columns: tuple[str, ...], X: AnyArray, weights: Float
 ) -> RowScaler:
-    """`robust_scaler` or `rank_scaler`, by the word of the parameter `scale`."""
+    """`robust_scaler` or `rank_scaler`, by the word of the parameter `scale`.
+
+    Constant columns become 0, with a warning. A column that is constant in the sample and not in the table is
+    standardised by the statistics of all rows, and clipped at 3 of their deviations.
+
+    Parameters
+    ----------
+    statistics : of the columns, over all rows.
+    columns : their names, for the warning of constant ones.
+    X : (s, p) sampled rows as stored, s >= 1.
+    weights : (s,) their weights.
+    """
     return (robust_scaler if scale == "robust" else rank_scaler)(statistics, columns, X, weights)
 
 
@@ -56,15 +67,8 @@ def robust_scaler(statistics: ColumnStatistics, columns: tuple[str, ...], X: Any
     ``s = (q(1/2 + c/2) - q(1/2 - c/2)) / (2 z)``: q are weighted quantiles of the sample, c is the first of .5, .8, .9,
     .98 and 1 for which the quantiles differ, and z is the normal quantile of 1/2 + c/2, so that s is the deviation of a
     normal column (winsorising: Huber & Ronchetti 2009). Mean and deviation are those of the clipped sample. A column
-    that the ends clip nowhere, such as one of two values, is standardised by the statistics of all rows. A column that
-    is constant in the sample and not in the table is clipped at 3 of the deviations of all rows.
-
-    Parameters
-    ----------
-    statistics : of the columns, over all rows.
-    columns : their names, for the warning of constant ones.
-    X : (s, p) sampled rows as stored, s >= 1.
-    weights : (s,) their weights.
+    that the ends clip nowhere, such as one of two values, is standardised by the statistics of all rows. Parameters
+    and columns that are constant: see `bounded_scaler`.
     """
     standard = standard_scaler(statistics, columns)
     mean, scale = standard.mean.copy(), standard.scale.copy()
@@ -98,15 +102,8 @@ def rank_scaler(statistics: ColumnStatistics, columns: tuple[str, ...], X: AnyAr
     Ranks stay uniform. Normal scores of them stretch the ends of a column that is uniform already: on kin40k and
     kin-8nm they multiply the error by 1.6 and 1.3, where ranks leave it as it is.
 
-    A column of two values is standardised by the statistics of all rows. A column that is constant in the sample and
-    not in the table is standardised, and clipped at 3 deviations.
-
-    Parameters
-    ----------
-    statistics : of the columns, over all rows.
-    columns : their names, for the warning of constant ones.
-    X : (s, p) sampled rows as stored, s >= 1.
-    weights : (s,) their weights.
+    A column of two values is standardised by the statistics of all rows. Parameters and columns that are constant: see
+    `bounded_scaler`.
     """
     standard = standard_scaler(statistics, columns)
     lower, upper = _ends_of_rare(standard, statistics)
