@@ -18,7 +18,7 @@ from strategies import cuts, dtypes, seeds
 from streamkernel.engine import Session, ThreadExecutor, layout_of
 from streamkernel.engine.layout import Layout, aligned_spans
 from streamkernel.errors import NumericalError, ParameterError
-from streamkernel.kernels import Gaussian, Kernel, Polynomial
+from streamkernel.kernels import Gaussian, Kernel, Matern, Polynomial
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions.sums import (
     BlockNoise,
@@ -342,6 +342,17 @@ def test_a_block_holds_what_it_promises(noise: RowNoise, n: int, dtype: Any) -> 
     promised = work.scratch_bytes(len(block))
     assert 0.6 * promised < peak <= promised + 20_000
     assert rows % noise.row_multiple == 0
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(100.0), Gaussian(100.0) + Matern(100.0)], ids=["one", "sum"])
+def test_members_of_wide_rows_are_packed_once_for_each_formula(kernel: Kernel) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6000)).astype(np.float32)
+    work = GaussianEquations(basis_of(X, range(30), kernel), np.zeros(1), BlockNoise(SIGNAL, NOISE, 60))
+    block = open_table(X, rng.standard_normal(60)).read(0, 60)
+    state = work.map_block(block)
+    peak, promised = scratch_of(work, state, block), work.scratch_bytes(60)
+    assert 0.7 * promised < peak <= promised + 20_000
 
 
 def test_the_flops_of_blocks_are_those_of_their_factors() -> None:

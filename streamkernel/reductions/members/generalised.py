@@ -125,9 +125,8 @@ class GeneralisedMembers(Sums[GeneralisedSums]):
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
         b = min(self.members.block_size, rows)
-        return int(8 * (b * (4 * b + 2 * n + 9 * p + 224) + rows * len(self.centre))) + self.members.scratch_bytes(
-            rows, p
-        )
+        own = 8 * (b * (4 * b + 2 * n + 9 * p + 224) + rows * len(self.centre))
+        return int(own) + self.members.scratch_bytes(rows, p, self.basis.kernel.formulas)
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

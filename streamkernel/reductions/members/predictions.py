@@ -199,7 +199,7 @@ class MemberPredictions(SentAsFields, Sums[CommitteePosterior]):
         member = b * ((2 if c else 1) * b + 2 * c + 9 * p + 2 * d + 192) + panel * ((2 if c else 1) * b + d + 8)
         # Queries and shared rows packed, and the posterior of the base at the queries.
         shared = q * (4 * p + c + d + 2) + c * (c + 5 * p + 192)
-        return int(8 * (member + shared)) + self.noise.scratch_bytes(rows, p)
+        return int(8 * (member + shared)) + self.noise.scratch_bytes(rows, p, self.kernel.formulas)
 
     def flops_per_row(self) -> float:
         (q, p), d = self.queries.shape, len(self.centre)

@@ -145,7 +145,7 @@ class SVMMembers(SentAsFields, Sums[SVMSums]):
         b = min(self.members.block_size, rows)
         # The doubled kernel matrix, which libsvm copies, and the cache of libsvm.
         own = 8 * (b * (10 * b + 3 * n + 9 * p + 64) + n * (n + 4 * p) + 8 * rows)
-        return int(own) + (_CACHE << 20) + self.members.scratch_bytes(rows, p)
+        return int(own) + (_CACHE << 20) + self.members.scratch_bytes(rows, p, self.basis.kernel.formulas)
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

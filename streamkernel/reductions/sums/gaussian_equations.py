@@ -125,8 +125,8 @@ class GaussianEquations(Sums[GaussianSums]):
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
-        held = self.row_noise.held_rows(rows)
-        return int(8 * held * (n + p + 2 * len(self.centre) + 5)) + self.row_noise.scratch_bytes(rows, p)
+        held, own = self.row_noise.held_rows(rows), self.row_noise.scratch_bytes(rows, p, self.basis.kernel.formulas)
+        return int(8 * held * (n + p + 2 * len(self.centre) + 5)) + own
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

@@ -22,7 +22,7 @@ from typing import NoReturn
 import numpy as np
 
 from streamkernel.errors import NumericalError, ParameterError
-from streamkernel.kernels import Kernel
+from streamkernel.kernels import Kernel, packed_bytes, packing_bytes
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import InPlaceCholesky, add_to_diagonal, subtract_gram
 from streamkernel.reductions.clusters import Clusters, feature_weights
@@ -71,8 +71,8 @@ class RowNoise(ABC):
         """
 
     @abstractmethod
-    def scratch_bytes(self, rows: int, n_features: int) -> int:
-        """Bytes that `members` and `whiten` need in addition to their arguments."""
+    def scratch_bytes(self, rows: int, n_features: int, formulas: int) -> int:
+        """Bytes that `members` and `whiten` need in addition to their arguments, for a kernel of so many formulas."""
 
     @abstractmethod
     def flops_per_row(self, n: int, n_features: int) -> float:
@@ -94,7 +94,7 @@ class ConstantNoise(RowNoise):
         _scale(np.sqrt(weights), G, Y)
         return float(-np.log(weights[weights > 0.0]).sum())
 
-    def scratch_bytes(self, rows: int, n_features: int) -> int:
+    def scratch_bytes(self, rows: int, n_features: int, formulas: int) -> int:
         return 16 * rows
 
     def flops_per_row(self, n: int, n_features: int) -> float:
@@ -128,7 +128,7 @@ class DiagonalNoise(RowNoise):
         positive = weights > 0.0
         return float((np.log(variance[positive]) - np.log(weights[positive])).sum())
 
-    def scratch_bytes(self, rows: int, n_features: int) -> int:
+    def scratch_bytes(self, rows: int, n_features: int, formulas: int) -> int:
         return 48 * rows
 
     def flops_per_row(self, n: int, n_features: int) -> float:
@@ -238,10 +238,11 @@ class BlockNoise(RowNoise):
             f"variance {self.signal:.3g}; give a noise variance of {max(least, 10.0 * self.noise):.1g} or more"
         )
 
-    def scratch_bytes(self, rows: int, n_features: int) -> int:
+    def scratch_bytes(self, rows: int, n_features: int, formulas: int) -> int:
         size = min(self.block_size, rows)
-        # The rows, their packed copies (as they are, and centred), the covariance of a member.
-        found = 8 * (size * (size + 8 * n_features + 64) + self.held_rows(rows) * n_features + 2 * rows)
+        # The rows, those of a member packed, its covariance.
+        found = 8 * (size * (size + 128) + self.held_rows(rows) * n_features + 2 * rows)
+        found += packed_bytes(size, n_features, formulas) + packing_bytes(n_features)
         if self.cells is not None:
             assigned = min(_ASSIGNED, rows)
             found += int(8 * (6 * rows + assigned * (2.25 * len(self.cells) + 4 * n_features + 10)))
