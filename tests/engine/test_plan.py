@@ -160,28 +160,35 @@ def test_the_meter_sees_a_peak_between_two_looks() -> None:
 PROGRAM = """
 import sys, json, re
 import streamkernel
-from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.engine import Session, ThreadExecutor, resident_bytes
 from streamkernel.engine.cluster import local_cluster
 from streamkernel.fits import fit_ridge
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 store, options, threads = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+before = resident_bytes()
 run = fit_ridge(open_table(store), RidgeSettings(**options), Session(ThreadExecutor(threads))).config["run"]
 # Not getrusage's ru_maxrss, which begins with the size of the process that started this one.
 own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
-print(json.dumps({**run, "own_peak": own_peak}))
+print(json.dumps({**run, "before": before, "own_peak": own_peak}))
 """
 
 
 def measured(store: str, threads: int = 2, cache: Path | None = None, **options: Any) -> tuple[int, int]:
     """Planned and measured peak of a fit in a process of its own; with a folder for Numba's cache."""
+    planned, peak, _ = measured_from(store, threads, cache, **options)
+    return planned, peak
+
+
+def measured_from(store: str, threads: int = 2, cache: Path | None = None, **options: Any) -> tuple[int, int, int]:
+    """Planned and measured peak, and what the process held before the fit."""
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent)} | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
     environment.pop("OPENBLAS_NUM_THREADS", None)  # scripts/test sets it; users do not
     command = [sys.executable, "-c", PROGRAM, store, json.dumps(options), str(threads)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
-    return run["planned_memory_bytes"], max(run["peak_memory_bytes"], run["own_peak"])
+    return run["planned_memory_bytes"], max(run["peak_memory_bytes"], run["own_peak"]), run["before"]
 
 
 def stored(path: Path, rows: int, features: int, chunk: int, dtype: Any = np.float32) -> str:
@@ -208,8 +215,11 @@ def test_the_promise_is_kept_where_all_is_compiled_first(tmp_path: Path) -> None
 def test_the_promise_is_kept_by_conjugate_gradients(tmp_path: Path) -> None:
     """Of the driver, whose factors come on top of what the allocator keeps of the tasks."""
     store = stored(tmp_path / "t", 30_000, 10, 10_000)
-    planned, peak = measured(store, n_components=1000, rule="uniform", lengthscale=1.0, solver="cg", alpha=10.0)
-    assert peak <= planned < 2 * peak
+    options: dict[str, Any] = {"n_components": 1000, "rule": "uniform", "lengthscale": 1.0}
+    planned, peak, before = measured_from(store, solver="cg", alpha=10.0, **options)
+    assert peak <= planned
+    # Libraries take what they do on the machine, and are planned at their most, with a compiler.
+    assert planned - BASE_BYTES < 2 * (peak - before)
 
 
 @pytest.mark.slow

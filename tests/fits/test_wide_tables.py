@@ -277,14 +277,19 @@ PROGRAM = """
 import json, re, sys, warnings
 import numpy as np
 import streamkernel
+from streamkernel.engine import resident_bytes
+from streamkernel.engine.plan import BASE_BYTES, COMPILING_BYTES
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).standard_normal((60, int(sys.argv[2])), dtype=np.float32)
 y = np.round(np.exp(X[:, 0])) if "Poisson" in sys.argv[1] else X[:, 0].astype(float)
 rows = (X[:, :10], X[:, 10:]) if sys.argv[1] == "KernelCCA" else (X, y > 0 if "Classifier" in sys.argv[1] else y)
-model = getattr(streamkernel, sys.argv[1])(memory_limit="4GB").fit(*rows).model_
+estimator = getattr(streamkernel, sys.argv[1])(memory_limit="4GB")
+before = resident_bytes()
+model = estimator.fit(*rows).model_
 peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
 run = model.config["run"]
-print(json.dumps([run["planned_memory_bytes"], max(peak, run["peak_memory_bytes"])]))
+base = max(BASE_BYTES, before + COMPILING_BYTES)
+print(json.dumps([before, base, run["planned_memory_bytes"], max(peak, run["peak_memory_bytes"])]))
 """
 
 
@@ -306,5 +311,7 @@ def test_the_promise_is_kept_and_means_something(estimator: str, width: int) -> 
     command = [sys.executable, "-c", PROGRAM, estimator, str(width)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    planned, measured = json.loads(done.stdout)
-    assert measured <= planned < 1.5 * measured
+    before, base, planned, measured = json.loads(done.stdout)
+    assert measured <= planned
+    # Of what the fit adds: libraries and the compiler take what they do on the machine, and are planned at their most.
+    assert planned - base < 1.5 * (measured - before)
