@@ -111,8 +111,9 @@ class FoldSystem:
         weights = np.array([fold.weight for fold in self._folds.values()])
         parts = sums.effective[list(self._folds)]
         self._weight = float(weights.sum())
-        # Folds are independent: squares of their shares add up.
-        self.effective = self._weight**2 / float((weights**2 / np.maximum(parts, 1.0)).sum()) if len(weights) else 0.0
+        # Folds are independent: squares of their shares, which cannot vanish as those of small weights, add up.
+        shares = weights / self._weight if len(weights) else weights
+        self.effective = 1.0 / float((shares**2 / np.maximum(parts, 1.0)).sum()) if len(weights) else 0.0
         self.rows = sum(sums.folds[number].count for number in self._folds)
         self.lacking = ""
         if self.effective < LEAST_ROWS:

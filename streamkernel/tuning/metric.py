@@ -50,6 +50,7 @@ _MOST_FITS = 20  # usual number of regressions of a search, for the plan
 _MOST_ROUNDS = 10
 _MOST_STEPS = 4  # of a lengthscale in one direction
 _GAIN = 0.99  # share of the error that is a gain: of a round, of another lengthscale, of a metric over none
+_NEGLIGIBLE = 1e-6  # share of the weights, from which nothing is learned
 _CHANCE = 3.0  # standard errors of a gain on held-out rows: some twenty candidates are compared
 # Other rows than those of the folds of the fit, whose key is the user's seed: this one is no seed that anybody takes.
 _FOLDS = Folds(count=1, buckets=4, seed=0x9E3779B97F4A7C15)
@@ -170,7 +171,10 @@ class MetricSearch:
         rank: int | None = None,
         classes: bool = False,
     ) -> None:
-        sample = sample.at_positions(np.flatnonzero(sample.weights > 0.0)) if sample.weights.any() else sample
+        weighted = np.flatnonzero(sample.weights > 0.0)
+        # A single row has no distance to another: then all rows count once.
+        rows = sample.at_positions(weighted) if len(weighted) > 1 else replace(sample, weights=np.ones(len(sample)))
+        sample, weights = rows, rows.weights
         assert sample.keys is not None
         self._session, self._intercept, self._rank, self._classes = session, intercept, rank, classes
         self._kernels = tuple(kernels)
@@ -178,9 +182,9 @@ class MetricSearch:
         self._X = sample.X.astype(np.float64)
         # Of predicted indicators the largest wins: they are not centred.
         self._Y = sample.Y if classes else (sample.Y - centre) / scale
-        self._weights = sample.weights
-        if held.all() or not held.any():
-            # Too few rows to hold some out; the plain kernel wins ties.
+        self._weights = weights
+        if not held.any() or not weights[~held].sum() > _NEGLIGIBLE * weights.sum():
+            # Too few rows to hold some out, or too few are left; the plain kernel wins ties.
             self._train, self._held = np.arange(len(held)), np.arange(len(held))
         else:
             self._train, self._held = np.flatnonzero(~held), np.flatnonzero(held)

@@ -168,3 +168,21 @@ def test_no_metric_is_taken_on_noise() -> None:
         noise = np.random.default_rng(100 + seed).normal(size=(60, 1))
         taken += _search(Sample(sample.rows, sample.X, noise, sample.weights, sample.keys)).metric is not None
     assert taken <= 2
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [np.r_[1.0, np.zeros(299)], np.zeros(300), np.r_[np.full(299, 1e-12), 1.0], np.r_[1e12, np.ones(299)]],
+    ids=["one row", "none", "the last row", "the first row"],
+)
+def test_weights_on_hardly_any_row_are_no_obstacle(weights: np.ndarray) -> None:
+    """On whichever side of the held-out rows the weight lies."""
+    for order in (np.arange(300), np.arange(300)[::-1], np.roll(np.arange(300), 7)):
+        choice = _search(_sample(weights=weights[order]))
+        assert np.isfinite([each.error for each in choice.record.rounds]).all()
+
+
+def test_the_size_of_the_weights_does_not_matter() -> None:
+    one, other = (_search(_sample(weights=np.full(300, weight))) for weight in (1.0, 2.0**-30))
+    assert other.record.best == one.record.best
+    assert other.lengthscale.value == pytest.approx(one.lengthscale.value, rel=1e-6)
