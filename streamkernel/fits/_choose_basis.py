@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
-from streamkernel.errors import NumericRangeError, SingularKernelError, warn_user
+from streamkernel.errors import DegenerateBandwidthError, NumericRangeError, SingularKernelError, warn_user
 from streamkernel.fits._plan_steps import needs_moments
 from streamkernel.fits._scalers import bounded_scaler, standard_scaler, unit_scaler
 from streamkernel.fits._validation import checked_numbers, held_out
@@ -25,6 +25,7 @@ from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Folds, RowScaler, Table, TableStatistics
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
 from streamkernel.type_aliases import AnyArray, Float, Int
+from streamkernel.wording import option
 
 _SAMPLE_STREAM = (6,)
 _LEAST_SPREAD = 1e-140  # of targets: the eighth digit of their squares is then still a normal number
@@ -208,7 +209,11 @@ def _search_sample(
         rank=settings.metric_rank,
         classes=table.classes is not None,
     )
-    choice = search.choose(FORMS[settings.metric] if settings.learns_metric else ())
+    try:
+        choice = search.choose(FORMS[settings.metric] if settings.learns_metric else ())
+    except DegenerateBandwidthError as error:
+        # A search takes no lengthscale.
+        raise DegenerateBandwidthError(f"{error.message}, {option('metric', 'none')} and a named kernel") from None
     session.progress.note(choice.words)
     return choice
 

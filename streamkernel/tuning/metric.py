@@ -183,8 +183,10 @@ class MetricSearch:
         # Of predicted indicators the largest wins: they are not centred.
         self._Y = sample.Y if classes else (sample.Y - centre) / scale
         self._weights = weights
-        if not held.any() or not weights[~held].sum() > _NEGLIGIBLE * weights.sum():
-            # Too few rows to hold some out, or too few are left; the plain kernel wins ties.
+        kept = self._X[~held][:MEDIAN_ROWS]
+        left = weights[~held].sum() > _NEGLIGIBLE * weights.sum() and (kept != kept[:1]).any()
+        if not held.any() or not left:
+            # Too few rows to hold some out, or rows that are left have no distance; the plain kernel wins ties.
             self._train, self._held = np.arange(len(held)), np.arange(len(held))
         else:
             self._train, self._held = np.flatnonzero(~held), np.flatnonzero(held)

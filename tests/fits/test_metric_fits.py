@@ -21,7 +21,7 @@ from streamkernel import (
     factorize,
 )
 from streamkernel.cli.wording import in_flags
-from streamkernel.errors import ParameterError
+from streamkernel.errors import DegenerateBandwidthError, ParameterError
 from streamkernel.service.http_errors import in_json
 
 # In a metric of few directions smooth functions have few degrees of freedom.
@@ -188,6 +188,22 @@ def test_noise_has_no_metric(rows: tuple[np.ndarray, np.ndarray]) -> None:
 def test_constant_targets_have_no_gradient(rows: tuple[np.ndarray, np.ndarray]) -> None:
     model = KernelRidge(20, metric="learned").fit(rows[0], np.full(M, 3.0))
     np.testing.assert_allclose(model.predict(rows[0][:5]), 3.0)
+
+
+@pytest.mark.parametrize("other", [1.0, 5.0])
+def test_rows_of_two_values_have_a_distance_wherever_folds_put_them(other: float) -> None:
+    """Equal rows share a fold: the rows that are left to learn from may all be equal."""
+    X, y = np.zeros((100, 3)), np.random.default_rng(0).normal(size=100)
+    X[::2] = other
+    assert np.isfinite(KernelRidge(2, metric="learned").fit(X, y).predict(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore:3 of 3 columns are constant")
+def test_equal_rows_are_told_a_remedy_that_works(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X = np.zeros((50, 3))
+    with pytest.raises(DegenerateBandwidthError, match="as a number, metric='none' and a named kernel"):
+        KernelRidge(1, metric="learned").fit(X, rows[1][:50])
+    KernelRidge(1, metric="none", lengthscale=1.0).fit(X, rows[1][:50])
 
 
 def test_copies_of_rows_count_once(rows: tuple[np.ndarray, np.ndarray]) -> None:
