@@ -64,12 +64,15 @@ class Problem:
         return np.where(self.folds.held_out(sample.keys), 0.0, sample.weights)
 
     def trained_on(self, sample: Sample) -> Sample:
-        """The rows of a sample that are not in validation folds; all of them, if they all are."""
+        """The rows of a sample that are not in validation folds; all, if no two of them are left that differ.
+
+        So few distinct rows have no folds whose errors could be trusted either (`solvers.validation.LEAST_ROWS`).
+        """
         if self.folds is None:
             return sample
         assert sample.keys is not None, "folds need a table with keys"
         kept = np.flatnonzero(~self.folds.held_out(sample.keys))
-        return sample.at_positions(kept) if len(kept) else sample
+        return sample.at_positions(kept) if len(np.unique(sample.keys[kept])) > 1 else sample
 
     def empty_basis(self) -> Basis:
         return Basis.empty(self.kernel, self.table.width, self.table.dtype)

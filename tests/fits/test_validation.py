@@ -210,6 +210,18 @@ def test_where_folds_say_nothing_gcv_chooses(X: Array, words: str) -> None:
     assert any("by GCV" in line and words in line for line in notes.lines)
 
 
+@pytest.mark.parametrize("options", [{"lengthscale": "auto"}, {"metric": "learned"}, {"kernel": "auto"}], ids=str)
+def test_rows_of_few_values_have_a_lengthscale_wherever_folds_put_them(options: dict[str, Any]) -> None:
+    """Equal rows share a fold: the rows that are left to train on may all be equal."""
+    X = np.repeat(np.arange(3.0)[:, None] * [2.0, 2.0, 2.0], 70, axis=0)
+    y = np.random.default_rng(0).standard_normal(len(X))
+    # One value is trained on, two are held out.
+    assert len(set(Folds(4, 8, 0).held_out(row_keys(X[::70])).tolist())) == 2
+    model = KernelRidge(2, alpha="cv", **options).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.model_.record.validation is None
+
+
 def test_a_class_in_one_fold_only_is_an_error_and_no_obstacle() -> None:
     X, y = rows(300)
     labels = (y > 0).astype(int)
