@@ -75,6 +75,7 @@ from streamkernel.reductions.sums import (
     CrossGram,
     CrossProducts,
     DiagonalNoise,
+    EachFold,
     EvidenceGradient,
     FeatureGram,
     FeatureMap,
@@ -212,6 +213,12 @@ REDUCTIONS: dict[str, Make] = {
         basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten=False
     ),
     "normal product": lambda X, Y, chosen: NormalProduct(basis_of(X, chosen, Laplacian(2.0)), Y[: len(chosen)]),
+    "normal targets, each fold": lambda X, Y, chosen: EachFold(
+        NormalTargets(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), Folds(2)
+    ),
+    "normal product, each fold": lambda X, Y, chosen: EachFold(
+        NormalProduct(basis_of(X, chosen, Laplacian(2.0)), Y[: len(chosen)]), Folds(1)
+    ),
     "kernel products": lambda X, Y, chosen: KernelProducts(_kernel(X), open_table(X), Y),
     "cross products": lambda X, Y, chosen: CrossProducts(_kernel(X), X[chosen], Y, 0),
     "moments": lambda X, Y, chosen: Moments(X.shape[1], Y.shape[1]),

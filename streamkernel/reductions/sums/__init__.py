@@ -1,6 +1,7 @@
 """Sums over rows that solvers need: whitened features, normal equations, sums of Gaussian processes, gradients."""
 
 from streamkernel.reductions.sums.cross_gram import CrossDisagreements, CrossFeatureSums, CrossGram
+from streamkernel.reductions.sums.each_fold import EachFold, FoldParts
 from streamkernel.reductions.sums.evidence_gradient import EvidenceGradient, EvidenceSlopes
 from streamkernel.reductions.sums.feature_maps import ColumnSquares, FeatureMap, FeatureTimes
 from streamkernel.reductions.sums.features import FeatureGram, Features, FeatureSums, FeatureTransposed
@@ -22,6 +23,7 @@ __all__ = [
     "CrossGram",
     "CrossProducts",
     "DiagonalNoise",
+    "EachFold",
     "EvidenceGradient",
     "EvidenceSlopes",
     "FeatureGram",
@@ -31,6 +33,7 @@ __all__ = [
     "FeatureTransposed",
     "Features",
     "FoldEquations",
+    "FoldParts",
     "FoldSums",
     "GaussianEquations",
     "GaussianSums",

@@ -6,14 +6,6 @@ sum one triangle is enough: two of them share the memory of one, ``(n + 1, n)``,
 lower triangle of the other::
 
     packed[:n]  = upper triangle of H_0          packed[1:] = lower triangle of H_1
-
-Copies of a row, and rows of large weight, count as one error. If the distinct rows of a fold have the weights w_c, the
-mean of independent values of equal variance s^2 has the variance ``s^2 / effective``::
-
-    effective = (sum_c w_c)^2 / sum_c w_c^2
-
-The sum of squares comes from weights W_j by q random groups of distinct rows, without bias:
-``E sum_j (W_j - W / q)^2 = (1 - 1 / q) sum_c w_c^2``.
 """
 
 from __future__ import annotations
@@ -23,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.reductions.contract import State, Sums
+from streamkernel.reductions.sums.each_fold import rows_of
+from streamkernel.reductions.sums.fold_weights import GROUPS, effective_rows, group_weights
 from streamkernel.reductions.sums.normal_equations import Factors, NormalEquations, RidgeSums
 from streamkernel.table import RowBlock
 from streamkernel.table.folds import Folds
-from streamkernel.type_aliases import Float, Int
-
-_GROUPS = 2048  # q: the effective number then has an error of 3 %
+from streamkernel.type_aliases import Float
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,7 @@ class FoldEquations(Sums[FoldSums]):
         count = self.folds.count + 1
         shapes = {name: (count, *shape) for name, shape in self.equations.shapes.items() if name != "H"}
         n = len(self.equations.basis)
-        return {"H": (-(-count // 2), n + 1, n), **shapes, "weights": (count - 1, _GROUPS)}
+        return {"H": (-(-count // 2), n + 1, n), **shapes, "weights": (count - 1, GROUPS)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         if block.keys is None:
@@ -73,16 +65,16 @@ class FoldEquations(Sums[FoldSums]):
         of = self.folds.of(block.keys)
         order = np.argsort(of, kind="stable")
         ends = np.searchsorted(of[order], np.arange(self.folds.count + 2))
-        ordered = _ordered(block, order)
+        ordered = rows_of(block, order)
         rows = self.equations.factors(self.equations.values(ordered.X), ordered)
-        groups, weights = self.folds.groups(block.keys, _GROUPS)[order], block.row_weights[order]
+        keys, weights = block.keys[order], block.row_weights[order]
         for fold in range(self.folds.count + 1):
             start, stop = int(ends[fold]), int(ends[fold + 1])
             if start == stop:
                 continue
             self._add(rows.part(start, stop), state, fold)
             if fold < self.folds.count:
-                state["weights"][fold] += np.bincount(groups[start:stop], weights[start:stop], _GROUPS)
+                state["weights"][fold] += group_weights(self.folds, keys[start:stop], weights[start:stop])
         return state
 
     @staticmethod
@@ -100,7 +92,7 @@ class FoldEquations(Sums[FoldSums]):
         for fold in range(count):
             parts = {name: values[fold] for name, values in state.items() if name not in ("H", "weights")}
             folds.append(self.equations.finalize({"H": _upper(state["H"], fold), **parts}))
-        return FoldSums(total, tuple(folds), _effective(state["weights"]))
+        return FoldSums(total, tuple(folds), effective_rows(state["weights"]))
 
     def scratch_bytes(self, rows: int) -> int:
         p = self.equations.basis.points.shape[1]
@@ -111,23 +103,7 @@ class FoldEquations(Sums[FoldSums]):
         return self.equations.flops_per_row()
 
 
-def _ordered(block: RowBlock, order: Int) -> RowBlock:
-    return RowBlock(
-        block.start,
-        block.X[order],
-        None if block.Y is None else block.Y[order],
-        None if block.weights is None else block.weights[order],
-    )
-
-
 def _upper(packed: Float, fold: int) -> Float:
     """The upper triangle (n, n) of one fold's H; below the diagonal it holds other numbers."""
     pair = packed[fold // 2]
     return np.ascontiguousarray(pair[1:].T) if fold % 2 else pair[:-1].copy()
-
-
-def _effective(weights: Float) -> Float:
-    total, q = weights.sum(axis=1), weights.shape[1]
-    squares = ((weights - total[:, None] / q) ** 2).sum(axis=1) * (q / (q - 1))
-    effective: Float = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0.0)
-    return effective
