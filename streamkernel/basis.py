@@ -142,6 +142,12 @@ class Basis:
         """The basis of some of these points."""
         return Basis(self.kernel, np.ascontiguousarray(self.points[positions]), self.rows[positions])
 
+    def leading(self, count: int) -> Basis:
+        """The basis of the first points, whose factor is the leading part of this one."""
+        part = Basis(self.kernel, np.ascontiguousarray(self.points[:count]), self.rows[:count])
+        part.__dict__["L"] = np.ascontiguousarray(self.L[:count, :count])
+        return part
+
     def unpacked(self) -> Basis:
         """The same basis with its factor but without the packed points, which take three times the points' memory."""
         plain = Basis(self.kernel, self.points, self.rows)

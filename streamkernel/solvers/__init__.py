@@ -3,7 +3,8 @@
 from streamkernel.records import LengthscaleChoice
 from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
-from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows
+from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows, uniform_sample
+from streamkernel.solvers.falkon_folds import FalkonFolds, SampleChoice, alpha_of_sample, functions_of_sample
 from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSystem, Variances
 from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
 from streamkernel.solvers.laplace import LaplaceApproximation
@@ -23,6 +24,7 @@ __all__ = [
     "CGResult",
     "Coordinates",
     "ExactGP",
+    "FalkonFolds",
     "FalkonSolution",
     "FalkonSystem",
     "FoldChoice",
@@ -43,13 +45,16 @@ __all__ = [
     "ProjectedSolution",
     "RidgeSolution",
     "RidgeSystem",
+    "SampleChoice",
     "SolverChoice",
     "Variances",
+    "alpha_of_sample",
     "calibrated",
     "choice_bytes",
     "choose_lengthscale",
     "choose_solver",
     "falkon_steps",
+    "functions_of_sample",
     "generalised_costs",
     "median_lengthscale",
     "plan_full",
@@ -58,4 +63,5 @@ __all__ = [
     "solve_newton",
     "solve_quasi_newton",
     "standard_error",
+    "uniform_sample",
 ]

@@ -17,8 +17,9 @@ import numpy as np
 
 from streamkernel.type_aliases import Bool, Float
 
-Map = Callable[[Float], Float]
 Columns = Bool
+Map = Callable[[Float], Float]
+Product = Callable[[Float, Columns], Float]
 Ended = Literal["tolerance", "rounding", "iterations"]
 
 _RESTARTS = 3
@@ -36,20 +37,23 @@ class ConjugateGradients:
     Parameters
     ----------
     B : (m, d) right sides.
-    product : function V -> ``A V`` for columns V.
+    product : function of some columns V and of which they are (a mask over all columns) -> ``A V``. Each column may
+        have its own A.
     precondition : function V -> ``P^-1 V``.
+    start : X and ``B - A X`` to begin with; None for X = 0.
 
     Attributes
     ----------
-    X : (m, d) the iterates, 0 at first.
+    X : (m, d) the iterates.
     R : (m, d) ``B - A X``, by recurrence.
     rz : (d,) ``r^T P^-1 r``.
     stuck : (d,) True for columns whose direction has only rounding as curvature; they no longer change.
     """
 
-    def __init__(self, B: Float, product: Map, precondition: Map) -> None:
+    def __init__(self, B: Float, product: Product, precondition: Map, start: tuple[Float, Float] | None = None) -> None:
         self._B, self._product, self._precondition = B, product, precondition
-        self.X, self.R, self._P = np.zeros_like(B), B.copy(), np.empty_like(B)
+        X, R = (np.zeros_like(B), B) if start is None else start
+        self.X, self.R, self._P = X.copy(), R.copy(), np.empty_like(B)
         self.rz, self.stuck = np.empty(B.shape[1]), np.zeros(B.shape[1], dtype=bool)
         self._begin(np.ones(B.shape[1], dtype=bool))
 
@@ -59,10 +63,16 @@ class ConjugateGradients:
         self._P[:, columns] = Z
         self.rz[columns] = column_products(R, Z)
 
-    def advance(self, columns: Columns) -> None:
-        """One iteration of some columns: one product, one preconditioning."""
+    def advance(self, columns: Columns) -> Float:
+        """One iteration of some columns: one product, one preconditioning.
+
+        Returns
+        -------
+        array
+            Steps of these columns: ``x += step p``, p being the columns that the product was asked for.
+        """
         P = _some(self._P, columns)
-        AP = self._product(P)
+        AP = self._product(P, columns)
         before, curvature = self.rz[columns], column_products(P, AP)
         going = (curvature > 0.0) & (before > 0.0)
         step = np.divide(before, curvature, out=np.zeros_like(before), where=going)
@@ -76,10 +86,11 @@ class ConjugateGradients:
         after = column_products(AP, Z)
         self._P[:, columns] = Z + np.divide(after, before, out=np.zeros_like(after), where=going) * P
         self.rz[columns] = after
+        return step
 
     def refresh(self, columns: Columns) -> None:
         """Restart from the true residual ``R = B - A X``, one product. It removes the drift of the recurrence."""
-        self.R[:, columns] = self._B[:, columns] - self._product(_some(self.X, columns))
+        self.R[:, columns] = self._B[:, columns] - self._product(_some(self.X, columns), columns)
         self.stuck[columns] = False
         self._begin(columns)
 

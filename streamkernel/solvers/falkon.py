@@ -37,14 +37,24 @@ from streamkernel.linalg import (
     solve_lower,
     solve_lower_t,
 )
-from streamkernel.reductions import Gather, uniform_rows
-from streamkernel.reductions.sums import FeatureGram, Features, NormalProduct, NormalTargets, TargetSums
+from streamkernel.reductions import Gather, Sample, uniform_rows
+from streamkernel.reductions.sums import (
+    EachFold,
+    FeatureGram,
+    Features,
+    FoldParts,
+    NormalProduct,
+    NormalTargets,
+    RidgeSums,
+    TargetSums,
+)
 from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
-from streamkernel.table import Table, open_table
+from streamkernel.table import Folds, Table, open_table
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
 _SAMPLE_STREAM = (21,)
+_RIGHT_SIDE = "right side of the normal equations"
 
 
 @dataclass(frozen=True)
@@ -87,13 +97,15 @@ class FalkonSystem:
     session : Session that runs and counts the sweeps.
     centre : (d,) constant near the mean of each target; zeros by default.
     intercept : True to fit an unpenalised constant.
-    sample : uniform rows in memory (`sampled_rows`) from which P estimates the sum; None for the basis points. A few
-        times n rows make P good for every alpha and basis, at n^2 operations each.
+    sample : uniform rows in memory (`sampled_rows`) from which P estimates the sum, or their sums, which are used up;
+        None for the basis points. A few times n rows make P good for every alpha and basis, at n^2 operations each.
     residual_trace : True to compute the exact residual trace. It needs whitened features, n^2 operations per row in the
         first sweep, as many as the direct solve takes in its only sweep.
+    folds : folds of the rows whose sums are kept apart (`parts`); the table then has keys.
 
     Attributes
     ----------
+    sums : TargetSums of all rows; parts : those of each fold, or None without folds.
     residual_path : (n + 1,) exact residual traces, as in `RidgeSystem`; None without `residual_trace`.
     """
 
@@ -105,26 +117,27 @@ class FalkonSystem:
         *,
         centre: ArrayLike | None = None,
         intercept: bool = True,
-        sample: Table | None = None,
+        sample: Table | RidgeSums | None = None,
         residual_trace: bool = True,
+        folds: Folds | None = None,
     ) -> None:
         if table.n_targets == 0:
             raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
         taken = np.zeros(table.n_targets) if centre is None else np.asarray(centre, dtype=np.float64)
-        self._basis, self._table, self._session = basis, table, session
-        self._intercept, self._sample = intercept, sample
+        self.basis, self.table, self.session = basis, table, session
+        self.intercept, self.folds, self._sample = intercept, folds, sample
         work = NormalTargets(basis, taken, whiten=residual_trace)
-        self.sums: TargetSums = session.sweep(work, table, "right side of the normal equations")
+        self.parts: FoldParts[TargetSums] | None = None
+        if folds is None:
+            self.sums: TargetSums = session.sweep(work, table, _RIGHT_SIDE)
+        else:
+            self.parts = session.sweep(EachFold(work, folds), table, _RIGHT_SIDE)
+            self.sums = self.parts.trained
+            for held in self.parts.held:
+                self.sums = self.sums.merge(held)
         require_finite(self.sums.g, "the sum g")
         self.residual_path = self.sums.residual_path
-        sums = self.sums
-        if intercept:
-            self._g = sums.g - np.outer(sums.G1, sums.Y1) / sums.weight
-            self._square = np.maximum(sums.square - sums.Y1**2 / sums.weight, 0.0)
-        else:
-            # Without an intercept the centre must be added to the targets again.
-            self._g = sums.g + np.outer(sums.G1, sums.centre)
-            self._square = sums.square + 2.0 * sums.centre * sums.Y1 + sums.weight * sums.centre**2
+        self._g, self._square = self.sums.least_squares(intercept)
 
     @property
     def residual_trace(self) -> float | None:
@@ -136,15 +149,18 @@ class FalkonSystem:
         """Estimate of ``G^T W G`` from the sample or the basis points; centred if there is an intercept."""
         with single_threaded_blas():
             if self._sample is None:
-                L = self._basis.L
-                H, G1, count = L.T @ L, L.sum(axis=0), max(len(L), 1)
+                L = self.basis.L
+                H, G1, weight = L.T @ L, L.sum(axis=0), float(max(len(L), 1))
+            elif isinstance(self._sample, RidgeSums):
+                H, G1, weight = self._sample.H, self._sample.G1, self._sample.weight
+                self._sample = None
             else:
-                seen = self._session.local(FeatureGram(Features.of_basis(self._basis)), self._sample)
-                H, G1, count = seen.H, seen.G1, seen.count
-            if self._intercept:
-                H -= np.outer(G1, G1) / count
+                seen = self.session.local(FeatureGram(Features.of_basis(self.basis)), self._sample)
+                H, G1, weight = seen.H, seen.G1, float(seen.count)
+            if self.intercept:
+                H -= np.outer(G1, G1) / weight
             # From the sum over the sample to that over all rows.
-            H *= self.sums.weight / count
+            H *= self.sums.weight / weight
         return H
 
     def preconditioner(self, alpha: float) -> Float:
@@ -159,14 +175,14 @@ class FalkonSystem:
 
     def product(self, beta: Float, alpha: float) -> Float:
         """``A beta``, (n, d), with A the matrix of the system: one sweep."""
-        coefficients = self._basis.coefficients(beta)
-        H = self._session.sweep(NormalProduct(self._basis, coefficients), self._table, "product with G^T G")
+        coefficients = self.basis.coefficients(beta)
+        H = self.session.sweep(NormalProduct(self.basis, coefficients), self.table, "product with G^T G")
         H += alpha * beta
-        if self._intercept:
+        if self.intercept:
             H -= np.outer(self.sums.G1, self.sums.G1 @ beta) / self.sums.weight
         return H
 
-    def solve(self, alpha: float, *, tol: float = 1e-10, most: int = 300) -> FalkonSolution:
+    def solve(self, alpha: float, *, tol: float = 1e-10, most: int = 300, start: Float | None = None) -> FalkonSolution:
         """Coefficients for one alpha.
 
         Parameters
@@ -174,6 +190,7 @@ class FalkonSystem:
         alpha : ridge > 0 on the diagonal.
         tol : stop at ``|g - A beta| <= tol |g|`` in the norm of P^-1, for each target.
         most : largest number of iterations.
+        start : beta (n, d) to begin with, which takes one more sweep; None for 0.
 
         Raises
         ------
@@ -183,34 +200,37 @@ class FalkonSystem:
             alpha is lost in the rounding of P, or the solution is not finite.
         """
         alpha, tol, most = checked_number("alpha", alpha), checked_number("tol", tol), checked_integer("most", most)
-        before = len(self._session.records)
+        before = len(self.session.records)
         factor = self.preconditioner(alpha)
         with single_threaded_blas():
-            cg = ConjugateGradients(
-                self._g, lambda V: self.product(V, alpha), lambda R: solve_lower_t(factor, solve_lower(factor, R))
-            )
-            first, path = cg.rz.copy(), list[Float]()
+
+            def precondition(R: Float) -> Float:
+                return solve_lower_t(factor, solve_lower(factor, R))
+
+            begun = None if start is None else (start, self._g - self.product(start, alpha))
+            cg = ConjugateGradients(self._g, lambda V, _: self.product(V, alpha), precondition, begun)
+            first, path = column_products(self._g, precondition(self._g)), list[Float]()
 
             def note(again: bool) -> Float:
-                now = _relative(cg.rz, first)
+                now = relative_residual(cg.rz, first)
                 if again:
                     path.pop()
                 elif path:
-                    self._session.progress.note(f"iteration {len(path)}: relative residual {now.max():.3g}")
+                    self.session.progress.note(f"iteration {len(path)}: relative residual {now.max():.3g}")
                 path.append(now)
                 return now
 
             iterations, ended = iterate(cg, note, tol, most)
-            return self._solution(alpha, cg, np.array(path), iterations, len(self._session.records) - before, ended)
+            return self._solution(alpha, cg, np.array(path), iterations, len(self.session.records) - before, ended)
 
     def _solution(
         self, alpha: float, cg: ConjugateGradients, path: Float, iterations: int, sweeps: int, ended: Ended
     ) -> FalkonSolution:
         beta, sums = cg.X, self.sums
-        coefficients = self._basis.coefficients(beta)
+        coefficients = self.basis.coefficients(beta)
         require_finite(coefficients, f"the solution for alpha = {alpha:g}")
         intercept = np.zeros_like(sums.centre)
-        if self._intercept:
+        if self.intercept:
             intercept = sums.centre + (sums.Y1 - sums.G1 @ beta) / sums.weight
         # |Y - G beta|^2 = |Y|^2 - 2 beta^T g + beta^T H beta, with H beta = g - r - alpha beta.
         explained = column_products(beta, self._g + cg.R) + alpha * column_products(beta, beta)
@@ -227,14 +247,19 @@ class FalkonSystem:
         )
 
 
-def _relative(rz: Float, first: Float) -> Float:
+def relative_residual(rz: Float, first: Float) -> Float:
     """``sqrt(rz / first)``; 0 where the right side is 0."""
     share = np.divide(np.maximum(rz, 0.0), first, out=np.zeros_like(rz), where=first > 0.0)
     return np.asarray(np.sqrt(share))
 
 
 def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> Table:
-    """Up to `count` uniform rows of a table, without replacement, as a table in memory: one sweep."""
+    """The features of up to `count` uniform rows of a table, without replacement, as a table in memory: one sweep."""
+    return open_table(np.ascontiguousarray(uniform_sample(table, session, count, seed).X))
+
+
+def uniform_sample(table: Table, session: Session, count: int, seed: int = 0) -> Sample:
+    """Up to `count` uniform rows of a table, without replacement: one sweep."""
     rows = np.sort(uniform_rows(table, count, seed, _SAMPLE_STREAM))
     gather = Gather(rows, table.width, table.n_targets, np.dtype(table.dtype))
-    return open_table(np.ascontiguousarray(session.sweep(gather, table, "rows for the preconditioner").X))
+    return session.sweep(gather, table, "rows for the preconditioner")

@@ -145,7 +145,7 @@ class FullSystem:
         Y = checked_columns(y, self.table.n_rows, "the right side")
         before = len(self.session.records)
         with single_threaded_blas():
-            run = _Run(ConjugateGradients(Y, self.product, self._precondition), Y, self.session)
+            run = _Run(ConjugateGradients(Y, lambda V, _: self.product(V), self._precondition), Y, self.session)
             iterations, ended = iterate(run.cg, run.note, tol, most)
         lower, upper = np.array(run.lower), np.array(run.upper)
         weights = run.cg.X if np.ndim(y) == 2 else run.cg.X[:, 0]

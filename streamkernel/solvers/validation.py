@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.linalg import add_to_diagonal, require_finite, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions.sums import FoldSums, RidgeSums
+from streamkernel.reductions.sums import FoldSums, RidgeSums, TargetSums
 from streamkernel.solvers.ridge import least_squares
 from streamkernel.type_aliases import Float, Int
 
@@ -106,7 +106,7 @@ class FoldSystem:
             self._folds = {
                 number: _Fold(held, sums.total.without(held), intercept)
                 for number, held in enumerate(sums.folds)
-                if _usable(held, sums.total, classes)
+                if usable(held, sums.total, classes)
             }
         weights = np.array([fold.weight for fold in self._folds.values()])
         parts = sums.effective[list(self._folds)]
@@ -164,7 +164,7 @@ class FoldSystem:
         tried: dict[float, float] = {}
         for size in sizes:
             tried = search(lambda alpha, size=size: scored(alpha, size), at, low, high)  # type: ignore[misc]
-            at = _least(tried)
+            at = least(tried)
             best.append((at, tried[at]))
         if start not in tried:
             tried[start] = scored(start, self._n)
@@ -208,17 +208,41 @@ class _Fold:
         held = self._held
         # About the centre of the targets, which the sums are taken about.
         constant = (self._Y1 - self._G1[:size] @ beta) / self._weight if self._intercept else -held.centre
-        linear = np.einsum("nd,nd->d", beta, held.g[:size])
-        quadratic = np.einsum("nd,nd->d", beta, held.H[:size, :size] @ beta)
-        means = constant * (held.Y1 - held.G1[:size] @ beta)
-        terms = self._square, -2.0 * linear, quadratic, -2.0 * means, held.weight * constant**2
-        # A sum of squares that is smaller than the rounding of its terms is not known to be smaller.
-        rounding = _ROUNDING * np.asarray(sum(np.abs(term) for term in terms))
-        squares = np.maximum(np.asarray(sum(terms)), rounding)
+        squares = squared_errors(
+            beta,
+            held.H[:size, :size] @ beta,
+            constant,
+            held.g[:size],
+            held.G1[:size],
+            held.Y1,
+            self._square,
+            held.weight,
+        )
         return FoldSolution(beta, held.centre + constant, squares) if np.isfinite(squares).all() else None
 
 
-def _usable(held: RidgeSums, total: RidgeSums, classes: bool) -> bool:
+def squared_errors(
+    beta: Float, H_beta: Float, constant: Float, g: Float, G1: Float, Y1: Float, square: Float, weight: float
+) -> Float:
+    """Weighted sum of squared errors (d,) of each target on a fold with these sums.
+
+    Parameters
+    ----------
+    beta : (t, d) coefficients; H_beta : (t, d) ``H_v beta``.
+    constant : (d,) intercept about the centre of the targets.
+    g, G1, Y1, square, weight : sums of the fold, (t, d), (t,), (d,), (d,) and a number.
+    """
+    linear = np.einsum("nd,nd->d", beta, g)
+    quadratic = np.einsum("nd,nd->d", beta, H_beta)
+    means = constant * (Y1 - G1 @ beta)
+    terms = square, -2.0 * linear, quadratic, -2.0 * means, weight * constant**2
+    # A sum of squares that is smaller than the rounding of its terms is not known to be smaller.
+    rounding = _ROUNDING * np.asarray(sum(np.abs(term) for term in terms))
+    squares: Float = np.maximum(np.asarray(sum(terms)), rounding)
+    return squares
+
+
+def usable(held: RidgeSums | TargetSums, total: RidgeSums | TargetSums, classes: bool) -> bool:
     """Whether a fold has rows, and leaves rows to train on; of classes, at least two."""
     left = total.weight - held.weight
     if held.count == 0 or not held.weight > 0.0 or total.count == held.count or not left > 1e-9 * total.weight:
@@ -229,7 +253,7 @@ def _usable(held: RidgeSums, total: RidgeSums, classes: bool) -> bool:
     return int((shares > 1e-9).sum()) > 1
 
 
-def _least(tried: dict[float, float]) -> float:
+def least(tried: dict[float, float]) -> float:
     """Alpha with the least error; the largest of those with equal errors."""
     return min(tried, key=lambda alpha: (tried[alpha], -alpha))
 
@@ -245,7 +269,7 @@ def search(score: Callable[[float], float], start: float, low: float, high: floa
     tried: dict[float, float] = {}
 
     def alpha_at(step: float) -> float:
-        return float(min(max(start * _STEP**step, low), high))
+        return alpha_of_step(start, step, low, high)
 
     def at(step: float) -> float:
         alpha = alpha_at(step)
@@ -264,6 +288,11 @@ def search(score: Callable[[float], float], start: float, low: float, high: floa
     if math.isfinite(bend) and bend > 0.0 and low < alpha_at(step) < high:
         at(step + 0.5 * (left - right) / bend)
     return tried
+
+
+def alpha_of_step(start: float, step: float, low: float, high: float) -> float:
+    """The alpha that is so many half decades from `start`, or the end of [low, high]."""
+    return float(min(max(start * _STEP**step, low), high))
 
 
 def standard_error(squares: Float, weights: Float, keys: Int) -> tuple[Float, Float, float]:

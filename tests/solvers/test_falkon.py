@@ -222,6 +222,10 @@ def test_the_choice_is_by_the_plans_count() -> None:
     assert choice.direct == pytest.approx(m * (n**2 + n * (v + 2 * d)) + 12 * n**3, rel=1e-2)
     cg = m * (n**2 + n * (v + 2 * d) + 10 * n * (v + 4 * d)) + 1200 * (2 * n**2 + n * v) + 4 / 3 * n**3
     assert choice.cg == pytest.approx(cg, rel=1e-2)
+    search = choose_solver(m, n, p, d, sample=1200, search=True)
+    assert search.direct == pytest.approx(choice.direct + 2 * n**3, rel=1e-2)
+    cg = m * (n**2 + n * (v + 2 * d) + 20 * n * (v + 16 * d) + 26 * n * (v + 4 * d))
+    assert search.cg == pytest.approx(cg + 1200 * (2 * n**2 + n * v) + 2 * n**3, rel=2e-2)
 
 
 def test_the_plan_counts_what_is_done() -> None:

@@ -54,7 +54,7 @@ class EachFold(Sums[FoldParts[Part]], Generic[Part]):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         count = self.folds.count
         parts = {name: (count + 1, *shape) for name, shape in self.work.shapes.items()}
-        return {**parts, "weights by group": (count, GROUPS)}
+        return {**parts, "group_weights": (count, GROUPS)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         if block.keys is None:
@@ -66,7 +66,7 @@ class EachFold(Sums[FoldParts[Part]], Generic[Part]):
                 continue
             self.work.fold(self._part(state, fold), rows_of(block, rows))
             if fold < self.folds.count:
-                state["weights by group"][fold] += group_weights(self.folds, block.keys[rows], block.row_weights[rows])
+                state["group_weights"][fold] += group_weights(self.folds, block.keys[rows], block.row_weights[rows])
         return state
 
     def _part(self, state: State, fold: int) -> State:
@@ -75,7 +75,7 @@ class EachFold(Sums[FoldParts[Part]], Generic[Part]):
 
     def finalize(self, state: State) -> FoldParts[Part]:
         *held, trained = (self.work.finalize(self._part(state, fold)) for fold in range(self.folds.count + 1))
-        return FoldParts(tuple(held), trained, effective_rows(state["weights by group"]))
+        return FoldParts(tuple(held), trained, effective_rows(state["group_weights"]))
 
     def scratch_bytes(self, rows: int) -> int:
         # Folds and positions; the rows of a fold are a copy of a part of the block, which is wider than its scratch.

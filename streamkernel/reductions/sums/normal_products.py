@@ -53,6 +53,35 @@ class TargetSums:
             return None
         return np.maximum(self.trace - np.concatenate([[0.0], np.cumsum(self.column_squares)]), 0.0)
 
+    def merge(self, other: TargetSums) -> TargetSums:
+        """The sums over both sets of rows, which are about the same centre."""
+        squares = None
+        if self.column_squares is not None and other.column_squares is not None:
+            squares = self.column_squares + other.column_squares
+        return TargetSums(
+            self.g + other.g,
+            self.square + other.square,
+            self.G1 + other.G1,
+            self.Y1 + other.Y1,
+            self.centre,
+            self.weight + other.weight,
+            self.trace + other.trace,
+            self.count + other.count,
+            squares,
+        )
+
+    def least_squares(self, intercept: bool) -> tuple[Float, Float]:
+        """g (n, d) and the squares of the targets (d,) of a fit with an intercept, or of one without.
+
+        With an intercept, features and targets are centred: the constant that fits best is then 0.
+        """
+        if intercept:
+            g = self.g - np.outer(self.G1, self.Y1) / self.weight
+            return g, np.maximum(self.square - self.Y1**2 / self.weight, 0.0)
+        # Without an intercept the centre must be added to the targets again.
+        g = self.g + np.outer(self.G1, self.centre)
+        return g, self.square + 2.0 * self.centre * self.Y1 + self.weight * self.centre**2
+
 
 @dataclass(frozen=True)
 class NormalTargets(Sums[TargetSums]):
