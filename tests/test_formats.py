@@ -58,6 +58,7 @@ WRITTEN: dict[str, tuple[str, Callable[[Path], object]]] = {
     "model, look-ahead": ("Model", lambda path: KernelRidge(20, **LOOK_AHEAD).fit(X, Y[:, 0]).save(path)),
     "model, mixture": ("Model", lambda path: KernelRidge(20, objective=0.5).fit(X.astype(np.float32), Y).save(path)),
     "model, cg": ("Model", lambda path: KernelRidge(20, alpha=0.1, solver="cg").fit(X, Y).save(path)),
+    "model, cg by folds": ("Model", lambda path: KernelRidge(20, alpha="cv", solver="cg").fit(X, Y).save(path)),
     "model, updated": ("Model", lambda path: updated().save(path)),
     "model, metric": ("Model", lambda path: KernelRidge(20, metric="learned").fit(X, Y[:, 0]).save(path)),
     "model, given metric": ("Model", lambda path: KernelRidge(20, metric=np.eye(3)[:, :2]).fit(X, Y).save(path)),

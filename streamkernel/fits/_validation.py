@@ -44,7 +44,7 @@ def held_out(sample: Sample, folds: Folds) -> Sample:
 
 def validation_record(
     choice: FoldChoice,
-    gcv_alpha: float,
+    gcv_alpha: float | None,
     basis: Basis,
     folds: Folds,
     held: Sample,
@@ -56,7 +56,7 @@ def validation_record(
 
     Parameters
     ----------
-    gcv_alpha : alpha that GCV chooses.
+    gcv_alpha : alpha that GCV chooses; None where it is not known.
     held : some rows of the validation folds, drawn uniformly.
     scale : (d,) squared units of the targets; None for ones.
     classes : whether targets are indicators of classes.
@@ -70,7 +70,8 @@ def validation_record(
     # From the rows that were looked at to all rows of the folds.
     se = error[: d + 1] * math.sqrt(min(effective / choice.effective, 1.0)) if known else normal
     rmse = np.sqrt(choice.mse)
-    gcv_error = dict(zip(choice.alphas.tolist(), choice.errors.tolist(), strict=True)).get(gcv_alpha)
+    by_alpha = dict(zip(choice.alphas.tolist(), choice.errors.tolist(), strict=True))
+    gcv_error = None if gcv_alpha is None else by_alpha.get(gcv_alpha)
     wrong = (float(mean[-1]), _share_se(mean[-1], error[-1], effective)) if classes and known else (None, None)
     return Validation(
         folds=len(choice.folds),
@@ -89,7 +90,7 @@ def validation_record(
         size_errors=tuple(choice.size_errors.tolist()),
         gcv_alpha=gcv_alpha,
         gcv_error=gcv_error,
-        differs=_differs(choice.error, gcv_error, float(se[d])),
+        differs=gcv_alpha is not None and _differs(choice.error, gcv_error, float(se[d])),
         wrong=wrong[0],
         wrong_se=wrong[1],
     )
@@ -142,7 +143,7 @@ def words_of(record: Validation, alpha: float) -> list[str]:
     else:
         error = f"mean squared error {record.error:.4g} +- {record.error_se:.2g}"
     lines = [f"alpha {alpha:.6g}, {error} on held-out rows"]
-    if record.differs:
+    if record.differs and record.gcv_alpha is not None:
         worse = "cannot be solved for without these rows" if record.gcv_error is None else _times(record)
         lines.append(f"GCV would take alpha {record.gcv_alpha:.3g}, which {worse}: are rows repeated or related?")
     return lines

@@ -28,7 +28,7 @@ class Validation(Record):
 
     `error` and all other errors along alpha and along the basis are mean squared errors, summed over targets in the
     units of the GCV score; `rmse` is that of each target in its own units. `distinct` is the number of independent
-    rows, `wrong` the share of wrong classes among `checked_rows`.
+    rows, `wrong` the share of wrong classes among `checked_rows`. Conjugate gradients know no `gcv_alpha`.
     """
 
     folds: Count
@@ -45,7 +45,7 @@ class Validation(Record):
     sizes: tuple[Count, ...]
     size_alphas: tuple[float, ...]
     size_errors: tuple[float, ...]
-    gcv_alpha: float
+    gcv_alpha: float | None
     gcv_error: float | None
     differs: bool
     wrong: float | None = None

@@ -20,6 +20,7 @@ ALPHA = "gcv"  # the default
 BUCKETS = 8
 LEAST_FOLDED = 60  # rows below which none are held out
 MOST_BY_FOUR = 2_000  # rows up to which four parts are, above that two
+LEAST_SAMPLED = 1_000  # rows from which a search for alpha begins, where there are as many
 MOST_BY_TWO = 4_000  # functions above which one is
 
 
@@ -47,17 +48,17 @@ class RidgeSettings(BasisSettings):
     solver: str = parameter(
         "auto",
         "How the coefficients are found: from the sums of one sweep (direct), by conjugate gradients with a sweep for "
-        "each iteration (cg), or by the one that costs less (auto).",
+        "each iteration (cg; alpha is cv or a number), or by the one that costs less (auto).",
         kind=str,
         words=("auto", "direct", "cg"),
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.solver == "cg" and not self.given_alpha:
+        if self.solver == "cg" and self.alpha != "cv" and not self.given_alpha:
             raise ParameterError(
                 f"{option('solver', 'cg')} solves for one alpha > 0 and keeps no sums to choose it from, and alpha is "
-                f"{self.alpha!r}; give {option('alpha')} a number > 0, or leave the solver out"
+                f"{self.alpha!r}; give {option('alpha')} 'cv' or a number > 0, or leave the solver out"
             )
 
     def solver_for(self, table: Table, n: int) -> Literal["direct", "cg"]:
@@ -69,14 +70,17 @@ class RidgeSettings(BasisSettings):
         """
         if self.solver == "cg":
             return "cg"
-        if self.solver == "direct" or not self.given_alpha:
+        # With fewer functions more folds cost little, and choose better than the one of conjugate gradients.
+        by_folds = self.alpha == "cv" and table.n_rows >= LEAST_FOLDED and n > MOST_BY_TWO
+        if self.solver == "direct" or not (by_folds or self.given_alpha):
             return "direct"
         m, p, d = table.n_rows, table.n_features, table.n_targets
-        return choose_solver(m, n, p, d, sample=self.preconditioner_rows(table, n)).solver
+        return choose_solver(m, n, p, d, sample=self.preconditioner_rows(table, n), search=by_folds).solver
 
     def preconditioner_rows(self, table: Table, n: int) -> int:
         """Number of rows that the preconditioner of conjugate gradients is computed from."""
-        return min(self.SAMPLE_PER_FUNCTION * n, table.n_rows)
+        least = LEAST_SAMPLED if self.alpha == "cv" else 0
+        return min(max(self.SAMPLE_PER_FUNCTION * n, least), table.n_rows)
 
     @property
     def given_alpha(self) -> float | None:
@@ -87,12 +91,13 @@ class RidgeSettings(BasisSettings):
     def needs_regular_system(self) -> bool:
         return self.given_alpha == 0.0
 
-    def folds(self, rows: int, n: int) -> Folds | None:
+    def folds(self, rows: int, n: int, solver: Literal["direct", "cg"] = "direct") -> Folds | None:
         """Folds of so many rows whose errors choose alpha; None where alpha is chosen otherwise.
 
         Few rows need more validation folds for the same error, and their sums cost little. The sums of a large basis
-        are large: with one validation fold they take the memory of a fit without folds (`FoldEquations`).
+        are large: with one validation fold they take the memory of a fit without folds (`FoldEquations`). Conjugate
+        gradients solve once for each fold; they have one.
         """
         if self.alpha != "cv" or rows < LEAST_FOLDED:
             return None
-        return Folds(1 if n > MOST_BY_TWO else 4 if rows <= MOST_BY_FOUR else 2, BUCKETS, self.seed)
+        return Folds(1 if solver == "cg" or n > MOST_BY_TWO else 4 if rows <= MOST_BY_FOUR else 2, BUCKETS, self.seed)

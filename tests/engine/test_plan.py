@@ -215,11 +215,13 @@ def test_the_promise_is_kept_where_all_is_compiled_first(tmp_path: Path) -> None
 def test_the_promise_is_kept_by_conjugate_gradients(tmp_path: Path) -> None:
     """Of the driver, whose factors come on top of what the allocator keeps of the tasks."""
     store = stored(tmp_path / "t", 30_000, 10, 10_000)
-    options: dict[str, Any] = {"n_components": 1000, "rule": "uniform", "lengthscale": 1.0}
-    planned, peak, before = measured_from(store, solver="cg", alpha=10.0, **options)
-    assert peak <= planned
-    # Libraries take what they do on the machine, and are planned at their most, with a compiler.
-    assert planned - BASE_BYTES < 2 * (peak - before)
+    options: dict[str, Any] = {"n_components": 1000, "rule": "uniform", "lengthscale": 1.0, "solver": "cg"}
+    # One factor, whatever the number of alphas.
+    for alpha in (10.0, "cv"):
+        planned, peak, before = measured_from(store, alpha=alpha, **options)
+        assert peak <= planned
+        # Libraries take what they do on the machine, and are planned at their most, with a compiler.
+        assert planned - BASE_BYTES < 2.3 * (peak - before)
 
 
 @pytest.mark.slow

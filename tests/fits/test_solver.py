@@ -19,8 +19,9 @@ from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
 from streamkernel.fits import fit_ridge, plan_ridge
 from streamkernel.models import RidgeModel
+from streamkernel.reductions.sums import NormalEquations
 from streamkernel.settings import RidgeSettings
-from streamkernel.solvers import FalkonSystem
+from streamkernel.solvers import FalkonSystem, RidgeSystem
 from streamkernel.store import Checkpoints, write_bundle
 from streamkernel.table import Table
 
@@ -125,6 +126,13 @@ def test_auto_is_the_solver_of_less_work_and_direct_where_alpha_needs_the_sums()
         assert chosen(2000, 1000, alpha=alpha) == "direct"
     assert chosen(2000, 1000, alpha=1.0, solver="direct") == "direct"
     assert chosen(20_000, 200, alpha=1.0, solver="cg") == "cg"
+    # With the search for alpha counted.
+    assert chosen(20_000, 200, alpha="cv") == "direct"
+    assert chosen(20_000, 5000, alpha="cv") == "cg"
+    assert chosen(20_000, 5000, alpha="cv", solver="direct") == "direct"
+    # More folds than one choose better, and cost little.
+    assert chosen(3000, 3000, alpha=1.0) == "cg"
+    assert chosen(3000, 3000, alpha="cv") == "direct"
 
 
 def test_auto_fits_what_it_chooses() -> None:
@@ -138,7 +146,7 @@ def test_auto_fits_what_it_chooses() -> None:
 @pytest.mark.parametrize("estimator", [KernelRidge, KernelRidgeClassifier])
 def test_one_alpha_has_to_be_given(estimator: Any, alpha: Any) -> None:
     """Before anything is opened: there is no table at the path."""
-    with pytest.raises(ParameterError, match=r"solver='cg' .* alpha is .*; give alpha a number > 0"):
+    with pytest.raises(ParameterError, match=r"solver='cg' .* alpha is .*; give alpha 'cv' or a number > 0"):
         estimator(20, solver="cg", alpha=alpha).fit("no-such-table.zarr")
 
 
@@ -198,7 +206,7 @@ def test_many_workers_need_less_memory_and_the_refusal_says_so() -> None:
     direct, cg = (plan_ridge(table, each, Machine(8, 1)) for each in settings)
     assert cg.worker_bytes < 0.45 * direct.worker_bytes
     with pytest.raises(
-        ResourceLimitError, match=r"n_components=\d+ would fit, or use solver='cg' with a number for alpha"
+        ResourceLimitError, match=r"n_components=\d+ would fit, or use solver='cg' with alpha='cv' or a number for it"
     ):
         fit_ridge(table, settings[0], one(), memory_limit=1 << 30)
 
@@ -238,16 +246,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     return zarr_of_chunks(tmp_path_factory.mktemp("cg") / "X.zarr", rows.X.astype(np.float32), rows.y, 300)
 
 
-@pytest.fixture(scope="module")
-def digest(store: str) -> str:
-    return fit(open_table(store), "cg", n_components=24).digest
-
-
-def test_one_digest(store: str, digest: str) -> None:
+@pytest.mark.parametrize("alpha", [0.3, "cv"])
+def test_one_digest(store: str, alpha: float | str) -> None:
+    options: dict[str, Any] = {"n_components": 24, "alpha": alpha}
+    digest = fit(open_table(store), "cg", **options).digest
     session = Session(ThreadExecutor(3, lambda leaves: leaves[::-1]))
-    assert fit(open_table(store), "cg", session, n_components=24).digest == digest
+    assert fit(open_table(store), "cg", session, **options).digest == digest
     with thread_client() as client:
-        assert fit(open_table(store), "cg", Session(ClusterExecutor(client)), n_components=24).digest == digest
+        assert fit(open_table(store), "cg", Session(ClusterExecutor(client)), **options).digest == digest
 
 
 class Interrupt(Silent):
@@ -262,13 +268,48 @@ class Interrupt(Silent):
             raise KeyboardInterrupt
 
 
+def test_alpha_by_folds_is_solved_for_as_directly() -> None:
+    """Coefficients of the alpha that was found, from the search's solution: those of a direct solve for it."""
+    table = open_table(X, TARGETS)
+    cg = fit(table, "cg", alpha="cv")
+    basis, rows = cg.basis, cg.prepare(table)
+    sums = one().sweep(NormalEquations(basis, TARGETS.mean(axis=0)), rows, "sums")
+    expected = RidgeSystem(basis, sums).solve(cg.record.alpha)
+    block = basis.block(rows.read(0, M).X)
+    error = np.abs(values(cg, table) - block @ expected.coefficients - expected.intercept).max(axis=0)
+    assert (error <= 1e-6 * TARGETS.std(axis=0)).all()
+    np.testing.assert_allclose(cg.record.certificate.residual_trace, sums.residual_trace, rtol=1e-8)
+    assert cg.record.solution.ended == "tolerance"
+    assert max(cg.record.solution.relative_residual) <= 1e-10
+
+
+def test_the_plan_has_the_steps_of_the_search() -> None:
+    table, session = open_table(X, Y), one()
+    model = fit(table, "cg", session, alpha="cv")
+    plan = plan_ridge(table, RidgeSettings(solver="cg", **OPTIONS | {"alpha": "cv"}), Machine(0, 1))
+    assert [step.name for step in plan.steps][-6:] == [
+        "rows for the preconditioner",
+        "sample for the preconditioner",
+        "right side of the normal equations",
+        "products without held-out rows",
+        "product with G^T G",
+        "check",
+    ]
+    done = [record.name for record in session.records]
+    assert done.count("product with G^T G") == (model.record.solution.iterations or 0) + 2
+    assert 3 <= done.count("products without held-out rows") <= 2 * plan.steps[-3].times
+
+
+@pytest.mark.parametrize("alpha", [0.3, "cv"])
 @pytest.mark.parametrize("sweeps", [3, 9])
-def test_a_resumed_run_is_the_uninterrupted_one(store: str, digest: str, tmp_path: Path, sweeps: int) -> None:
+def test_a_resumed_run_is_the_uninterrupted_one(store: str, tmp_path: Path, sweeps: int, alpha: float | str) -> None:
+    options: dict[str, Any] = {"n_components": 24, "alpha": alpha}
+    digest = fit(open_table(store), "cg", **options).digest
     with Checkpoints(tmp_path / "run", {}) as checkpoints:
         session = Session(ThreadExecutor(1), progress=Interrupt(sweeps), checkpoints=checkpoints)
         with pytest.raises(KeyboardInterrupt):
-            fit(open_table(store), "cg", session, n_components=24)
+            fit(open_table(store), "cg", session, **options)
     with Checkpoints(tmp_path / "run", {}) as checkpoints:
         session = Session(ThreadExecutor(2), checkpoints=checkpoints)
-        assert fit(open_table(store), "cg", session, n_components=24).digest == digest
+        assert fit(open_table(store), "cg", session, **options).digest == digest
     assert [record.resumed for record in session.records].count(True) == sweeps

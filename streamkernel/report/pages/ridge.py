@@ -125,7 +125,7 @@ def _validation_cards(model: RidgeModel) -> list[Card]:
 
 def _folds_and_gcv(model: RidgeModel) -> str:
     found = model.record.validation
-    if found is None or not found.differs:
+    if found is None or not found.differs or found.gcv_alpha is None:
         return ""
     return (
         f"GCV would take alpha = {significant(found.gcv_alpha)}, which is worse on held-out folds by more than chance: "
