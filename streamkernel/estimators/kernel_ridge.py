@@ -83,9 +83,10 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         generalised cross-validation from the same sums, "cv" by the least error on folds of the rows that are held out
         in the same sweep. ``model_.record.validation`` then has this error and its standard error.
     solver : "auto", "direct" or "cg", default "auto"
-        "direct" decomposes the sums of one sweep; "cg" finds the coefficients for a given alpha by preconditioned
-        conjugate gradients, one sweep per iteration, without any n x n sums: such a model cannot be updated. "auto"
-        takes the one with less work by the plan's count, and "direct" for "gcv" and "cv".
+        "direct" decomposes the sums of one sweep; "cg" finds the coefficients for a given alpha, or for the one of "cv"
+        on one fold, by preconditioned conjugate gradients, one sweep per iteration, without any n x n sums: such a
+        model cannot be updated. "auto" takes the one with less work by the plan's count, "direct" for "gcv", and for
+        "cv" with at most 4,000 functions.
     rule : str or Rule, default "few-sweep"
         Rule that chooses the basis: one of `streamkernel.selection.RULES`, described in docs/methods.md.
     objective : "prediction", "trace" or float in [0, 1], default "prediction"

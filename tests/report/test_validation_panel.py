@@ -10,7 +10,7 @@ import pytest
 from report.rendered import render, undrawn
 
 from streamkernel.models import RidgeModel
-from streamkernel.report.facts.fit import gcv_curve, validation_curve
+from streamkernel.report.facts.fit import gcv_curve, held_out_curve, validation_curve
 from streamkernel.report.text import significant
 
 Fitted = Callable[..., RidgeModel]
@@ -39,6 +39,25 @@ def test_the_curve_is_in_units_of_the_target(fitted: Fitted, rows: tuple[Any, An
     assert f"{significant(record.rmse[0])} ± {significant(record.rmse_se[0], 2)}" in page
     assert "by held-out folds" in page
     assert "GCV would take" not in page
+
+
+def test_of_conjugate_gradients_it_is_drawn_along_alpha(fitted: Fitted, rows: tuple[Any, Any]) -> None:
+    model = fitted(*rows, alpha="cv", solver="cg")
+    curve, record = held_out_curve(model), model.record.validation
+    assert curve is not None
+    assert record is not None
+    assert curve.error.min() == pytest.approx(record.rmse[0])
+    assert curve.interval[0] < record.rmse[0] < curve.interval[1]
+    assert (np.diff(curve.alpha) > 0).all()
+    assert curve.chosen in curve.alpha
+    page = render(model)
+    assert 'id="gcv"' in page
+    assert 'id="validation"' not in page
+    assert "it needs the sums of the direct solve" in page
+    assert f"{significant(record.rmse[0])} ± {significant(record.rmse_se[0], 2)}" in page
+    assert "by held-out folds" in page
+    assert held_out_curve(fitted(*rows, alpha="cv")) is None
+    assert held_out_curve(fitted(*rows, alpha=1.0, solver="cg")) is None
 
 
 def test_of_classes_it_is_the_share_of_wrong_ones(fitted: Fitted, rows: tuple[Any, Any]) -> None:

@@ -14,7 +14,7 @@ from streamkernel.factors import SavedBasis
 from streamkernel.models.kernel_cca import ViewRecord
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.ridge import RidgeModel
-from streamkernel.records import BasisRecord, ModelRecord
+from streamkernel.records import BasisRecord, ModelRecord, Validation
 from streamkernel.records.basis import SweepRecord
 from streamkernel.report.text import plain, plural
 from streamkernel.type_aliases import Float, Int, Unchecked
@@ -83,6 +83,27 @@ class GcvCurve:
     unit: str
     held_alpha: Float = field(default_factory=lambda: np.zeros(0))
     held_error: Float = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True)
+class HeldOutCurve:
+    """Error on held-out rows along alpha, of a fit that has no GCV curve.
+
+    Attributes
+    ----------
+    alpha, error : alphas that were tried, ascending, and their errors.
+    chosen : alpha of the model.
+    interval : its error less and more one standard error.
+    rows, parts, unit : as of `ValidationCurve`.
+    """
+
+    alpha: Float
+    error: Float
+    chosen: float
+    interval: tuple[float, float]
+    rows: int
+    parts: int
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -215,9 +236,7 @@ def gcv_curve(model: RidgeModel) -> GcvCurve | Absent:
     arrays, record = model.arrays, model.record
     names = ("gcv_alphas", "gcv_scores", "gcv_effective_df")
     if solved_by_iterations(model):
-        return Absent(
-            "alpha was given and conjugate gradients solved for it: a GCV error needs the sums of the direct solve"
-        )
+        return Absent("conjugate gradients solved for one alpha: a GCV error needs the sums of the direct solve")
     if any(name not in arrays for name in names):
         return Absent("the model keeps no GCV curve")
     alpha, score, degrees = (np.asarray(arrays[name], dtype=np.float64) for name in names)
@@ -255,18 +274,35 @@ def _held_out_errors(model: RidgeModel) -> tuple[Float, Float]:
     return alpha[drawn], error[drawn]
 
 
-def validation_curve(model: RidgeModel) -> ValidationCurve | None:
-    """Error on held-out folds against basis size; None for a model that was fitted without folds."""
+def held_out_curve(model: RidgeModel) -> HeldOutCurve | None:
+    """Error on held-out rows along alpha, where conjugate gradients found it; else None."""
     found = model.record.validation
-    if found is None:
+    if found is None or not solved_by_iterations(model):
+        return None
+    alpha, error = _held_out_errors(model)
+    if len(alpha) < 2:
+        return None
+    _, unit = gcv_error(model, found.error)
+    return HeldOutCurve(alpha, error, model.record.alpha, _interval(model, found), found.rows, found.parts, unit)
+
+
+def _interval(model: RidgeModel, found: Validation) -> tuple[float, float]:
+    """The error of the chosen alpha less and more one standard error, in the unit of `gcv_error`."""
+    ends, _ = gcv_error(model, [max(found.error - found.error_se, 0.0), found.error + found.error_se])
+    return float(ends[0]), float(ends[1])
+
+
+def validation_curve(model: RidgeModel) -> ValidationCurve | None:
+    """Error on held-out folds against basis size; None for a model of which no more than one size is known."""
+    found = model.record.validation
+    if found is None or len(found.sizes) < 2:
         return None
     error, unit = gcv_error(model, found.size_errors)
-    ends, _ = gcv_error(model, [max(found.error - found.error_se, 0.0), found.error + found.error_se])
     return ValidationCurve(
         np.asarray(found.sizes, dtype=np.int64),
         error,
         np.asarray(found.size_alphas, dtype=np.float64),
-        (float(ends[0]), float(ends[1])),
+        _interval(model, found),
         found.rows,
         found.distinct,
         found.folds,

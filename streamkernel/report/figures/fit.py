@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.report.facts.fit import ROUNDING, GcvCurve, LengthscaleCurve, TraceCurve, ValidationCurve
+from streamkernel.report.facts.fit import (
+    ROUNDING,
+    GcvCurve,
+    HeldOutCurve,
+    LengthscaleCurve,
+    TraceCurve,
+    ValidationCurve,
+)
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, padded
 from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE, TEAL
@@ -114,6 +121,29 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
         _gcv_caption(curve, on_axis), x, y, series, keys, height=340, summary=capitalised(curve.unit),
         right=plot.Axis("Effective degrees of freedom", (0.0, degrees_top), colour=FAINT),
     )  # fmt: skip
+
+
+@plot.drawing("gcv", "Choice of alpha")
+def held_out_figure(curve: HeldOutCurve) -> plot.Figure:
+    """Error on held-out rows against alpha."""
+    low, high = min(float(curve.error.min()), curve.interval[0]), max(float(curve.error.max()), curve.interval[1])
+    x = plot.Axis("Alpha (ridge)", log_range(float(curve.alpha.min()), float(curve.alpha.max()), 0.04, 0.04), log=True)
+    y = plot.Axis("Error", _with_headroom(low, high), colour=TEAL)
+    fields = ("alpha", curve.alpha, "%.3g"), ("error on held-out rows", curve.error, "%.4g")
+    at = float(curve.error[int(np.argmin(np.abs(np.log(curve.alpha / curve.chosen))))])
+    series: list[plot.Series] = [
+        plot.Zone("y", *curve.interval),
+        plot.Line(curve.alpha, curve.error, TEAL, rings=7.0, hover=fields, across=True),
+        *_chosen(curve.chosen, at, x, y.limits[1], f"alpha {significant(curve.chosen)}"),
+    ]
+    ends = f"{significant(at)}, from {significant(curve.interval[0])} to {significant(curve.interval[1])}"
+    keys = ((TEAL, "line", "error on held-out rows"), (ORANGE, "dot", f"chosen: {ends}"))
+    caption = (
+        f"Error ({curve.unit}) on {plural(curve.rows, 'row')}, one of {curve.parts} parts of all, of fits to the "
+        "others by conjugate gradients. The band is one standard error, in which copies of a row count once. Rings are "
+        "the alphas that were tried. There is no GCV curve: it needs the sums of the direct solve."
+    )
+    return plot.Figure(caption, x, y, series, keys, height=340, summary=capitalised(curve.unit))
 
 
 @plot.drawing("validation", "Error on held-out folds")

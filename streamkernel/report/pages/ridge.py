@@ -9,6 +9,7 @@ from streamkernel.report.facts.fit import (
     Absent,
     gcv_curve,
     gcv_error,
+    held_out_curve,
     length_unit,
     lengthscale_curve,
     solved_by_iterations,
@@ -17,7 +18,14 @@ from streamkernel.report.facts.fit import (
     validation_curve,
 )
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
-from streamkernel.report.figures.fit import gcv_figure, lengthscale_figure, trace_figure, validation_figure
+from streamkernel.report.figures import plot
+from streamkernel.report.figures.fit import (
+    gcv_figure,
+    held_out_figure,
+    lengthscale_figure,
+    trace_figure,
+    validation_figure,
+)
 from streamkernel.report.pages.parts import (
     Card,
     Page,
@@ -47,7 +55,7 @@ def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
     validation = validation_curve(model)
     fit = [
         trace_figure(trace_curve(model)),
-        gcv_figure(gcv_curve(model)),
+        _alpha_figure(model),
         *([] if validation is None else [validation_figure(validation)]),
         lengthscale_figure(lengthscale_curve(model), unit=length_unit(model)),
     ]
@@ -58,7 +66,12 @@ def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
 
 def ridge_picture(model: RidgeModel) -> Picture:
     """Lead and figures of the small picture."""
-    return model_picture(model, _opening(model), gcv_figure(gcv_curve(model)))
+    return model_picture(model, _opening(model), _alpha_figure(model))
+
+
+def _alpha_figure(model: RidgeModel) -> plot.Drawing:
+    held_out = held_out_curve(model)
+    return gcv_figure(gcv_curve(model)) if held_out is None else held_out_figure(held_out)
 
 
 def _opening(model: RidgeModel) -> str:
