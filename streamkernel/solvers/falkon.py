@@ -163,9 +163,9 @@ class FalkonSystem:
             H *= self.sums.weight / weight
         return H
 
-    def preconditioner(self, alpha: float) -> Float:
-        """Lower Cholesky factor of P, (n, n)."""
-        P = self._guess.copy()
+    def preconditioner(self, alpha: float, share: float = 1.0) -> Float:
+        """Lower Cholesky factor of P, (n, n), for a share of the rows."""
+        P = self._guess * share
         add_to_diagonal(P, alpha)
         try:
             with single_threaded_blas():
