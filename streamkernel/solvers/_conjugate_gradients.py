@@ -23,6 +23,7 @@ Product = Callable[[Float, Columns], Float]
 Ended = Literal["tolerance", "rounding", "iterations"]
 
 _RESTARTS = 3
+_STALLED = 40  # iterations in which no column lowers its least value by a tenth: the rest is rounding
 _FURTHER = 0.9  # of the tolerance, for the residual by recurrence, so that the true residual satisfies the tolerance
 
 
@@ -117,10 +118,13 @@ def iterate(cg: ConjugateGradients, note: Callable[[bool], Float], tol: float, m
     now, iterations = note(False), 0
     for _ in range(1 + _RESTARTS):
         began = now
-        while iterations < most and (open_ := (now > _FURTHER * tol) & ~cg.stuck).any():
+        least, since = now.copy(), 0
+        while iterations < most and since < _STALLED and (open_ := (now > _FURTHER * tol) & ~cg.stuck).any():
             cg.advance(open_)
             iterations += 1
             now = note(False)
+            lower = now < 0.9 * least
+            least, since = np.where(lower, now, least), 0 if lower.any() else since + 1
         if iterations:
             cg.refresh(np.ones(len(now), dtype=bool))
             now = note(True)

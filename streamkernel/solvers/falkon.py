@@ -221,6 +221,10 @@ class FalkonSystem:
                 return now
 
             iterations, ended = iterate(cg, note, tol, most)
+            if begun is not None and (worse := path[-1] > path[0]).any():
+                # Rounding left no better solution than the one to begin with.
+                cg.X[:, worse], cg.R[:, worse] = begun[0][:, worse], begun[1][:, worse]
+                path[-1] = np.where(worse, path[0], path[-1])
             return self._solution(alpha, cg, np.array(path), iterations, len(self.session.records) - before, ended)
 
     def _solution(

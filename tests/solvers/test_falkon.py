@@ -289,3 +289,24 @@ def test_what_is_refused() -> None:
     lost = FalkonSystem(spoiled, open_table(X, X[:, 0]), one(), sample=open_table(X[:3]))
     with pytest.raises(NumericalError, match="larger alpha"):
         lost.solve(1e-300)
+
+
+def test_what_rounding_stalls_is_ended_and_a_better_start_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products with noise: iterations end long before their largest number, no worse than they began."""
+    table, basis = case()
+    system = FalkonSystem(basis, table, one())
+    exact, rng = system.product, np.random.default_rng(0)
+
+    def noisy(beta: Any, alpha: float) -> Any:
+        product = exact(beta, alpha)
+        return product + 0.3 * np.linalg.norm(product) * rng.standard_normal(product.shape)
+
+    start = system.solve(0.1).coefficients
+    start = basis.L.T @ start
+    monkeypatch.setattr(system, "product", noisy)
+    found = system.solve(0.1, tol=1e-12)
+    assert found.ended == "rounding"
+    assert found.iterations < 250
+    warm = system.solve(0.1, tol=1e-12, start=start)
+    assert warm.ended == "rounding"
+    assert (warm.residuals[-1] <= warm.residuals[0]).all()
