@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.reductions.contract import State, Sums
+from streamkernel.reductions.sums._fold_weights import GROUPS, effective_rows, group_weights
 from streamkernel.reductions.sums.each_fold import rows_of
-from streamkernel.reductions.sums.fold_weights import GROUPS, effective_rows, group_weights
 from streamkernel.reductions.sums.normal_equations import Factors, NormalEquations, RidgeSums
 from streamkernel.table import RowBlock
 from streamkernel.table.folds import Folds
