@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Machine, Session, Step
-from streamkernel.errors import warn_user
+from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.fits._plan_steps import points_bytes
 from streamkernel.fits._validation import validation_record, words_of
@@ -67,7 +67,7 @@ def _by_iterations_and_folds(
     classes = chosen.table.classes is not None
     scale = None if classes else chosen.scale**2
     basis = chosen.selection.basis
-    sample = uniform_sample(chosen.table, session, rows, settings.seed)
+    sample = _weighted(uniform_sample(chosen.table, session, rows, settings.seed))
     trained, held = _sums_of_sample(sample, basis, chosen.centre, session, folds)
     first = alpha_of_sample(
         trained,
@@ -127,12 +127,24 @@ def _sums_of_sample(
     if folds is not None:
         assert sample.keys is not None, "folds need a table with keys"
         out = folds.held_out(sample.keys)
+        out &= not out.all()
     trained = session.local(NormalEquations(basis, centre), _in_memory(sample.at_positions(np.flatnonzero(~out))))
     if not out.any():
         return trained, None
     leading = basis.leading(functions_of_sample(len(basis)))
     rows = _in_memory(sample.at_positions(np.flatnonzero(out)))
     return trained, session.local(NormalEquations(leading, centre), rows)
+
+
+def _weighted(sample: Sample) -> Sample:
+    """The rows with a weight above 0."""
+    say = sample.weights > 0.0
+    if not say.any():
+        raise ParameterError(
+            f"none of {len(sample)} sampled rows has a weight above 0, and alpha cannot be chosen; give "
+            f"{option('alpha')} a number > 0, or {option('solver', 'direct')}"
+        )
+    return sample if say.all() else sample.at_positions(np.flatnonzero(say))
 
 
 def _in_memory(sample: Sample) -> Table:

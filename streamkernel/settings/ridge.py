@@ -9,7 +9,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.records import NonNegative, SettingsRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import parameter
-from streamkernel.solvers import choose_solver
+from streamkernel.solvers import choose_solver, rows_for_search
 from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
@@ -79,8 +79,10 @@ class RidgeSettings(BasisSettings):
 
     def preconditioner_rows(self, table: Table, n: int) -> int:
         """Number of rows that the preconditioner of conjugate gradients is computed from."""
-        least = LEAST_SAMPLED if self.alpha == "cv" else 0
-        return min(max(self.SAMPLE_PER_FUNCTION * n, least), table.n_rows)
+        if self.alpha == "cv":
+            rows = rows_for_search(table.n_rows, n, table.n_features, table.n_targets)
+            return min(max(rows, LEAST_SAMPLED), table.n_rows)
+        return min(self.SAMPLE_PER_FUNCTION * n, table.n_rows)
 
     @property
     def given_alpha(self) -> float | None:

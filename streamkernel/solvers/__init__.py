@@ -16,7 +16,7 @@ from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSoluti
 from streamkernel.solvers.quasi_newton import solve_quasi_newton
 from streamkernel.solvers.ridge import RidgeSolution, RidgeSystem
 from streamkernel.solvers.skilling import CGResult, FullSystem, InverseBelow, plan_full
-from streamkernel.solvers.solver_choice import SolverChoice, choose_solver, falkon_steps
+from streamkernel.solvers.solver_choice import SolverChoice, choose_solver, falkon_steps, rows_for_search
 from streamkernel.solvers.validation import FoldChoice, FoldSolution, FoldSystem, standard_error
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "generalised_costs",
     "median_lengthscale",
     "plan_full",
+    "rows_for_search",
     "sampled_rows",
     "solve_generalised",
     "solve_newton",

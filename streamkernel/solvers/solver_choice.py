@@ -149,5 +149,14 @@ def falkon_steps(
     return steps
 
 
+def rows_for_search(m: int, n: int, p: int, d: int) -> int:
+    """Number of rows for the preconditioner of a search for alpha, which takes more sweeps than one solve.
+
+    At least 8 n; more where they take no more memory than one n x n matrix, and no more work than the search's sweeps.
+    """
+    by_work = _SEARCH * m * (2.0 * p + _VALUE + 4.0 * len(STEPS) * d) / (2.0 * n)
+    return min(max(8 * n, int(min(n * n / (p + d), by_work))), m)
+
+
 def _work(steps: Iterable[Step]) -> float:
     return float(sum(step.flops + _VALUE * step.times * step.rows * step.kernel_columns for step in steps))

@@ -265,7 +265,7 @@ def test_an_update_keeps_alpha_and_says_so() -> None:
 def test_conjugate_gradients_choose_by_one_fold() -> None:
     X, y = rows(1500)
     apart, truth = rows(4000, 1)
-    model = KernelRidge(120, alpha="cv", solver="cg").fit(X, y)
+    model = KernelRidge(120, alpha="cv", solver="cg", lengthscale=1.0).fit(X, y)
     assert_honest(model, apart, truth)
     record = validation_of(model)
     assert (record.folds, record.parts, record.sizes) == (1, 8, (120,))
@@ -275,8 +275,28 @@ def test_conjugate_gradients_choose_by_one_fold() -> None:
         assert error == pytest.approx(refitted(model, X, y[:, None], Folds(1), alpha, 120)[0], rel=2e-3)
     assert record.rows == Folds(1).held_out(row_keys(X)).sum()
     labels = np.digitize(y, [-0.5, 0.7])
-    classifier = KernelRidgeClassifier(120, alpha="cv", solver="cg").fit(X, labels)
+    classifier = KernelRidgeClassifier(120, alpha="cv", solver="cg", lengthscale=1.0).fit(X, labels)
     assert_honest(classifier, apart, np.digitize(truth, [-0.5, 0.7]))
+
+
+@pytest.mark.parametrize("shown", [2, 20, 300])
+def test_rows_without_weight_have_no_say(shown: int) -> None:
+    """Of conjugate gradients, whose search begins on sampled rows: as if these rows were not there."""
+    X, y = rows(900)
+    weights = (np.arange(900) < shown).astype(float)
+    settings = RidgeSettings(n_components=10, alpha="cv", solver="cg", rule="uniform", lengthscale=1.0)
+    found = fit_ridge(open_table(X, y, weights=weights), settings, Session(ThreadExecutor(1))).record
+    assert np.isfinite(found.alpha)
+    assert found.alpha > 0.0
+    assert (found.validation is None) == (shown < 300)
+
+
+def test_a_sample_without_weight_cannot_choose() -> None:
+    X, y = rows(20_000)
+    weights = (np.arange(20_000) < 2).astype(float)
+    settings = RidgeSettings(n_components=10, alpha="cv", solver="cg", rule="uniform", lengthscale=1.0)
+    with pytest.raises(ParameterError, match="none of 1000 sampled rows has a weight"):
+        fit_ridge(open_table(X, y, weights=weights), settings, Session(ThreadExecutor(1)))
 
 
 def test_more_rows_need_fewer_folds_and_large_bases_one() -> None:

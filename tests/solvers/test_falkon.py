@@ -21,7 +21,7 @@ from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Gaussian, Laplacian
 from streamkernel.reductions.sums import NormalEquations
-from streamkernel.solvers import FalkonSystem, RidgeSystem, choose_solver, falkon_steps, sampled_rows
+from streamkernel.solvers import FalkonSystem, RidgeSystem, choose_solver, falkon_steps, rows_for_search, sampled_rows
 from streamkernel.table import Table, open_table
 
 CARD = naive.card()
@@ -226,6 +226,13 @@ def test_the_choice_is_by_the_plans_count() -> None:
     assert search.direct == pytest.approx(choice.direct + 2 * n**3, rel=1e-2)
     cg = m * (n**2 + n * (v + 2 * d) + 20 * n * (v + 16 * d) + 26 * n * (v + 4 * d))
     assert search.cg == pytest.approx(cg + 1200 * (2 * n**2 + n * v) + 2 * n**3, rel=2e-2)
+
+
+def test_a_search_has_a_larger_sample_where_it_is_no_more_work() -> None:
+    assert rows_for_search(32_000, 10_000, 54, 7) == 32_000  # all rows
+    assert rows_for_search(400_000, 3000, 54, 7) == 9_000_000 // 61  # the memory of one matrix
+    assert 80_000 < rows_for_search(400_000, 10_000, 54, 7) < 120_000  # the work of the search
+    assert rows_for_search(10**6, 100, 20, 1) == 800
 
 
 def test_the_plan_counts_what_is_done() -> None:
