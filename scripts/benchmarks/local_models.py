@@ -1,0 +1,111 @@
+"""Local models against one model: a metric and a basis for each cell, cells by splits along the leading direction.
+
+As in the trees of xRFM (Beaglehole et al. 2025): a regression in a learned metric T gives a direction, the leading
+eigenvector of T T^T; the rows are split at the median of their projections, and each half again, to 2^depth cells. Each
+cell then has a default fit of its own, of n / 2^depth functions (the work of one fit, or less) or of n functions. A row
+is predicted by the model of its cell.
+
+    scripts/bench local_models
+    scripts/bench local_models --sets kin40k,covtype-subset
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _report import at_most, main
+from accuracy import CLASSES, MOST_TEST, MOST_TRAIN, SETS
+from rich.console import Console
+
+from streamkernel import KernelRidge, KernelRidgeClassifier
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+import data_sets
+
+LEAST_ROWS = 8_000  # sets with fewer training rows are left out: their cells would be too small to learn from
+N, DEPTHS = 1_000, (1, 2)
+
+
+def run(quick: bool = False, sets: str | None = None, seed: int = 0) -> dict[str, Any]:
+    names = sets.split(",") if sets else (["ringnorm"] if quick else list(SETS))
+    rows, ratios = [], dict[str, list[float]]()
+    console = Console(stderr=True, highlight=False)
+    for name in names:
+        stored = data_sets.load(name)
+        if stored is None or (len(stored.X) * 0.8 < LEAST_ROWS and not quick and not sets):
+            continue
+        X, y = np.asarray(stored.X, np.float64), np.asarray(stored.y)
+        order = np.random.default_rng(seed).permutation(len(X))
+        test = min(MOST_TEST, len(X) // 5)
+        held_out, chosen = order[:test], order[test : test + MOST_TRAIN]
+        data = X[chosen], y[chosen], X[held_out], y[held_out]
+        found = {"one model": _local(name, data, 0, N)}
+        for depth in DEPTHS:
+            for what, n in (("n shared", N >> depth), ("n each", N)):
+                found[f"{2**depth} cells, {what}"] = _local(name, data, depth, n)
+        console.print(name, {who: f"{error:.4g} in {seconds:.3g} s" for who, (error, seconds) in found.items()})
+        rows.append([name, *(round(value, 4) for pair in found.values() for value in pair)])
+        for who, (error, _) in found.items():
+            ratios.setdefault(who, []).append(error / max(found["one model"][0], 1e-9))
+    columns = ["set", *(f"{who}: {what}" for who in ratios for what in ("error", "seconds"))]
+    claims = [
+        at_most(f"one model: error over {who}, median", statistics.median(1.0 / each for each in found), 1.0)
+        for who, found in ratios.items()
+        if who != "one model"
+    ]
+    title = f"One model of {N:,} functions, and models of cells, on {len(rows)} sets"
+    return {"title": title, "columns": columns, "rows": rows, "claims": claims}
+
+
+def _local(name: str, data: tuple[Any, Any, Any, Any], depth: int, n: int) -> tuple[float, float]:
+    """The error on the test rows of the models of all cells, and the seconds of their fits."""
+    X, y, new, truth = data
+    began = time.perf_counter()
+    predicted = np.empty(len(new), dtype=np.asarray(y).dtype if name in CLASSES else float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _predict(name, X, y, new, np.arange(len(new)), depth, n, predicted)
+    seconds = time.perf_counter() - began
+    if name in CLASSES:
+        return float((predicted != truth).mean()), seconds
+    return float(np.sqrt(np.mean((predicted - truth) ** 2)) / truth.std()), seconds
+
+
+def _predict(name: str, X: Any, y: Any, new: Any, at: Any, depth: int, n: int, out: Any) -> None:
+    """Predict the rows `at` of `new` by the models of the cells of these rows."""
+    if len(set(y.tolist()) if name in CLASSES else "two") < 2:
+        out[at] = y[0]
+        return
+    make = KernelRidgeClassifier if name in CLASSES else KernelRidge
+    if depth == 0:
+        out[at] = np.asarray(make(min(n, len(X) // 2)).fit(X, y).predict(new[at]))
+        return
+    # The metric of a cheap fit: the search for it sees 8,000 rows at most, whatever n.
+    T = make(50, metric="learned").fit(X, y).model_.metric
+    mean, scale = X.mean(axis=0), np.where(X.std(axis=0) > 0.0, X.std(axis=0), 1.0)
+    # Without a metric that helps, the leading direction of the rows themselves.
+    lead = np.linalg.svd(T if T is not None else ((X[:2000] - mean) / scale).T, full_matrices=False)[0][:, 0]
+    side, middle = (X - mean) / scale @ lead, 0.0
+    middle = float(np.median(side))
+    there = (new[at] - mean) / scale @ lead > middle
+    for half in (False, True):
+        mine = (side > middle) == half
+        if mine.sum() >= 2 and (there == half).any():
+            _predict(name, X[mine], y[mine], new, at[there == half], depth - 1, n, out)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sets", help="names, separated by commas; all with enough rows by default")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split")
+
+
+if __name__ == "__main__":
+    main(run, __doc__, add_arguments)
