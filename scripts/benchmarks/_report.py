@@ -13,7 +13,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_info
 
-__all__ = ["at_least", "at_most", "in_fresh_process", "main", "not_asked", "unasked"]
+__all__ = ["at_least", "at_most", "in_fresh_process", "main", "not_asked", "unasked", "write_page"]
 
 PACKAGES = ("streamkernel", "numpy", "scipy", "numba", "zarr", "dask", "scikit-learn")
 
@@ -145,6 +145,17 @@ def show(result: dict[str, Any], console: Console) -> None:
     facts = result["machine"]
     packages = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     console.print(f"{facts['processor']}, {facts['cores']} cores, {', '.join(facts['blas'])}; {packages}")
+
+
+def write_page(path: Path, heading: str, words: Sequence[str], result: dict[str, Any]) -> None:
+    """A page of Markdown: the heading, some lines, the claims and the table."""
+    lines = [f"# {heading}", "", *words, "", "| claim | measured | bound | |", "|---|---|---|---|"]
+    for claim in result["claims"]:
+        mark = {True: "holds", False: "missed", None: "not asked"}[claim["ok"]]
+        lines.append(f"| {claim['name']} | {claim['value']} | {claim['bound']} {claim['floor']} | {mark} |")
+    lines += ["", f"| {' | '.join(result['columns'])} |", "|" + "---|" * len(result["columns"])]
+    lines += [f"| {' | '.join('' if value is None else str(value) for value in row)} |" for row in result["rows"]]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _sentence(claim: dict[str, Any]) -> str:

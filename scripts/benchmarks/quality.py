@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from _quality_picture import draw
-from _report import at_least, at_most, main, not_asked, unasked
+from _report import at_least, at_most, main, not_asked, unasked, write_page
 from _sets import REAL, SHORTER, SYNTHETIC, Split, splits
 from rich.console import Console
 from sklearn.kernel_approximation import Nystroem
@@ -232,23 +232,13 @@ def _write(folder: Path, result: dict[str, Any], cells: list[Cell], seeds: int) 
         writer = csv.writer(file)
         writer.writerow(result["columns"])
         writer.writerows(result["rows"])
-    lines = [
-        "# Quality of the rules",
-        "",
+    words = [
         f"Made by `scripts/bench quality --results docs/results` (medians of {seeds} seeds). Test error is the root",
         "mean square on standardised targets; the residual trace is a share of the trace.",
         "",
         "![Residual trace and test error against n](quality.png)",
-        "",
-        "| claim | measured | bound | |",
-        "|---|---|---|---|",
     ]
-    for claim in result["claims"]:
-        mark = {True: "holds", False: "missed", None: "not asked"}[claim["ok"]]
-        lines.append(f"| {claim['name']} | {claim['value']} | {claim['bound']} {claim['floor']} | {mark} |")
-    lines += ["", f"| {' | '.join(result['columns'])} |", "|" + "---|" * len(result["columns"])]
-    lines += [f"| {' | '.join('' if value is None else str(value) for value in row)} |" for row in result["rows"]]
-    (folder / "quality.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_page(folder / "quality.md", "Quality of the rules", words, result)
     shown = [cell for cell in cells if not cell.shorter]
     draw(folder / "quality.png", shown, (*RULES, PEER))
 
