@@ -150,8 +150,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_numbers_in_methods_are_those_of_the_code() -> None:
     text = " ".join((ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split())
     draw = as_rule("few-sweep").draw  # type: ignore[attr-defined]
-    few, many = (SimpleNamespace(n=n, table=SimpleNamespace(n_rows=10**9)) for n in (10, 10**5))
-    rows = [round(draw.scoring_rows(problem, 10**5) / 10**5) for problem in (many, few)]
+    sizes = ((10, 10**9), (10**5, 2**16))
+    few, many = (SimpleNamespace(n=n, table=SimpleNamespace(n_rows=rows)) for n, rows in sizes)
+    rows = [round(draw.scoring_rows(problem, 1000) / 1000) for problem in (many, few)]
     pool = [draw.pool_size(problem, 100, 0) // 100 for problem in (many, few)]
     assert "uniform, {} to {} per pick".format(*pool) in text
     assert "on {} to {} uniform rows per basis function, at least {:,}".format(*rows, draw.least_scoring) in text

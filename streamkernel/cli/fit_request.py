@@ -91,6 +91,7 @@ def fit_request(
     limits = place.limits()
     whole = open_table(store, classify=classify)
     table = cut(whole, options["rows"])
+    settings = settings.for_table(table)
     n = settings.components(table)
 
     def plan_on(machine: Machine, size: int) -> Plan:

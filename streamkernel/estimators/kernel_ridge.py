@@ -28,20 +28,20 @@ class RidgeEstimator(UpdatingEstimator):
         self,
         n_components: int | None = None,
         *,
-        kernel: Unchecked = "gaussian",
+        kernel: Unchecked = None,
         lengthscale: Unchecked = "median",
         gamma: Unchecked = None,
         degree: Unchecked = None,
         coef0: Unchecked = None,
         kernel_params: Fields | None = None,
-        alpha: Unchecked = "gcv",
+        alpha: Unchecked = None,
         solver: str = "auto",
         rule: Unchecked = "few-sweep",
         objective: Unchecked = "prediction",
         rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
-        metric: Unchecked = "none",
+        metric: Unchecked = None,
         metric_rank: int | None = None,
         fit_intercept: bool = True,
         random_state: Unchecked = 0,
@@ -66,11 +66,12 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     ----------
     n_components : int, default None
         Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
-    kernel : str, Kernel or dict, default "gaussian"
+    kernel : str, Kernel or dict, default None
         "gaussian" ("rbf"), "laplacian", "matern12", "matern32", "matern52", "rational_quadratic", "polynomial"
         ("poly"), "linear", "cosine", "arc_cosine0", "arc_cosine1", "arc_cosine2"; or a `Kernel`, with the lengthscale
         it has. "auto" takes the one of "gaussian", "matern52" and "laplacian" with the smallest error on held-out rows
-        of a sample.
+        of a sample. None for "auto" with 2,000 rows or more, where nothing else names the kernel or its lengthscale;
+        for "gaussian" with fewer.
     lengthscale : "median", "auto", float or sequence of floats, default "median"
         Median distance between sampled rows (after scaling); "auto" searches a grid around it by GCV on a sample; a
         sequence has one lengthscale per feature.
@@ -78,10 +79,11 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         For the Gaussian kernel ``lengthscale = 1 / sqrt(2 gamma)``.
     kernel_params : dict
         Further parameters of the kernel, such as ``nu``, ``shape`` or ``order``.
-    alpha : "gcv", "cv" or float, default "gcv"
+    alpha : "gcv", "cv" or float, default None
         Ridge, added to the diagonal as scikit-learn does (not multiplied by the number of rows); "gcv" chooses it by
         generalised cross-validation from the same sums, "cv" by the least error on folds of the rows that are held out
         in the same sweep. ``model_.record.validation`` then has this error and its standard error.
+        None for "cv" with 2,000 rows or more and at most 4,000 functions, else for "gcv".
     solver : "auto", "direct" or "cg", default "auto"
         "direct" decomposes the sums of one sweep; "cg" finds the coefficients for a given alpha, or for the one of "cv"
         on one fold, by preconditioned conjugate gradients, one sweep per iteration, without any n x n sums: such a
@@ -100,10 +102,11 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         How features are scaled on the fly: to mean 0 and deviation 1; the same after a clip at 3 robust deviations from
         the median; to their ranks in a sample of rows; or not. With "robust" and "rank" a row far from all others is no
         farther than the ends of each feature.
-    metric : "none", "learned", "diagonal" or array-like (p, r), default "none"
+    metric : "none", "learned", "diagonal" or array-like (p, r), default None
         Linear map of the scaled features in which the kernel measures distances. "learned" finds it, and the
         lengthscale, from the gradients of ridge regressions on a sample of rows, where that lowers the error on
-        held-out rows; "diagonal" finds a weight for each feature.
+        held-out rows; "diagonal" finds a weight for each feature. None for "learned" with 2,000 rows or more and a
+        kernel of a distance whose lengthscale is not given; else for "none".
     metric_rank : int, default None
         Largest number of columns of a learned metric; None for p.
     fit_intercept : bool, default True

@@ -64,7 +64,8 @@ def steps_of_choice(
         steps[fetched:fetched] = metric_steps(problem, min(METRIC_ROWS, table.n_rows), metrics=settings.learns_metric)
     elif settings.searches_lengthscale:
         steps.insert(fetched, _lengthscale_step(problem, settings))
-    if settings.samples_scaling or settings.learns_metric or settings.given_metric is not None:
+    mapped = settings.samples_scaling or settings.learns_metric or settings.given_metric is not None
+    if mapped and not rule.fetches_picks:
         # The points as stored, of the rows that were not sampled.
         steps.append(in_double(replace(gather_step(problem, n), name="rows of the basis"), table))
     return problem, steps

@@ -34,6 +34,7 @@ def fit_ridge(
     """Fit a kernel ridge model; options and errors are those of `SupervisedRun`."""
     if estimator == "ridge":
         check_numbers(table, estimator)
+    settings = settings.for_table(table)
     run = SupervisedRun(table, settings, session, plan_ridge, estimator=estimator, **options)
     solver = settings.solver_for(table, run.n)
     with run.measured():
@@ -106,6 +107,7 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     machine : workers and threads, with the bytes their processes hold already.
     n : basis size in place of the settings', to find one that fits.
     """
+    settings = settings.for_table(table)
     n = settings.components(table) if n is None else n
     folds, by_iterations = None, False
     if isinstance(settings, RidgeSettings):

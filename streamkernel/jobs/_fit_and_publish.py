@@ -78,8 +78,8 @@ class Fitting:
         """
         if self.record.fields.digest is None:
             check_target(self.work.model, overwrite=self.work.overwrite)
-        self.settings = self.work.opened_settings()
         self.whole, self.table = self.work.tables()
+        self.settings = self.work.opened_settings().for_table(self.table)
         pinned = {
             "estimator": self.work.estimator,
             "settings": self.settings.to_config(),

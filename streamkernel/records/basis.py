@@ -49,10 +49,13 @@ class MetricRound(Record, kw_only=False):
 
 
 class MetricChoiceRecord(Record):
-    """The search for a metric and a kernel: what was tried, the position of the chosen one, and the sample."""
+    """The search for a metric and a kernel: what was tried, the positions of the chosen one and of the best plain
+    kernel, and the sample.
+    """
 
     rounds: tuple[MetricRound, ...]
     best: Count
+    plain: Count
     sample_rows: Count
 
     @property
@@ -67,8 +70,8 @@ class MetricChoiceRecord(Record):
 
     @property
     def plain_error(self) -> float:
-        """The least error of the plain kernel."""
-        return min(each.error for each in self.rounds if each.round == 0)
+        """The error of the best plain kernel."""
+        return self.rounds[self.plain].error
 
 
 class ScalerRecord(Record):

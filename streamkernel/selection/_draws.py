@@ -58,6 +58,7 @@ class Drawn:
 class Draw(ABC):
     """A draw of candidates, and of the rows that score them."""
 
+    fetches_pool = False  # True if candidates are fetched by their numbers, so that the cache has them
     reads_all_rows = False  # True if a draw is a sweep over all rows, which also gives the exact residual trace
 
     @abstractmethod
@@ -118,6 +119,8 @@ class UniformDraw(Draw):
     level : (eps, quantile) from which `candidates_needed` computes the candidates per pick, if `per_pick` is None.
     least_first : smallest number of candidates in the first round, so that a few good functions are among them.
     """
+
+    fetches_pool = True
 
     per_pick: int | None = None
     scoring_per_function: int | None = None

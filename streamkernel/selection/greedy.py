@@ -92,6 +92,10 @@ class Greedy(Rule):
         if not isinstance(self.form, GramForm) and self.score.needs_projection and self.score.rho != 0.0:
             raise ValueError("a ridge-projected score needs the Gram form")
 
+    @property
+    def fetches_picks(self) -> bool:
+        return self.draw.fetches_pool
+
     def prefetch(self, problem: Problem) -> Int:
         return self.draw.prefetch(problem, self.take)
 

@@ -255,6 +255,11 @@ class Rule(ABC):
     name: str
     keyed = False  # True if the rule needs keys of the features of rows
 
+    @property
+    def fetches_picks(self) -> bool:
+        """Whether the rule takes all candidates from the cache, which then has the rows of the basis."""
+        return False
+
     @abstractmethod
     def prefetch(self, problem: Problem) -> Int:
         """Numbers of the rows that the rule will need, as far as they are known before it starts (uniform draws)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class BasisSettings:
         flag="basis",
         default_words="sqrt(rows) log(rows), at most 1000",
     )
-    kernel: str | Kernel | Fields = parameter(
+    kernel: str | Kernel | Fields | None = parameter(
         "gaussian",
         f"The name of the kernel: {_named(KERNEL_NAMES)}; or auto, the one of {_named(CANDIDATES)} with the smallest "
         "error on held-out rows of a sample.",
@@ -199,7 +199,7 @@ class BasisSettings:
     def __post_init__(self) -> None:
         check_values(self)
         kernel = self.kernel_template
-        if not isinstance(self.metric, str):
+        if not (isinstance(self.metric, str) or self._is_left("metric")):
             # Tuples: settings are compared, and a caller may change the array.
             object.__setattr__(self, "metric", _matrix(self.metric))
         self._check_metric(kernel)
@@ -212,7 +212,7 @@ class BasisSettings:
 
     def _check_metric(self, kernel: Kernel) -> None:
         """Refuse a learned metric for a kernel, or a lengthscale, that it does not fit."""
-        if self.metric_rank is not None and not self.learns_metric:
+        if self.metric_rank is not None and not (self.learns_metric or self._is_left("metric")):
             raise ParameterError(
                 f"{option('metric_rank')} is {self.metric_rank}, and only a learned metric has a rank; give "
                 f"{option('metric', 'learned')}, or leave {option('metric_rank')} out"
@@ -239,7 +239,7 @@ class BasisSettings:
     @property
     def learns_metric(self) -> bool:
         """Whether the fit learns a metric from its targets."""
-        return isinstance(self.metric, str) and self.metric != "none"
+        return self.metric in ("learned", "diagonal")
 
     @property
     def searches_sample(self) -> bool:
@@ -259,7 +259,12 @@ class BasisSettings:
     @property
     def given_metric(self) -> Float | None:
         """The metric T (p, r) that the user gave; None for none."""
-        return None if isinstance(self.metric, str) else np.array(self.metric, dtype=np.float64)
+        none = self.metric is None or isinstance(self.metric, str)
+        return None if none else np.array(self.metric, dtype=np.float64)
+
+    def _is_left(self, name: str) -> bool:
+        """Whether a parameter is None, and these settings leave its choice to the fit (`for_table`)."""
+        return getattr(self, name) is None and parameters_in(self)[name][0].optional
 
     @classmethod
     def from_parameters(cls, parameters: FieldsView) -> Self:
@@ -328,8 +333,11 @@ class BasisSettings:
         options = dict(self.kernel_params or {})
         options |= {name: getattr(self, name) for name in ("degree", "coef0") if getattr(self, name) is not None}
         try:
-            kernel = CANDIDATES[0] if self.chooses_kernel else self.kernel
-            return as_kernel(kernel, lengthscale=lengthscale, gamma=self.gamma, **options)
+            kernel = CANDIDATES[0] if self.chooses_kernel or self._is_left("kernel") else self.kernel
+            # None is refused there where it is not left to the fit.
+            return as_kernel(
+                cast("str | Kernel | Fields", kernel), lengthscale=lengthscale, gamma=self.gamma, **options
+            )
         except TypeError as error:
             raise ParameterError(
                 f"{option('kernel_params')} {self.kernel_params!r} do not fit the kernel ({error})"
@@ -338,6 +346,10 @@ class BasisSettings:
     def selection_rule(self, *, has_targets: bool) -> Rule:
         """The rule that chooses the basis."""
         return as_rule(self.rule, objective=self.objective, has_targets=has_targets, **self.rule_options)
+
+    def for_table(self, table: Table) -> Self:
+        """These settings, with what is left to the fit chosen for a table; they stay as they are chosen."""
+        return self
 
     def components(self, table: Table) -> int:
         """Basis size for a table, after a check that the kernel fits its number of features.
@@ -374,18 +386,22 @@ class BasisSettings:
         stored = {name: each.plain(getattr(self, name)) for name, (each, _) in stated.items() if each.stored}
         # Runs that an earlier release interrupted have no metric; they go on as if these fields were absent.
         metric = {name: stored.pop(name) for name in ("metric", "metric_rank")}
-        if not isinstance(self.metric, str):
+        if self.given_metric is not None:
             metric["metric"] = f"given {array_digest(np.array(self.metric))}"
         return (
             stored
             | (metric if metric["metric"] != "none" else {})
             | {
-                "kernel": {"kernel": "auto"} if self.chooses_kernel else self.kernel_template.to_config(),
+                "kernel": {"kernel": "auto"} if self.chooses_kernel else self._kernel_config,
                 "lengthscale": self.lengthscale if self.searches_lengthscale else None,
                 "rule": self.rule if isinstance(self.rule, str) else self.rule.name,
                 "objective": self.objective,
             }
         )
+
+    @property
+    def _kernel_config(self) -> Fields | None:
+        return None if self.kernel is None else self.kernel_template.to_config()
 
     def to_record(self) -> SettingsRecord:
         """The settings as a model stores them."""

@@ -7,7 +7,7 @@ row in docs/parameters.md. A test holds the constructors of the estimators equal
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from streamkernel.errors import ParameterError
@@ -123,6 +123,14 @@ def parameter(default: Any, help: str, group: str = "model", *, compare: bool = 
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, compare=compare, metadata=metadata)
+
+
+def left_to_the_fit(settings: Unchecked, name: str, words: str) -> Any:
+    """The field `name` of a class of settings again, with the default None: the fit chooses by its table, as `words`
+    say.
+    """
+    stated, _ = parameters_in(settings)[name]
+    return field(default=None, metadata={"parameter": replace(stated, optional=True, default_words=words)})
 
 
 def parameters_in(settings: Unchecked) -> dict[str, tuple[Parameter, Any]]:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 from streamkernel.errors import ParameterError
+from streamkernel.kernels import Kernel, StationaryKernel
 from streamkernel.records import NonNegative, SettingsRecord
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.parameter import parameter
+from streamkernel.settings.parameter import left_to_the_fit, parameter
 from streamkernel.solvers import choose_solver, rows_for_search
 from streamkernel.table import Folds, Table
-from streamkernel.type_aliases import Unchecked
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
-ALPHA = "gcv"  # the default
+# Rows from which the fit searches for a metric and a kernel, and chooses alpha by folds, if it is asked for nothing
+# else. Of fewer rows too few can be held out to choose by: on boston (404 rows) each choice makes the error larger.
+LEAST_SEARCHED = 2_000
 
 # Folds: of eight parts of the rows so many are held out, one at a time.
 BUCKETS = 8
 LEAST_FOLDED = 60  # rows below which none are held out
-MOST_BY_FOUR = 2_000  # rows up to which four parts are, above that two
+MOST_BY_FOUR = LEAST_SEARCHED  # rows up to which four parts are, above that two
 LEAST_SAMPLED = 1_000  # rows from which a search for alpha begins, where there are as many
 MOST_BY_TWO = 4_000  # functions above which one is
+
+
+_SEARCHED = f"from {LEAST_SEARCHED:,} rows on"
 
 
 class RidgeSettingsRecord(SettingsRecord):
@@ -38,12 +44,16 @@ class RidgeSettings(BasisSettings):
     RECORD: ClassVar[type[RidgeSettingsRecord]] = RidgeSettingsRecord
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
 
+    kernel: str | Kernel | Fields | None = left_to_the_fit(BasisSettings, "kernel", f"auto {_SEARCHED}, gaussian below")
+    metric: Unchecked = left_to_the_fit(BasisSettings, "metric", f"learned {_SEARCHED}, none below")
     alpha: Unchecked = parameter(
-        ALPHA,
+        None,
         "The ridge, which is added to the diagonal: a number, cv for the least error on held-out folds of the rows, or "
         "gcv for the choice by generalised cross-validation.",
         words=("gcv", "cv"),
         least=0.0,
+        optional=True,
+        default_words=f"cv {_SEARCHED}, gcv below",
     )
     solver: str = parameter(
         "auto",
@@ -55,11 +65,36 @@ class RidgeSettings(BasisSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.solver == "cg" and self.alpha != "cv" and not self.given_alpha:
+        if self.solver == "cg" and self.alpha not in (None, "cv") and not self.given_alpha:
             raise ParameterError(
                 f"{option('solver', 'cg')} solves for one alpha > 0 and keeps no sums to choose it from, and alpha is "
                 f"{self.alpha!r}; give {option('alpha')} 'cv' or a number > 0, or leave the solver out"
             )
+
+    def for_table(self, table: Table) -> Self:
+        """These settings, with kernel, metric and alpha chosen for a table where they are None.
+
+        With `LEAST_SEARCHED` rows: a search among kernels and for a metric, unless something that is given names the
+        kernel or its lengthscale; and alpha by folds, unless their sums would be too large. With fewer: the Gaussian
+        kernel, no metric, and alpha by GCV.
+        """
+        if None not in (self.kernel, self.alpha) and self.metric is not None:
+            return self
+        enough = table.n_rows >= LEAST_SEARCHED and table.n_targets > 0
+        free = self.lengthscale == "median" and self.gamma is None
+        kernel: str | Kernel | Fields | None = self.kernel
+        if kernel is None:
+            plain = self.degree is None and self.coef0 is None and not self.kernel_params
+            kernel = "auto" if enough and free and plain and self.given_metric is None else "gaussian"
+        metric = self.metric
+        if metric is None:
+            learned = enough and free and isinstance(kernel, str) and isinstance(self.kernel_template, StationaryKernel)
+            metric = "learned" if learned or self.metric_rank is not None else "none"
+        alpha = self.alpha
+        if alpha is None:
+            few = self.components(table) <= MOST_BY_TWO
+            alpha = "cv" if self.solver == "cg" or (enough and few) else "gcv"
+        return replace(self, kernel=kernel, metric=metric, alpha=alpha)
 
     def solver_for(self, table: Table, n: int) -> Literal["direct", "cg"]:
         """The solver; "auto" gives the one with less work by the plan's count, or the direct one where alpha needs it.
@@ -87,7 +122,7 @@ class RidgeSettings(BasisSettings):
     @property
     def given_alpha(self) -> float | None:
         """Alpha where it is a number; None where it is chosen from the sums."""
-        return None if isinstance(self.alpha, str) else float(self.alpha)
+        return None if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
 
     @property
     def needs_regular_system(self) -> bool:

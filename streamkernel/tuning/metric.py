@@ -98,7 +98,7 @@ class MetricChoice:
     def words(self) -> str:
         """One line that tells of the choice."""
         rounds = self.record.rounds
-        best, plain = rounds[self.record.best], min(each.error for each in rounds if each.round == 0)
+        best, plain = self.record.chosen, self.record.plain_error
         if not self.record.tried_metrics:
             return f"kernel {self.kernel.name}: held-out error {best.error:.4g}"
         if self.metric is None:
@@ -214,7 +214,9 @@ class MetricSearch:
             grid=(),
             scores=(),
         )
-        record = MetricChoiceRecord(rounds=tuple(self.rounds), best=best.number, sample_rows=len(self._X))
+        record = MetricChoiceRecord(
+            rounds=tuple(self.rounds), best=best.number, plain=best_plain.number, sample_rows=len(self._X)
+        )
         return MetricChoice(best.metric, best.kernel, lengthscale, record)
 
     def _learned(self, plain: _Fit, forms: Sequence[MetricForm], rounds: int) -> _Fit:

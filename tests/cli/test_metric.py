@@ -74,7 +74,7 @@ def test_a_metric_in_a_file(cli: Callable, store: Path, tmp_path: Path, name: st
 
 
 def test_a_metric_that_is_no_better_is_not_taken(cli: Callable, store: Path, tmp_path: Path) -> None:
-    options = ("--metric", "diagonal", "--metric-rank", 1)  # and five columns matter
+    options = ("--kernel", "gaussian", "--metric", "diagonal", "--metric-rank", 1)  # and five columns matter
     result = cli("fit", store, tmp_path / "m", *ROWS, *options, *THREADS, "--json").result
     assert result["metric"]["form"] == "none"
     assert result["metric"]["held_out_error"] == result["metric"]["plain_error"] > 0.0
@@ -97,7 +97,7 @@ def test_a_factor_in_a_given_metric(cli: Callable, store: Path, tmp_path: Path) 
 
 def test_the_plan_counts_the_search(cli: Callable, store: Path) -> None:
     plans = [
-        cli("plan", store, *ROWS, "--metric", metric, "--scheduler", "threads", "--json").result
+        cli("plan", store, *ROWS, "--metric", metric, "--kernel", "gaussian", "--json").result
         for metric in ("none", "learned")
     ]
     assert plans[1]["planned_memory_bytes"] > plans[0]["planned_memory_bytes"]

@@ -61,7 +61,7 @@ def test_it_is_not_updated(cli: Callable, solved: Path, store: Path) -> None:
 
 def test_an_alpha_has_to_be_given(cli: Callable, store: Path, tmp_path: Path) -> None:
     for command in (("fit", store, tmp_path / "m"), ("plan", store)):
-        assert "give --alpha 'cv' or a number > 0" in cli(*command, "--solver", "cg", *THREADS).error
+        assert "give --alpha 'cv' or a number > 0" in cli(*command, "--solver", "cg", "--alpha", "gcv", *THREADS).error
     assert not list(tmp_path.iterdir())
     said = cli("fit", store, tmp_path / "m", "--estimator", "gp", "--solver", "cg", *THREADS).error
     assert "--solver means nothing to the estimator gp; it is an option of ridge, ridge-classifier" in said

@@ -42,7 +42,7 @@ def updated(model: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_update_folds_in_what_is_new_and_says_so(cli: Callable, store: Path, own: Path, updated: str) -> None:
     result = cli("update", own, store, *THREADS, "--json").result
-    assert result.keys() == KEYS
+    assert result.keys() == KEYS | {f"validation_{name}" for name in ("rmse", "rmse_se", "rows")}
     told = (result["rows_folded"], result["rows_seen_before"], result["rows"], result["sweeps"], result["stale"])
     assert told == (1000, 5000, 6000, 1, False)
     new = RidgeModel.load(own)

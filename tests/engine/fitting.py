@@ -23,6 +23,7 @@ from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 
 ROWS, CHUNK = 50_000, 2_000
+PLAIN = {"kernel": "gaussian", "metric": "none", "alpha": "gcv"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "trace": {"objective": "trace"},
     "prediction": {"objective": "prediction"},
@@ -32,6 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "given metric": {"metric": [[2.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.5, 1.0], [0.1, 0.0, 2.0], [0.0, 0.3, 0.0]]},
     "rpcholesky": {"rule": "rpcholesky", "rule_options": {"block": 20}},
     "held-out folds": {"alpha": "cv"},
+    "default": {"kernel": None, "metric": None, "alpha": None},
 }
 
 # Of the other estimators; those with blocks have enough query points for the lengthscale.
@@ -47,7 +49,7 @@ RECIPE_SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def settings_of(name: str, n: int = 32) -> RidgeSettings:
-    return RidgeSettings(n_components=n, seed=3, **SETTINGS[name])
+    return RidgeSettings(n_components=n, seed=3, **{**PLAIN, **SETTINGS[name]})
 
 
 def make_store(path: Any) -> str:
@@ -70,7 +72,7 @@ def fit_recipe(store: str, name: str, executor: Any = None, **session: Any) -> A
 def fit_in_memory() -> RidgeModel:
     """Large enough for OpenBLAS to take a second thread where it may."""
     data = data_sets.friedman(12_000, 5, seed=1)
-    settings = RidgeSettings(n_components=320, seed=3)
+    settings = RidgeSettings(n_components=320, seed=3, **PLAIN)
     return fit_ridge(open_table(data.X, data.y), settings, Session(ThreadExecutor(2)))
 
 

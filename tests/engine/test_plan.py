@@ -78,7 +78,9 @@ class TestArithmetic:
         # A bare Zarr group has no stored statistics: one sweep more than an ingested store.
         for objective, most in (("trace", 6), ("prediction", 3)):
             for n in (16, 100, 2000):
-                settings = RidgeSettings(n_components=n, objective=objective)
+                settings = RidgeSettings(
+                    n_components=n, objective=objective, kernel="gaussian", metric="none", alpha="gcv"
+                )
                 assert plan_ridge(table, settings, Machine(0, 1)).sweeps <= most + 1
 
     @pytest.mark.parametrize("options", [*RULES, {"rule": "rpcholesky-block"}], ids=str)
@@ -87,7 +89,9 @@ class TestArithmetic:
         """The sample for the lengthscale is fetched with the rule's own rows, or by a sweep that it alone needs."""
         data = data_sets.friedman(3000, 5)
         table, session = open_table(data.X, data.y), Session(ThreadExecutor(1))
-        settings = RidgeSettings(n_components=20, lengthscale=lengthscale, **options)
+        settings = RidgeSettings(
+            n_components=20, lengthscale=lengthscale, kernel="gaussian", metric="none", alpha="gcv", **options
+        )
         fit_ridge(table, settings, session)
         plan = plan_ridge(table, settings, Machine(0, 1))
         assert len(session.records) <= plan.sweeps

@@ -96,7 +96,7 @@ def test_a_metric_is_learned_again_from_the_same_rows(tmp_path: Path) -> None:
 
     data = data_sets.friedman(3000, 8, seed=1)
     table = open_table(zarr_of_chunks(tmp_path / "rows.zarr", data.X, data.y, 500))
-    settings = RidgeSettings(n_components=32, metric="learned")
+    settings = RidgeSettings(n_components=32, kernel="gaussian", metric="learned", alpha="gcv")
     config = {"table": table.fingerprint, "settings": settings.to_config()}
     with Checkpoints(tmp_path / "run", config) as checkpoints, pytest.raises(KeyboardInterrupt):
         fit_ridge(table, settings, Session(ThreadExecutor(1), checkpoints=checkpoints, progress=Stop()))

@@ -42,7 +42,7 @@ class Untouchable:
 
 BAD: dict[str, list[Any]] = {
     "n_components": [0, -1, 2.5, "10", True, NAN, np.float64(3)],
-    "alpha": [-1.0, -1e-300, NAN, INF, -INF, "small", True, [1.0], None],
+    "alpha": [-1.0, -1e-300, NAN, INF, -INF, "small", True, [1.0]],
     "lengthscale": [0.0, -1.0, NAN, INF, True, "long", [1.0, -1.0, 1.0], [1.0, NAN, 1.0], []],
     "gamma": [0.0, -1.0, NAN, INF, "auto", True],
     "tol": [-0.1, 1.1, NAN, "tight", True],

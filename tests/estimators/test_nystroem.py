@@ -77,12 +77,14 @@ def test_scaled_rows_and_components_in_their_units() -> None:
     scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     K_bn = naive.gaussian(scaled[:50], scaled[model.component_indices_], model.lengthscale_)
     np.testing.assert_allclose(model.transform(rows[:50]), K_bn @ model.normalization_.T, atol=1e-6)
-    assert model.lengthscale_ == pytest.approx(KernelRidge(5).fit(rows, rows[:, 0]).lengthscale_)
+    assert model.lengthscale_ == pytest.approx(
+        KernelRidge(5, kernel="gaussian", metric="none").fit(rows, rows[:, 0]).lengthscale_
+    )
 
 
 def test_ridge_on_the_features_is_kernel_ridge() -> None:
     y = np.sin(X[:, 0].astype(np.float64)) + X[:, 1]
-    model = KernelRidge(50, rule="uniform", alpha=0.1, random_state=2).fit(X, y)
+    model = KernelRidge(50, kernel="gaussian", metric="none", rule="uniform", alpha=0.1, random_state=2).fit(X, y)
     ours = make_pipeline(Nystroem(50, rule="uniform", random_state=2), Ridge(0.1)).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), model.predict(X), atol=1e-6)
 

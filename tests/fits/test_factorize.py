@@ -30,7 +30,7 @@ from streamkernel.errors import (
     StreamKernelWarning,
 )
 from streamkernel.fits import factor as module
-from streamkernel.settings import RidgeSettings
+from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import open_table
 
 
@@ -116,7 +116,7 @@ def test_any_chunks_and_threads_give_the_same_picks_and_columns(tmp_path: Path, 
 
 
 def test_one_digest_on_threads_and_on_a_cluster(tmp_path: Path, small_chunks: None) -> None:
-    table, settings = open_table(rows()), RidgeSettings(n_components=40, objective="trace")
+    table, settings = open_table(rows()), BasisSettings(n_components=40, objective="trace")
     digests = set()
     with thread_client() as client:
         for place, executor in (("A", ThreadExecutor(1)), ("B", ThreadExecutor(2)), ("C", ClusterExecutor(client))):

@@ -20,7 +20,7 @@ from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.errors import ResourceLimitError
 from streamkernel.fits import factor as module
 from streamkernel.selection import RULES
-from streamkernel.settings import RidgeSettings
+from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table
 
 HERE = Path(__file__).parent
@@ -40,8 +40,8 @@ SMALL_STATES = [
 ]
 
 
-def settings_of(options: dict[str, Any], n: int) -> RidgeSettings:
-    return RidgeSettings(**{"n_components": n, "objective": "trace", "lengthscale": 1.0, "scale": "none", **options})
+def settings_of(options: dict[str, Any], n: int) -> BasisSettings:
+    return BasisSettings(**{"n_components": n, "objective": "trace", "lengthscale": 1.0, "scale": "none", **options})
 
 
 # ---------------------------------------------------------------------------------------------------------- the promise
@@ -104,12 +104,12 @@ PROGRAM = """
 import sys, json, re
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.settings import RidgeSettings
+from streamkernel.settings.basis import BasisSettings
 from streamkernel.fits.factor import make_factor
 from streamkernel.table import open_table
 store, folder, options, threads = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
 table, session = open_table(store), Session(ThreadExecutor(threads))
-run = make_factor(table, RidgeSettings(**options), session, folder).config["run"]
+run = make_factor(table, BasisSettings(**options), session, folder).config["run"]
 # Not getrusage's ru_maxrss, which begins with the size of the process that started this one.
 own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
 print(json.dumps({**run, "own_peak": own_peak}))

@@ -72,7 +72,7 @@ def test_coded_classes_of_a_store_that_lacks_one(tmp_path: Path) -> None:
     some = np.flatnonzero(labels != "high")
     ingest(open_table(X, labels, classify=True), tmp_path / "all", dtype="float64", chunk_rows=512)
     ingest(open_table(X[some] + 1.0, labels[some], classify=True), tmp_path / "some", dtype="float64", chunk_rows=512)
-    model = KernelRidgeClassifier(N, lengthscale=1.0).fit(open_table(tmp_path / "all")).model_
+    model = KernelRidgeClassifier(N, lengthscale=1.0, alpha="gcv").fit(open_table(tmp_path / "all")).model_
     new = update(model, open_table(tmp_path / "some"), stale=1e9).model
     indicators = (labels[:, None] == model.classes).astype(float)
     check_is_refit(new, np.concatenate([X, X[some] + 1.0]), np.concatenate([indicators, indicators[some]]))

@@ -34,7 +34,7 @@ TOKEN = "correct-horse-battery"
         ({"options": {"metric": [[1.0], ["a"]]}}, ["metric", "matrix of finite numbers"]),
         ({"options": {"metric": [[1.0], [1.0, 2.0]]}}, ["metric", "matrix of finite numbers"]),
         ({"options": {"metric": {"a": 1}}}, ["metric"]),
-        ({"options": {"metric_rank": 2}}, ["metric_rank", "only a learned metric"]),
+        ({"options": {"metric": "none", "metric_rank": 2}}, ["metric_rank", "only a learned metric"]),
         ({"options": []}, ["options"]),
         ({"rows": [1]}, ["rows"]),
         ({"rows": [0.5, 2]}, ["rows"]),
