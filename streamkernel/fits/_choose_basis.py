@@ -214,7 +214,10 @@ def _search_sample(
     except DegenerateBandwidthError as error:
         # A search takes no lengthscale.
         raise DegenerateBandwidthError(f"{error.message}, {option('metric', 'none')} and a named kernel") from None
-    session.progress.note(choice.words)
+    if settings.chooses_kernel:
+        session.progress.note(f"kernel {choice.kernel.name}: held-out error {choice.record.chosen.error:.4g}")
+    if settings.learns_metric:
+        session.progress.note(choice.metric_line)
     return choice
 
 

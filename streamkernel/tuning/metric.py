@@ -95,14 +95,12 @@ class MetricChoice:
     record: MetricChoiceRecord
 
     @property
-    def words(self) -> str:
-        """One line that tells of the choice."""
-        rounds = self.record.rounds
+    def metric_line(self) -> str:
+        """A line that tells of the choice of a metric, or of none."""
         best, plain = self.record.chosen, self.record.plain_error
-        if not self.record.tried_metrics:
-            return f"kernel {self.kernel.name}: held-out error {best.error:.4g}"
         if self.metric is None:
-            return f"no metric: none of {sum(each.round > 0 for each in rounds)} lowers the held-out error"
+            tried = sum(each.round > 0 for each in self.record.rounds)
+            return f"no metric: none of {tried} lowers the held-out error by more than chance"
         share = best.error / plain if plain > 0.0 else 1.0
         return (
             f"metric of {best.columns} columns ({best.form}, round {best.round}): {share:.3g} of the held-out "
