@@ -48,7 +48,8 @@ class UpdatingEstimator(SupervisedEstimator):
         grow : if so, add at most this many functions to the basis; X must then hold all rows, old and new.
         as_new : treat rows of which some, but not all, have changed since they were seen as new ones.
         choices : for ridge models ``alpha="gcv"``, "keep" or a number; for processes and committees
-            ``variances="evidence"`` or "keep". The default is as in `fit`: given values stay.
+            ``variances="evidence"`` or "keep". By default what was given stays, also an alpha that held-out folds
+            chose, and all else is chosen again.
 
         Returns
         -------

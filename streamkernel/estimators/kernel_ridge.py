@@ -83,7 +83,7 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         Ridge, added to the diagonal as scikit-learn does (not multiplied by the number of rows); "gcv" chooses it by
         generalised cross-validation from the same sums, "cv" by the least error on folds of the rows that are held out
         in the same sweep. ``model_.record.validation`` then has this error and its standard error.
-        None for "cv" with 2,000 rows or more and at most 4,000 functions, else for "gcv".
+        None for "cv" with 2,000 rows or more, or with solver="cg"; else for "gcv".
     solver : "auto", "direct" or "cg", default "auto"
         "direct" decomposes the sums of one sweep; "cg" finds the coefficients for a given alpha, or for the one of "cv"
         on one fold, by preconditioned conjugate gradients, one sweep per iteration, without any n x n sums: such a
@@ -105,8 +105,8 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     metric : "none", "learned", "diagonal" or array-like (p, r), default None
         Linear map of the scaled features in which the kernel measures distances. "learned" finds it, and the
         lengthscale, from the gradients of ridge regressions on a sample of rows, where that lowers the error on
-        held-out rows; "diagonal" finds a weight for each feature. None for "learned" with 2,000 rows or more and a
-        kernel of a distance whose lengthscale is not given; else for "none".
+        held-out rows; "diagonal" finds a weight for each feature. None for "learned" with 2,000 rows or more, at
+        most 1,000 features, lengthscale "median" and the name of a kernel of a distance; else for "none".
     metric_rank : int, default None
         Largest number of columns of a learned metric; None for p.
     fit_intercept : bool, default True

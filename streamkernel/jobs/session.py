@@ -155,7 +155,7 @@ class JobsSession:
         if check:
             check_target(work.model, overwrite=overwrite)
             table_of_fit = work.tables()[1]
-            work.with_stores(fit.settings).components(table_of_fit)
+            work.with_stores(fit.settings).for_table(table_of_fit).components(table_of_fit)
             work.kind.check(table_of_fit, fit.estimator)
         place = self._place_of(work.model)
         records = JobRecords(place, new_id())

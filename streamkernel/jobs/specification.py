@@ -61,7 +61,9 @@ class JobSpecification(Record, kw_only=False):
 
     def opened_settings(self) -> Any:
         """The settings as an object; the query points are read."""
-        given = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
+        # Jobs that an earlier release wrote down have no metric, and mean none.
+        given = {"metric": "none", **self.settings}
+        given |= {} if self.queries is None else {"queries": self.queries}
         check_options(self.kind, given)
         # Not `settings_of`: here all settings are given, with the defaults among them; a None is a chosen value, and
         # the default may differ from it.

@@ -221,6 +221,8 @@ class UniformDraw(Draw):
 class AllRows(Draw):
     """Every row is a candidate and a scoring row: for tables whose rows and (m, m) sums fit in memory."""
 
+    fetches_pool = True
+
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         return None
 

@@ -19,6 +19,10 @@ class Uniform(Rule):
 
     name = "uniform"
 
+    @property
+    def fetches_picks(self) -> bool:
+        return True
+
     def prefetch(self, problem: Problem) -> Int:
         return np.sort(uniform_rows(problem.table, problem.n, problem.seed, (4,)))
 

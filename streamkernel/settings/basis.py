@@ -212,7 +212,7 @@ class BasisSettings:
 
     def _check_metric(self, kernel: Kernel) -> None:
         """Refuse a learned metric for a kernel, or a lengthscale, that it does not fit."""
-        if self.metric_rank is not None and not (self.learns_metric or self._is_left("metric")):
+        if self.metric_rank is not None and not self.learns_metric:
             raise ParameterError(
                 f"{option('metric_rank')} is {self.metric_rank}, and only a learned metric has a rank; give "
                 f"{option('metric', 'learned')}, or leave {option('metric_rank')} out"
@@ -234,12 +234,17 @@ class BasisSettings:
 
     @property
     def _wish(self) -> str:
-        return f"{option('metric')} is {self.metric}" if self.learns_metric else f"{option('kernel')} is auto"
+        if not self.learns_metric:
+            return f"{option('kernel')} is auto"
+        metric = option("metric")
+        return f"{metric} is {self.metric or 'learned'}" + (" (it has a rank)" if self.metric is None else "")
 
     @property
     def learns_metric(self) -> bool:
         """Whether the fit learns a metric from its targets."""
-        return self.metric in ("learned", "diagonal")
+        if self._is_left("metric"):
+            return self.metric_rank is not None
+        return isinstance(self.metric, str) and self.metric != "none"
 
     @property
     def searches_sample(self) -> bool:

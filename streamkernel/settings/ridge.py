@@ -18,6 +18,8 @@ from streamkernel.wording import option
 # Rows from which the fit searches for a metric and a kernel, and chooses alpha by folds, if it is asked for nothing
 # else. Of fewer rows too few can be held out to choose by: on boston (404 rows) each choice makes the error larger.
 LEAST_SEARCHED = 2_000
+# Features up to which it searches for a metric: the search holds several p x p matrices, and decomposes one each round.
+MOST_FEATURES = 1_000
 
 # Folds: of eight parts of the rows so many are held out, one at a time.
 BUCKETS = 8
@@ -45,7 +47,9 @@ class RidgeSettings(BasisSettings):
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
 
     kernel: str | Kernel | Fields | None = left_to_the_fit(BasisSettings, "kernel", f"auto {_SEARCHED}, gaussian below")
-    metric: Unchecked = left_to_the_fit(BasisSettings, "metric", f"learned {_SEARCHED}, none below")
+    metric: Unchecked = left_to_the_fit(
+        BasisSettings, "metric", f"learned {_SEARCHED} and up to {MOST_FEATURES:,} features, else none"
+    )
     alpha: Unchecked = parameter(
         None,
         "The ridge, which is added to the diagonal: a number, cv for the least error on held-out folds of the rows, or "
@@ -74,26 +78,27 @@ class RidgeSettings(BasisSettings):
     def for_table(self, table: Table) -> Self:
         """These settings, with kernel, metric and alpha chosen for a table where they are None.
 
-        With `LEAST_SEARCHED` rows: a search among kernels and for a metric, unless something that is given names the
-        kernel or its lengthscale; and alpha by folds, unless their sums would be too large. With fewer: the Gaussian
-        kernel, no metric, and alpha by GCV.
+        With `LEAST_SEARCHED` rows: a search among kernels and, up to `MOST_FEATURES` features, for a metric, unless
+        something that is given names the kernel or its lengthscale; and alpha by folds. With fewer: the Gaussian
+        kernel, no metric, and alpha by GCV. Of any table, a rank asks for a metric and conjugate gradients for alpha by
+        folds. The choice does not depend on the basis size: where that is too large, a smaller one is planned alike.
         """
         if None not in (self.kernel, self.alpha) and self.metric is not None:
             return self
         enough = table.n_rows >= LEAST_SEARCHED and table.n_targets > 0
-        free = self.lengthscale == "median" and self.gamma is None
+        free = isinstance(self.lengthscale, str) and self.lengthscale == "median" and self.gamma is None
         kernel: str | Kernel | Fields | None = self.kernel
         if kernel is None:
             plain = self.degree is None and self.coef0 is None and not self.kernel_params
             kernel = "auto" if enough and free and plain and self.given_metric is None else "gaussian"
         metric = self.metric
         if metric is None:
-            learned = enough and free and isinstance(kernel, str) and isinstance(self.kernel_template, StationaryKernel)
+            narrow = table.n_features <= MOST_FEATURES and isinstance(kernel, str)
+            learned = enough and free and narrow and isinstance(self.kernel_template, StationaryKernel)
             metric = "learned" if learned or self.metric_rank is not None else "none"
         alpha = self.alpha
         if alpha is None:
-            few = self.components(table) <= MOST_BY_TWO
-            alpha = "cv" if self.solver == "cg" or (enough and few) else "gcv"
+            alpha = "cv" if self.solver == "cg" or enough else "gcv"
         return replace(self, kernel=kernel, metric=metric, alpha=alpha)
 
     def solver_for(self, table: Table, n: int) -> Literal["direct", "cg"]:

@@ -36,6 +36,7 @@ from streamkernel.solvers.lengthscale import MEDIAN_ROWS, median_lengthscale
 from streamkernel.table import Table, open_table
 from streamkernel.table.folds import Folds
 from streamkernel.type_aliases import Float
+from streamkernel.wording import option
 
 _BASIS = 400  # functions of a regression
 _GRADIENT_ROWS = 4000
@@ -364,17 +365,21 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     sums, gradients = NormalEquations(basis, np.zeros(d)), GradientProducts(basis, unfilled(n, d))
     # The rows scaled, in float64, and mapped; the metrics of five regressions, A and its eigenvectors; their points.
     held = 8 * rows * (3 * p + d) + 8 * 10 * p * p + 8 * 5 * n * (p + d)
+    remedy = option("metric", "none") if metrics else ""
     return [
-        step_of(
-            name,
-            work,
-            replace(table, dtype=np.dtype(np.float64)),
-            sampled=count,
-            kernel_columns=n,
-            where="sample",
-            times=times,
-            held_bytes=held + extra,
-            packings=2,
+        replace(
+            step_of(
+                name,
+                work,
+                replace(table, dtype=np.dtype(np.float64)),
+                sampled=count,
+                kernel_columns=n,
+                where="sample",
+                times=times,
+                held_bytes=held + extra,
+                packings=2,
+            ),
+            remedy=remedy,
         )
         for name, work, count, times, extra in (
             ("regressions for the metric", sums, rows, _MOST_FITS, 8 * 10 * n * n),

@@ -31,7 +31,7 @@ from streamkernel.updating.update import Update, new_rows
     "--alpha",
     type=NumberOr("gcv", "keep"),
     default=None,
-    help="The ridge, for ridge models. [default: chosen as in the fit]",
+    help="The ridge, for ridge models. [default: by gcv if the fit chose it so, else that of the model]",
 )
 @click.option(
     "--variances",
