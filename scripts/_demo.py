@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], prog="scripts/demo")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--basis", type=int, default=1_000)
-    parser.add_argument("--memory", default="2GB")
+    parser.add_argument("--memory", default="2.5GB")
     parser.add_argument("--folder", type=Path, default=ROOT / "demo", help="where everything is written")
     options = parser.parse_args()
     began = time.perf_counter()
