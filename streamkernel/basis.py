@@ -98,6 +98,13 @@ class Basis:
         """Function that overwrites kernel values ``K`` (b, n) by ``K L^-T``."""
         return Whitener(self.L)
 
+    def _partly(self, leading: int) -> Whitener:
+        """The whitener of the first functions, made once; threads that come at once make it twice."""
+        made: dict[int, Whitener] = self.__dict__.setdefault("_whiteners", {})
+        if leading not in made:
+            made[leading] = Whitener(self.L, leading)
+        return made[leading]
+
     def gram(self) -> Float:
         """``k(Z, Z)``, (n, n) float64."""
         return self.block(self.points)
@@ -163,18 +170,22 @@ class Basis:
         """
         return self.prepared.block(np.ascontiguousarray(X, dtype=np.float64))
 
-    def features(self, X: AnyArray, out: AnyArray | None = None) -> AnyArray:
+    def features(self, X: AnyArray, out: AnyArray | None = None, *, leading: int | None = None) -> AnyArray:
         """Whitened features ``G = k(X, Z) L^-T``, (b, n): float64, or in `out` and its dtype.
+
+        With a number of `leading` functions, the features of these only; in place of the others stand kernel values
+        without what the leading functions explain, ``K2 - G1 L21^T``.
 
         Rows are taken in panels whose kernel values stay in the cache until they are whitened.
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         G = np.empty((len(X), len(self))) if out is None else out
+        whiten = self.whiten if leading is None else self._partly(leading)
         direct = G.dtype == np.float64 and G.flags.c_contiguous
         scratch = np.empty((0 if direct else min(PANEL_ROWS, len(X)), len(self)))
         for panel in even_panels(len(X)):
             K = self.prepared.block(X[panel], out=G[panel] if direct else scratch[: panel.stop - panel.start])
-            self.whiten(K)
+            whiten(K)
             if not direct:
                 G[panel] = K
         return G
@@ -193,23 +204,29 @@ class Basis:
             return 1.0
         return float(np.min(np.diagonal(self.L) ** 2 / self.kernel.diagonal(self.points)))
 
-    @cached_property
-    def lift(self) -> float:
+    def lift(self, leading: int = 0) -> float:
         """Factor by which whitening lifts the rounding of sums of kernel values, relative to k(z, z); at least 1.
 
         It is ``1 / least_pivot``, or half the largest eigenvalue of ``k(Z, Z)^-1`` if that is larger (for two near
         points both are equal). In the order of descending pivots the two are near each other. In the order of a rule
         that uses targets, functions may be dependent without a single small pivot. The eigenvalue is computed by power
         iteration, to some percent.
+
+        With `leading` functions, that of the sums of `features(leading=...)`: k is then the kernel without what these
+        explain, ``L22 L22^T`` at the other points.
         """
-        lift = 1.0 / self.least_pivot
-        if len(self) < 2:
+        L = self.L[leading:, leading:]
+        if len(L) == 0:
+            return 1.0
+        diagonal = np.einsum("ij,ij->i", L, L) if leading else self.kernel.diagonal(self.points)
+        lift = float((diagonal / np.diagonal(L) ** 2).max())
+        if len(L) < 2:
             return lift
-        root = np.sqrt(self.kernel.diagonal(self.points))
-        v = np.random.Generator(np.random.Philox(0)).standard_normal(len(self))
+        root = np.sqrt(diagonal)
+        v = np.random.Generator(np.random.Philox(0)).standard_normal(len(L))
         with single_threaded_blas():
             for _ in range(_ITERATIONS):
-                v = root * solve_lower_t(self.L, solve_lower(self.L, root * v))
+                v = root * solve_lower_t(L, solve_lower(L, root * v))
                 largest = float(np.linalg.norm(v))
                 v /= largest
         return max(lift, 0.5 * largest)

@@ -42,7 +42,7 @@ def run(quick: bool = False) -> dict[str, Any]:
             for n in sizes:
                 reduction, seconds, dsyrk = _measure(store, n, threads, repetitions)
                 ours = m * n**2 / seconds
-                way = "whitened blocks" if reduction.whiten_first else "K^T K"
+                way = {None: "whitened blocks", 0: "K^T K"}.get(reduction.leading, f"{reduction.leading} whitened")
                 rows.append([dtype, n, way, round(seconds, 3), round(ours / 1e9, 1), round(dsyrk / 1e9, 1),
                              round(ours / dsyrk, 3)])  # fmt: skip
                 if n == 1000:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from streamkernel.linalg._blas import require
+from streamkernel.linalg._blas import require, subtract_product
 from streamkernel.linalg.in_place import Triangle, leaves
 from streamkernel.type_aliases import Float
 
@@ -29,22 +29,30 @@ class Whitener(Triangle):
     Parameters
     ----------
     L : (n, n) C-contiguous lower triangular factor, float64.
+    leading : number of functions t that are whitened, whose part is taken out of the others; None for all. The solve is
+        then with L' in place of L, which has the first t columns of L, and ones on the rest of its diagonal.
     """
 
-    def __init__(self, L: Float) -> None:
+    def __init__(self, L: Float, leading: int | None = None) -> None:
         require(L, np.dtype(np.float64))
         if L.shape[0] != L.shape[1]:
             raise ValueError(f"the factor has shape {L.shape}; it must be square")
-        super().__init__(L, {start: _inverse(L[start:stop, start:stop]) for start, stop in leaves(0, len(L))})
+        t = len(L) if leading is None else min(leading, len(L))
+        super().__init__(L, {start: _inverse(L[start:stop, start:stop]) for start, stop in leaves(0, t)})
+        self._leading = t
 
     def __call__(self, K: Float) -> None:
-        """Overwrite K (b, n), C-contiguous, by ``K L^-T``: kernel values become whitened features."""
+        """Overwrite K (b, n), C-contiguous, by ``K L^-T``, or ``K L'^-T``: kernel values become whitened features."""
         require(K, np.dtype(np.float64))
         n = len(self.L)
         if K.shape[1] != n:
             raise ValueError(f"the factor has shape {self.L.shape}, the block needs {(K.shape[1],) * 2}")
-        for first in range(0, len(K) if n else 0, PANEL_ROWS):
-            self._solve_right(K[first : first + PANEL_ROWS], 0, n)
+        t = self._leading
+        for first in range(0, len(K) if t else 0, PANEL_ROWS):
+            panel = K[first : first + PANEL_ROWS]
+            self._solve_right(panel, 0, t)
+            if t < n:
+                subtract_product(panel[:, :t], self.L[t:, :t], into=panel[:, t:])
 
 
 def _inverse(L: Float) -> Float | None:

@@ -84,7 +84,7 @@ def choose_solver(
     """
     m, n, p, d = (checked_integer(name, value) for name, value in zip("mnpd", (m, n, p, d), strict=True))
     basis = Basis.unfilled(Gaussian(1.0), n, p)
-    sums = step_of("final sweep", NormalEquations(basis, np.zeros(d), whiten_first=False), m, kernel_columns=n)
+    sums = step_of("final sweep", NormalEquations(basis, np.zeros(d), leading=0), m, kernel_columns=n)
     products = falkon_steps(
         basis, m, d, iterations=iterations, residual_trace=residual_trace, sample=sample, search=search
     )

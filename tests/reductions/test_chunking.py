@@ -182,13 +182,13 @@ REDUCTIONS: dict[str, Make] = {
     "dictionary, logistic": lambda X, Y, chosen: replace(_whitened(X, Y, chosen), logistic=True),
     "normal equations": lambda X, Y, chosen: NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),
     "normal equations, laplacian": lambda X, Y, chosen: NormalEquations(
-        basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten_first=False
+        basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), leading=0
     ),
     "fold equations": lambda X, Y, chosen: FoldEquations(
         NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), Folds(2)
     ),
     "fold equations, laplacian": lambda X, Y, chosen: FoldEquations(
-        NormalEquations(basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten_first=False), Folds(3)
+        NormalEquations(basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), leading=0), Folds(3)
     ),
     "evidence gradient, vfe": lambda X, Y, chosen: _evidence(X, Y, chosen, _kernel(X) + Laplacian(2.0), False),
     "evidence gradient, fitc": lambda X, Y, chosen: _evidence(X, Y, chosen, per_feature(_kernel(X), X.shape[1]), True),

@@ -38,12 +38,12 @@ def assert_sums(found: RidgeSums, expected: RidgeSums) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-@pytest.mark.parametrize("whiten_first", [False, True])
+@pytest.mark.parametrize("leading", [0, 3, None])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("d", [1, 3])
-def test_each_fold_has_the_sums_of_its_rows(d: int, weighted: bool, whiten_first: bool, count: int) -> None:
+def test_each_fold_has_the_sums_of_its_rows(d: int, weighted: bool, leading: int | None, count: int) -> None:
     X, Y, equations = case(d)
-    equations = replace(equations, whiten_first=whiten_first)
+    equations = replace(equations, leading=leading)
     w = np.random.default_rng(1).uniform(0.1, 3.0, len(X)) if weighted else None
     folds = Folds(count)
     found: FoldSums = swept(FoldEquations(equations, folds), X, Y, w)
@@ -121,7 +121,7 @@ def test_the_numbers_of_algorithms_20() -> None:
     y = (np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * np.cos(5 * i))[:, None]
     held = (7 * i + 3) % 5 == 0
     basis = basis_of(X, [3, 10, 17, 24, 31, 38], Gaussian(1.0))
-    equations = NormalEquations(basis, np.zeros(1), whiten_first=False)
+    equations = NormalEquations(basis, np.zeros(1), leading=0)
     folds = Folds(1)
     candidates = np.arange(1000, dtype=np.uint64)
     inside = folds.held_out(candidates)

@@ -29,18 +29,18 @@ def swept(reduction: Reduction[Any], X: Any, Y: Any, weights: Any = None, chunk:
 
 
 # -------------------------------------------------------------------------------------------------- normal equations
-@pytest.mark.parametrize("whiten_first", [False, True])
+@pytest.mark.parametrize("leading", [0, 3, None])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("d", [0, 1, 3])
-def test_normal_equations(d: int, weighted: bool, dtype: Any, whiten_first: bool) -> None:
+def test_normal_equations(d: int, weighted: bool, dtype: Any, leading: int | None) -> None:
     rng = np.random.default_rng(d)
     X = rng.standard_normal((300, 4)).astype(dtype)
     Y = 100 + rng.standard_normal((300, d))
     w = rng.uniform(0.1, 3, 300) if weighted else np.ones(300)
     centre = np.full(d, 99.0)
     basis = basis_of(X, range(0, 300, 15), Gaussian(2.0))
-    reduction = NormalEquations(basis, centre, whiten_first)
+    reduction = NormalEquations(basis, centre, leading)
     sums = swept(reduction, X, Y if d else None, w if weighted else None)
     K = naive.gaussian(X, X, 2.0)
     G = np.linalg.solve(np.linalg.cholesky(K[::15, ::15]), K[::15]).T
@@ -59,8 +59,8 @@ def test_ill_conditioned_bases_are_whitened_first() -> None:
     """The quick way loses what it lifts by 1 / pivot; `of` takes it only where nobody can tell."""
     X = np.linspace(0, 3, 2000)[:, None]
     good, bad = basis_of(X, range(0, 2000, 400)), basis_of(X, range(0, 2000, 125))
-    assert not NormalEquations.of(good, np.zeros(0), 2000).whiten_first
-    assert NormalEquations.of(bad, np.zeros(0), 2000).whiten_first
+    assert NormalEquations.of(good, np.zeros(0), 2000).leading == 0
+    assert NormalEquations.of(bad, np.zeros(0), 2000).leading is None
     K = naive.gaussian(X, X[::125])
     exact = np.linalg.eigvalsh(naive.whitened_features(K, K[::125]).T @ naive.whitened_features(K, K[::125]))
     H = swept(NormalEquations.of(bad, np.zeros(0), 2000), X, None).H
@@ -72,8 +72,8 @@ def test_a_small_alpha_that_is_asked_for_gets_its_digits() -> None:
     """A target in the span of the basis: without noise it is found as exactly as the sums are."""
     X = np.linspace(0, 3, 2000)[:, None]
     basis = basis_of(X, range(0, 2000, 250))
-    assert not NormalEquations.of(basis, np.zeros(1), 2000).whiten_first
-    assert not NormalEquations.of(basis, np.zeros(1), 2000, 1.0).whiten_first
+    assert NormalEquations.of(basis, np.zeros(1), 2000).leading == 0
+    assert NormalEquations.of(basis, np.zeros(1), 2000, 1.0).leading == 0
     Y = basis.features(X) @ np.linspace(1.0, 2.0, len(basis))[:, None]
     off = {}
     for alpha in (None, 1e-12):

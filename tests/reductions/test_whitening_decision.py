@@ -28,11 +28,13 @@ def test_rounding_of_a_sum_of_squares_grows_with_the_root_of_n(basis: Basis, tim
     """``eps m sqrt(n) / pivot``, with sqrt(n) = 12 here, against the alpha that was asked for or the share of m."""
     assert basis.least_pivot == pytest.approx(1e-4, rel=0.01)
     unit = EPS / basis.least_pivot
-    assert NormalEquations.of(basis, np.zeros(1), ROWS, times * ROWS * unit).whiten_first == whitened
+    leading = NormalEquations.of(basis, np.zeros(1), ROWS, times * ROWS * unit).leading
+    # The near points are the last ones.
+    assert leading == (None if whitened else 0)
     assert FeatureGram.within(Features.of_basis(basis), times * unit).whiten_first == whitened
     # Of a chosen alpha no more is known than that rounding must not be noticed; many rows bring it.
-    assert not NormalEquations.of(basis, np.zeros(1), ROWS).whiten_first
-    assert NormalEquations.of(basis, np.zeros(1), 10**9).whiten_first
+    assert NormalEquations.of(basis, np.zeros(1), ROWS).leading == 0
+    assert NormalEquations.of(basis, np.zeros(1), 10**9).leading is None
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -45,7 +47,41 @@ def test_the_quick_way_is_taken_where_it_is_as_good(seed: int) -> None:
     block = RowBlock(0, X, None)
     lost = np.linalg.norm(work.finalize(work.map_block(block)).H - _whitened(basis, block), 2)
     assert lost < 1e-3
-    assert basis.lift >= 0.8 * 0.5 / np.linalg.eigvalsh(basis.gram())[0]
+    assert basis.lift() >= 0.8 * 0.5 / np.linalg.eigvalsh(basis.gram())[0]
+
+
+@pytest.mark.parametrize("lengthscale", [4.0, 8.0, 16.0])
+def test_smooth_functions_need_some_of_them_whitened(lengthscale: float) -> None:
+    """What a few functions leave of the others is small, and so is the rounding of its sums."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 5))
+    basis = Basis.empty(Gaussian(lengthscale), 5, X.dtype).append(X[:300], np.arange(300))[0]
+    work = NormalEquations.of(basis, np.zeros(1), len(X))
+    assert work.leading in (32, 64, 128)
+    assert basis.lift(work.leading) < 0.1 * basis.lift()
+    block = RowBlock(0, X, np.sin(X[:, :1]))
+    found = work.finalize(work.map_block(block))
+    exact = NormalEquations(basis, np.zeros(1))
+    expected = exact.finalize(exact.map_block(block))
+    at_the_end = NormalEquations(basis, np.zeros(1), leading=0)
+    lost = np.linalg.norm(at_the_end.finalize(at_the_end.map_block(block)).H - expected.H, 2)
+    off = np.linalg.norm(found.H - expected.H, 2)
+    assert off < 3e-4
+    assert off < 0.1 * lost
+    np.testing.assert_allclose(found.g, expected.g, atol=1e-5)
+
+
+@pytest.mark.parametrize("leading", [1, 32, 130, 299, 300, 400])
+def test_leading_functions_are_whitened_and_taken_out_of_the_others(leading: int) -> None:
+    """Of any number of functions, above and below the leaves in which a triangle is solved."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((700, 8))
+    basis = Basis.empty(Gaussian(1.5), 8, X.dtype).append(X[:300], np.arange(300))[0]
+    t, L, K = min(leading, 300), basis.L, basis.block(X)
+    G1 = np.linalg.solve(L[:t, :t], K[:, :t].T).T
+    found = basis.features(X, leading=leading)
+    np.testing.assert_allclose(found[:, :t], G1, atol=1e-10)
+    np.testing.assert_allclose(found[:, t:], K[:, t:] - G1 @ L[t:, :t].T, atol=1e-10)
 
 
 def test_alpha_is_not_that_of_rounding() -> None:

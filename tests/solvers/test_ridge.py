@@ -22,10 +22,10 @@ from streamkernel.solvers import RidgeSystem
 
 
 def system_of(
-    X: Any, Y: Any, basis: Basis, *, weights: Any = None, centre: Any = None, whiten_first: bool = True, **options: Any
+    X: Any, Y: Any, basis: Basis, *, weights: Any = None, centre: Any = None, leading: int | None = None, **options: Any
 ) -> RidgeSystem:
     centre = np.zeros(Y.shape[1]) if centre is None else centre
-    reduction = NormalEquations(basis, centre, whiten_first)
+    reduction = NormalEquations(basis, centre, leading)
     sums = reduction.finalize(reduction.map_block(next(blocks(X, Y, [len(X)], weights))))
     return RidgeSystem(basis, sums, **options)
 
@@ -38,14 +38,14 @@ def case(seed: int = 0, m: int = 90, d: int = 2) -> tuple[Any, Any, Basis, Any]:
     return X, Y, basis, naive.gaussian(X, basis.points, 1.5)
 
 
-@pytest.mark.parametrize("whiten_first", [False, True])
+@pytest.mark.parametrize("leading", [0, 3, None])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("alpha", [1e-3, 0.1, 30.0])
-def test_solution_is_the_minimiser(alpha: float, intercept: bool, weighted: bool, whiten_first: bool) -> None:
+def test_solution_is_the_minimiser(alpha: float, intercept: bool, weighted: bool, leading: int | None) -> None:
     X, Y, basis, K = case()
     w = np.random.default_rng(1).uniform(0.2, 3, len(X)) if weighted else None
-    system = system_of(X, Y, basis, weights=w, intercept=intercept, whiten_first=whiten_first)
+    system = system_of(X, Y, basis, weights=w, intercept=intercept, leading=leading)
     found = system.solve(alpha)
     expected = naive.reduced_ridge(K, basis.gram(), Y, alpha, intercept=intercept, weights=w)
     np.testing.assert_allclose(found.coefficients, expected.alpha, rtol=1e-6, atol=1e-7)

@@ -19,10 +19,10 @@ from streamkernel.solvers.validation import search
 
 
 def fold_sums(
-    X: Any, Y: Any, basis: Basis, of: Any, *, weights: Any = None, centre: Any = None, whiten_first: bool = True
+    X: Any, Y: Any, basis: Basis, of: Any, *, weights: Any = None, centre: Any = None, leading: int | None = None
 ) -> FoldSums:
     """Sums of folds that are given row by row: -1 for rows that are only trained on."""
-    work = NormalEquations(basis, np.zeros(Y.shape[1]) if centre is None else centre, whiten_first)
+    work = NormalEquations(basis, np.zeros(Y.shape[1]) if centre is None else centre, leading)
 
     def sums(rows: Any) -> Any:
         w = None if weights is None else weights[rows]
@@ -40,17 +40,17 @@ def case(seed: int = 0, m: int = 200, d: int = 2) -> tuple[Any, Any, Basis, Any,
     return X, Y, basis, naive.gaussian(X, basis.points, 1.5), np.maximum(rng.integers(-3, 3, m), -1)
 
 
-@pytest.mark.parametrize("whiten_first", [False, True])
+@pytest.mark.parametrize("leading", [0, 3, None])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("size", [16, 5])
 def test_errors_are_those_of_fits_without_the_fold(
-    size: int, intercept: bool, weighted: bool, whiten_first: bool
+    size: int, intercept: bool, weighted: bool, leading: int | None
 ) -> None:
     X, Y, basis, K, of = case()
     w = np.random.default_rng(1).uniform(0.2, 3.0, len(X)) if weighted else np.ones(len(X))
     centre, scale = np.array([4.0, -3.0]), np.array([0.5, 2.0])
-    sums = fold_sums(X, Y, basis, of, weights=w, centre=centre, whiten_first=whiten_first)
+    sums = fold_sums(X, Y, basis, of, weights=w, centre=centre, leading=leading)
     system = FoldSystem(sums, intercept=intercept, scale=scale)
     found = system.solve(0.3, size)
     assert found is not None

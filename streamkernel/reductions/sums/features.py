@@ -115,7 +115,7 @@ class FeatureGram(Sums[FeatureSums]):
     @classmethod
     def within(cls, features: Features, rounding: float) -> FeatureGram:
         """Whiten the sums, at half the operations, if their rounding stays below the share `rounding` of m."""
-        lift = 1.0 if features.basis is None else features.basis.lift
+        lift = 1.0 if features.basis is None else features.basis.lift()
         lifted = np.finfo(np.float64).eps * np.sqrt(features.width) * lift
         return cls(features, whiten_first=bool(lifted > rounding))
 
