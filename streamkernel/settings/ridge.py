@@ -25,6 +25,7 @@ MOST_FEATURES = 1_000
 BUCKETS = 8
 LEAST_FOLDED = 60  # rows below which none are held out
 MOST_BY_FOUR = LEAST_SEARCHED  # rows up to which four parts are, above that two
+MOST_ROWS_BY_TWO = 50_000  # rows above which one is: of so many an eighth is enough to choose by
 LEAST_SAMPLED = 1_000  # rows from which a search for alpha begins, where there are as many
 MOST_BY_TWO = 4_000  # functions above which one is
 
@@ -136,10 +137,12 @@ class RidgeSettings(BasisSettings):
     def folds(self, rows: int, n: int, solver: Literal["direct", "cg"] = "direct") -> Folds | None:
         """Folds of so many rows whose errors choose alpha; None where alpha is chosen otherwise.
 
-        Few rows need more validation folds for the same error, and their sums cost little. The sums of a large basis
-        are large: with one validation fold they take the memory of a fit without folds (`FoldEquations`). Conjugate
-        gradients solve once for each fold; they have one.
+        Few rows need more validation folds for the same error, and their sums cost little. Of many rows one fold is
+        enough: each further one costs time in the sweep, whose blocks are cut by fold, and a search of its own. The
+        sums of a large basis are large: with one validation fold they take the memory of a fit without folds
+        (`FoldEquations`). Conjugate gradients solve once for each fold; they have one.
         """
         if self.alpha != "cv" or rows < LEAST_FOLDED:
             return None
-        return Folds(1 if solver == "cg" or n > MOST_BY_TWO else 4 if rows <= MOST_BY_FOUR else 2, BUCKETS, self.seed)
+        one = solver == "cg" or n > MOST_BY_TWO or rows > MOST_ROWS_BY_TWO
+        return Folds(1 if one else 4 if rows <= MOST_BY_FOUR else 2, BUCKETS, self.seed)
