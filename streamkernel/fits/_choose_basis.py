@@ -168,7 +168,7 @@ def choose_basis(
         kernel = tuning.kernel
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds)
     selection = rule.select(problem, session, cache)
-    _warn(selection, n, settings, _told_of(repeats))
+    _warn(selection, n, settings, session, _told_of(repeats), searched=search is not None)
     held = None if folds is None else held_out(cache.get(checked), folds)
     if scaler is not None and not scaler.invertible:
         # A sweep of the choice: `points_of` then finds all rows in the cache.
@@ -284,19 +284,29 @@ def _told_of(repeats: Repeats | None) -> str:
     )
 
 
-def _warn(selection: Selection, n: int, settings: BasisSettings, repeats: str) -> None:
-    """Give one warning about a basis that is smaller than asked for, and about repeated rows."""
+def _warn(
+    selection: Selection, n: int, settings: BasisSettings, session: Session, repeats: str, *, searched: bool
+) -> None:
+    """Give one warning about a basis that is smaller than asked for, and about repeated rows.
+
+    Where the lengthscale was searched for, a smaller basis is its result, about which the user need not do anything: on
+    few directions that matter few functions are independent. It is a note then.
+    """
     found = len(selection.basis)
-    if selection.ended not in ("rank", "size") or (selection.ended == "size" and found == n):
-        if repeats:
-            warn_user(repeats)
-        return
-    if settings.needs_regular_system:
-        raise SingularKernelError(
-            f"alpha = 0 and the kernel matrix is singular: only {found} of {n} basis functions are "
-            "independent (are there duplicate rows?); give alpha > 0 or 'gcv'"
-        )
-    warn_user(
-        f"only {found} of {n} basis functions are linearly independent; the others were left out "
-        "(duplicate rows, or a lengthscale that is large for the data)" + (f"; {repeats}" if repeats else "")
-    )
+    smaller = selection.ended in ("rank", "size") and (selection.ended == "rank" or found < n)
+    text = ""
+    if smaller:
+        if settings.needs_regular_system:
+            raise SingularKernelError(
+                f"alpha = 0 and the kernel matrix is singular: only {found} of {n} basis functions are "
+                "independent (are there duplicate rows?); give alpha > 0 or 'gcv'"
+            )
+        text = f"only {found} of {n} basis functions are linearly independent; the others were left out"
+        if searched:
+            session.progress.note(text)
+            text = ""
+        else:
+            text += " (duplicate rows, or a lengthscale that is large for the data)"
+    parts = [part for part in (text, repeats) if part]
+    if parts:
+        warn_user("; ".join(parts))
