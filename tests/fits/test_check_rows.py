@@ -22,7 +22,7 @@ ROW = np.arange(6000.0)
 
 def fitted(start: int, stop: int, rows: int = 6000, X: Any = DATA.X, y: Any = ROW) -> RidgeModel:
     whole = open_table(X[:rows], y[:rows])
-    settings = RidgeSettings(n_components=10)
+    settings = RidgeSettings(n_components=10, kernel="gaussian", metric="none", alpha="gcv")
     return fit_ridge(whole.slice(start, stop), settings, Session(ThreadExecutor(1)), whole=whole)
 
 

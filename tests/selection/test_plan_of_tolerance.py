@@ -19,7 +19,7 @@ def sweeps(tol: float, n: int, **options: Any) -> tuple[int, int, str]:
     """Sweeps of the fit and of its plan, and why the choice ended."""
     data = data_sets.friedman(3000, 5)
     table = open_table(data.X, data.y)
-    settings = RidgeSettings(n_components=n, tol=tol, **options)
+    settings = RidgeSettings(n_components=n, tol=tol, kernel="gaussian", metric="none", alpha="gcv", **options)
     session = Session(ThreadExecutor(1))
     model = fit_ridge(table, settings, session)
     return len(session.records), plan_ridge(table, settings, Machine(0, 1)).sweeps, model.config["ended"]
