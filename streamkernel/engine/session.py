@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +22,7 @@ from streamkernel.store import RowSink
 from streamkernel.table import Table
 
 Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class Checkpointing(Protocol):
@@ -96,6 +98,10 @@ class Session:
         """The result of a reduction over a sample in memory, on the driver's threads; not a sweep over the data."""
         layout = layout_of(reduction, table)
         return reduction.finalize(self._driver.reduce(reduction, table, layout, lambda rows: None))
+
+    def side_by_side(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """The results of independent tasks, in their order, on the driver's threads; each may call `local`."""
+        return self._driver.side_by_side(tasks)
 
     def write(self, rows: RowMap, table: Table, sink: RowSink, name: str) -> Any:
         """One pass whose values are written for every row; the sink is complete when this returns.

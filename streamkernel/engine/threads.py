@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from itertools import islice
@@ -71,6 +71,12 @@ class ThreadExecutor:
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
+
+    def side_by_side(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """The results of independent tasks, in their order."""
+        results: dict[int, T] = {}
+        self._run(len(tasks), lambda index: tasks[index](), results.__setitem__)
+        return [results[index] for index in range(len(tasks))]
 
     def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
         tree: PairingTree[State] = PairingTree(len(layout.spans), reduction.combine)

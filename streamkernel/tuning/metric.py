@@ -17,8 +17,9 @@ All forms therefore take some rounds; then all follow from the best fit, while i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,30 +27,27 @@ import numpy as np
 from streamkernel.basis import Basis, unfilled
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel, Laplacian, StationaryKernel
-from streamkernel.linalg import metric_factor, single_threaded_blas
+from streamkernel.linalg import metric_factor
 from streamkernel.records import LengthscaleChoice, MetricChoiceRecord, MetricRound
 from streamkernel.reductions import Sample
-from streamkernel.reductions.sums import FoldSums, GradientProducts, NormalEquations
+from streamkernel.reductions.sums import GradientProducts, NormalEquations
 from streamkernel.selection import Problem
-from streamkernel.solvers import FoldChoice, FoldSolution, FoldSystem
 from streamkernel.solvers.lengthscale import MEDIAN_ROWS, median_lengthscale
 from streamkernel.table import Table, open_table
 from streamkernel.table.folds import Folds
-from streamkernel.type_aliases import Float
+from streamkernel.tuning._regression import Regression
+from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option
 
-_BASIS = 400  # functions of a regression
+_FUNCTIONS = 400  # of a regression
+_FIRST_FUNCTIONS, _FIRST_ROWS = 200, 3000  # of those that a lengthscale of the plain kernel is searched with
 _GRADIENT_ROWS = 4000
-_ALL_FORMS = 3  # rounds that every form takes: few relevant columns of many show in the second or third
-# Gradients are those of the least regularised regression with at most this times the smallest error: where little is
-# explained, that of the smallest error is a straight line, and shows none of the columns that act together.
-_ROUGHER = 1.1
-_STEP_DOWN = 0.1  # factor of alpha on the way there, at the end its root
-_LEAST_ALPHA, _START_ALPHA, _MOST_ALPHA = 1e-12, 1e-4, 1.0  # of the trace of the sums
+_ALL_FORMS = 3  # rounds that a form may take by itself: few relevant columns of many show in the second or third
+_BEHIND = 1.2  # times the error of the leading form, above which a form is given up
 _MOST_FITS = 20  # usual number of regressions of a search, for the plan
 _MOST_ROUNDS = 10
 _MOST_STEPS = 4  # of a lengthscale in one direction
-_GAIN = 0.99  # share of the error that is a gain: of a round, of another lengthscale, of a metric over none
+_GAIN = 0.997  # share of the error that is a gain: of a round, of another lengthscale, of a metric over none
 _NEGLIGIBLE = 1e-6  # share of the weights, from which nothing is learned
 _CHANCE = 3.0  # standard errors of the gain of a metric on held-out rows: some twenty candidates are compared
 _SMALL_CHANCE = 1.0  # of that of another lengthscale, where two or three are
@@ -57,9 +55,25 @@ _SMALL_CHANCE = 1.0  # of that of another lengthscale, where two or three are
 _FOLDS = Folds(count=1, buckets=4, seed=0x9E3779B97F4A7C15)
 
 
-def _functions(rows: int) -> int:
-    """Number of functions of a regression on so many rows."""
-    return min(_BASIS, max(1, rows // 2))
+class _Size(NamedTuple):
+    """Size of a regression: number of functions, and positions of the rows that it is trained on."""
+
+    functions: int
+    rows: Int
+
+    @classmethod
+    def within(cls, functions: int, rows: Int) -> _Size:
+        return cls(min(functions, max(1, len(rows) // 2)), rows)
+
+
+class _Round(NamedTuple):
+    """How a metric was made: name of its form, and number of the round, 0 without a metric."""
+
+    form: str = "none"
+    number: int = 0
+
+
+_NO_METRIC = _Round()
 
 
 class MetricForm(NamedTuple):
@@ -116,11 +130,15 @@ class _Fit:
 
     metric: Float | None
     kernel: Kernel
-    alpha: float
     losses: Float  # (h,) of the held-out rows, each with its share of the weights
-    number: int  # position among the rounds
-    basis: Basis
-    coefficients: Float
+    round: _Round
+    record: MetricRound
+    regression: Regression
+    size: _Size
+
+    @property
+    def alpha(self) -> float:
+        return self.record.alpha
 
     @property
     def error(self) -> float:
@@ -189,7 +207,12 @@ class MetricSearch:
             self._train, self._held = np.arange(len(held)), np.arange(len(held))
         else:
             self._train, self._held = np.flatnonzero(~held), np.flatnonzero(held)
-        self.rounds: list[MetricRound] = []
+        trained = self._Y[self._train]
+        self._range = trained.min(axis=0), trained.max(axis=0)
+        self._shares = weights[self._held] / weights[self._held].sum()
+        self._first = _Size.within(_FIRST_FUNCTIONS, self._train[:_FIRST_ROWS])
+        self._size = _Size.within(_FUNCTIONS, self._train)
+        self._records: list[MetricRound] = []
 
     def choose(self, forms: Sequence[MetricForm], rounds: int = _MOST_ROUNDS) -> MetricChoice:
         """The metric, kernel and lengthscale with the smallest error; none of the metrics where they gain nothing.
@@ -199,13 +222,12 @@ class MetricSearch:
         forms : forms that are tried; none to choose the kernel and its lengthscale only.
         rounds : largest number of rounds of a form.
         """
-        plain = [self._at_best_lengthscale(self._at_median(None, kernel, "none", 0), 2.0) for kernel in self._kernels]
-        best = best_plain = min(plain, key=_error)
+        plain = self._plain_fits()
+        best = best_plain = self._at_best_lengthscale(min(plain, key=_error))
         if forms:
             # Coordinates have no meaning after a rotation, and the gradient of |x_k| is rough: the others lead.
             smooth = [fit for fit in plain if not isinstance(fit.kernel, Laplacian)] or plain
-            learned = self._learned(min(smooth, key=_error), forms, rounds)
-            learned = self._finished(learned, plain)
+            learned = self._finished(self._learned(min(smooth, key=_error), forms, rounds), plain)
             best = learned if _better(learned, best_plain, _CHANCE) else best_plain
         lengthscale = LengthscaleChoice(
             value=best.lengthscale,
@@ -215,43 +237,83 @@ class MetricSearch:
             scores=(),
         )
         record = MetricChoiceRecord(
-            rounds=tuple(self.rounds), best=best.number, plain=best_plain.number, sample_rows=len(self._X)
+            rounds=tuple(self._records),
+            best=self._records.index(best.record),
+            plain=self._records.index(best_plain.record),
+            sample_rows=len(self._X),
         )
         return MetricChoice(best.metric, best.kernel, lengthscale, record)
+
+    def _each(self, tasks: Sequence[Callable[[list[MetricRound]], _Fit]]) -> list[_Fit]:
+        """The fits of tasks that do not depend on each other, side by side; each adds to a list of records."""
+        lists: list[list[MetricRound]] = [[] for _ in tasks]
+        fits = self._session.side_by_side([partial(task, own) for task, own in zip(tasks, lists, strict=True)])
+        for own in lists:
+            self._records += own
+        return fits
+
+    def _plain_fits(self) -> list[_Fit]:
+        """The regressions of the kernels without a metric, but for those that are far behind.
+
+        Lengthscales are searched for with fewer functions and rows; these regressions are not recorded.
+        """
+        first = self._session.side_by_side([partial(self._first_fit, kernel) for kernel in self._kernels])
+        most = _BEHIND * min(fit.error for fit in first)
+        return self._each([partial(self._again, fit) for fit in first if fit.error <= most])
+
+    def _first_fit(self, kernel: Kernel) -> _Fit:
+        """The small regression with the best lengthscale among powers of 2 of the median distance."""
+        fit = self._fit([], None, kernel.with_lengthscale(self._median(None, kernel)), size=self._first)
+        shorter = self._downhill(0.5, fit, [])
+        # If it gained, the other direction goes uphill.
+        return self._downhill(2.0, fit, []) if shorter is fit else shorter
+
+    def _again(self, fit: _Fit, records: list[MetricRound]) -> _Fit:
+        """The regression of the usual size."""
+        alpha = fit.alpha * len(self._size.rows) / len(fit.size.rows)
+        return self._fit(records, fit.metric, fit.kernel, fit.round, alpha)
 
     def _learned(self, plain: _Fit, forms: Sequence[MetricForm], rounds: int) -> _Fit:
         """The best of metric after metric.
 
-        Each form first takes some rounds of its own. Then all forms follow from the best fit, while this gains: on
-        pumadyn-32nm the full matrix is the one that leads away from a straight line, and the diagonal the one to end
-        with.
+        Each form of power 1 first takes some rounds of its own. Then all forms follow from the best fit, while this
+        gains: on pumadyn-32nm the full matrix is the one that leads away from a straight line, and the diagonal the one
+        to end with. A form that falls behind is given up.
         """
-        chains, best = [(form, plain) for form in forms], plain
-        for number in range(1, rounds + 1):
-            if number > _ALL_FORMS:
-                chains = [(form, best) for form in forms]
-            products: dict[int, Float] = {}
-            for fit in (fit for _, fit in chains):
-                if fit.number not in products:
-                    products[fit.number] = self._gradient_products(fit)
-            chains = [(form, self._next(fit, products[fit.number], form, number)) for form, fit in chains]
+        chains, best = [(form, plain) for form in forms if form.power == 1.0], plain
+        for number in range(1, min(rounds, _ALL_FORMS) + 1):
+            chains = self._next_metrics(chains, number)
+            best = min([best, *(fit for _, fit in chains)], key=_error)
+        while best.metric is not None and best.round.number < rounds:
+            chains = self._next_metrics([(form, best) for form in forms], best.round.number + 1)
             leading = min((fit for _, fit in chains), key=_error)
-            gained = leading.error <= _GAIN * best.error
-            best = min(best, leading, key=_error)
-            if number > _ALL_FORMS and not gained:
+            gained = _better(leading, best, _SMALL_CHANCE)
+            best, forms = min(best, leading, key=_error), [form for form, _ in chains]
+            if not gained:
                 break
         return best
+
+    def _next_metrics(self, chains: Sequence[tuple[MetricForm, _Fit]], number: int) -> list[tuple[MetricForm, _Fit]]:
+        """The fits in the metrics of the gradients of these, in each form; without those that fall behind."""
+        fits = list(dict.fromkeys(fit for _, fit in chains))
+        found = self._session.side_by_side([partial(self._gradient_products, fit) for fit in fits])
+        products = dict(zip(fits, found, strict=True))
+        following = self._each([partial(self._next, fit, products[fit], form, number) for form, fit in chains])
+        most = _BEHIND * min(fit.error for fit in following)
+        return [(form, fit) for (form, _), fit in zip(chains, following, strict=True) if fit.error <= most]
 
     def _finished(self, best: _Fit, plain: Sequence[_Fit]) -> _Fit:
         """The best kernel in a metric, with its best lengthscale."""
         if best.metric is None:
             return best
-        chosen, found = self.rounds[best.number], best
-        for fit in plain:
-            if fit.kernel.name != best.kernel.name:
-                kernel = fit.kernel.with_lengthscale(self._moved(fit, best.metric))
-                found = min(found, self._fit(best.metric, kernel, chosen.form, chosen.round, fit.alpha), key=_error)
-        return self._at_best_lengthscale(found, math.sqrt(2.0))
+        others = [fit for fit in plain if fit.kernel.name != best.kernel.name]
+        found = self._each([partial(self._with_kernel_of, fit, best) for fit in others])
+        return self._at_best_lengthscale(min([best, *found], key=_error))
+
+    def _with_kernel_of(self, plain: _Fit, best: _Fit, records: list[MetricRound]) -> _Fit:
+        assert best.metric is not None
+        kernel = plain.kernel.with_lengthscale(self._moved(plain, best.metric))
+        return self._fit(records, best.metric, kernel, best.round, plain.alpha)
 
     def _moved(self, fit: _Fit, metric: Float) -> float:
         """The lengthscale in another metric that is the same multiple of the median distance as that of `fit`."""
@@ -259,54 +321,63 @@ class MetricSearch:
 
     def _gradient_products(self, fit: _Fit) -> Float:
         """A (p, p) of a fit, by the scaled columns before its metric."""
-        rows = self._train[:_GRADIENT_ROWS]
-        work = GradientProducts(fit.basis, fit.coefficients)
+        rows, regression = fit.size.rows[:_GRADIENT_ROWS], fit.regression
+        work = GradientProducts(regression.basis, regression.roughest(fit.alpha).coefficients)
         A: Float = self._session.local(work, self._table(self._mapped(fit.metric, rows), rows)).A
         return A if fit.metric is None else fit.metric @ A @ fit.metric.T
 
-    def _next(self, fit: _Fit, A: Float, form: MetricForm, number: int) -> _Fit:
+    def _next(self, fit: _Fit, A: Float, form: MetricForm, number: int, records: list[MetricRound]) -> _Fit:
         """The regression in the metric of the gradient products A of `fit`."""
         metric = metric_factor(A, power=form.power, diagonal=form.diagonal, rank=self._rank)
         if metric is None:
             return fit
         kernel = fit.kernel.with_lengthscale(self._moved(fit, metric))
-        return self._fit(metric, kernel, form.name, number, fit.alpha)
+        return self._fit(records, metric, kernel, _Round(form.name, number), fit.alpha)
 
-    def _at_median(self, metric: Float | None, kernel: Kernel, form: str, number: int) -> _Fit:
-        return self._fit(metric, kernel.with_lengthscale(self._median(metric, kernel)), form, number)
+    def _at_best_lengthscale(self, fit: _Fit) -> _Fit:
+        """The regression with the best lengthscale among those of `fit` times powers of sqrt(2), downhill from it."""
+        steps = 1.0 / math.sqrt(2.0), math.sqrt(2.0)
+        return min(self._each([partial(self._downhill, step, fit) for step in steps]), key=_error)
 
-    def _at_best_lengthscale(self, fit: _Fit, step: float) -> _Fit:
-        """The regression with the best lengthscale among those of `fit` times powers of `step`, downhill from it."""
-        tried, best = self.rounds[fit.number], fit
-        for factor in (1.0 / step, step):
-            for _ in range(_MOST_STEPS):
-                kernel = best.kernel.with_lengthscale(best.lengthscale * factor)
-                other = self._fit(fit.metric, kernel, tried.form, tried.round, best.alpha)
-                # The error is flat towards long lengthscales, where functions become dependent and lose digits. And few
-                # held-out rows favour one by chance: on boston (404 rows) the error was 5 % above that of the median.
-                # But three standard errors are too many: on kin40k a shorter one, better by 4 % here, has an error of
-                # .108 in place of .130 with the functions of the fit.
-                if not _better(other, best, _SMALL_CHANCE):
-                    break
-                best = other
-            if best is not fit:
-                break  # the other direction goes uphill
+    def _downhill(self, step: float, best: _Fit, records: list[MetricRound]) -> _Fit:
+        """The regression with the best lengthscale among those of `best` times powers of `step`."""
+        for _ in range(_MOST_STEPS):
+            kernel = best.kernel.with_lengthscale(best.lengthscale * step)
+            other = self._fit(records, best.metric, kernel, best.round, best.alpha, best.size)
+            # Few held-out rows favour a lengthscale by chance: on boston (404 rows) the error was 5 % above that of the
+            # median. But three standard errors are too many: on kin40k a shorter one, better by 4 % here, has an error
+            # of .108 in place of .130 with the functions of the fit.
+            if not _better(other, best, _SMALL_CHANCE):
+                break
+            # The error is flat towards long lengthscales, where functions become dependent: a fit of as many functions
+            # would have fewer than it was asked for.
+            if step > 1.0 and len(other.regression.basis) < len(best.regression.basis):
+                break
+            best = other
         return best
+
+    def _squares(self, values: Float) -> float:
+        """Mean squared error of predictions of the held-out rows (h, d), summed over targets."""
+        return float(self._shares @ self._row_squares(values))
+
+    def _row_squares(self, values: Float) -> Float:
+        """Squared errors (h,) of predictions (h, d), cut to the range of the targets that were trained on.
+
+        A single row far from all others would otherwise decide.
+        """
+        squares: Float = ((np.clip(values, *self._range) - self._Y[self._held]) ** 2).sum(axis=1)
+        return squares
 
     def _held_out_losses(self, values: Float) -> Float:
         """Losses (h,) of predictions of the held-out rows (h, d), times the shares of the rows in the weights.
 
-        Predictions are cut to the range of the targets that were trained on: a single row far from all others would
-        otherwise decide. For classes the mean of the share of wrong predictions and of the Brier score, because
-        indicators are also off where a prediction is right and beyond 1.
+        For classes the mean of the share of wrong predictions and of the Brier score, because indicators are also off
+        where a prediction is right and beyond 1.
         """
-        truth, trained = self._Y[self._held], self._Y[self._train]
-        shares = self._weights[self._held] / self._weights[self._held].sum()
-        cut = np.clip(np.nan_to_num(values), trained.min(axis=0), trained.max(axis=0))
-        losses: Float = ((cut - truth) ** 2).sum(axis=1)
+        losses = self._row_squares(values)
         if self._classes:
-            losses = 0.5 * (losses + (values.argmax(axis=1) != truth.argmax(axis=1)))
-        return np.asarray(shares * losses)
+            losses = 0.5 * (losses + (values.argmax(axis=1) != self._Y[self._held].argmax(axis=1)))
+        return np.asarray(self._shares * losses)
 
     def _median(self, metric: Float | None, kernel: Kernel) -> float:
         rows = self._train if len(self._train) > 1 else np.arange(len(self._X))
@@ -321,53 +392,50 @@ class MetricSearch:
         weights = self._weights[rows]
         return open_table(mapped, self._Y[rows], weights=None if (weights == 1.0).all() else weights)
 
-    def _fit(self, metric: Float | None, kernel: Kernel, form: str, number: int, start: float | None = None) -> _Fit:
-        """The regression in a metric; the search for alpha begins at `start`."""
-        unseen_rows = self._mapped(metric, self._held)
-        train, held = self._table(self._mapped(metric, self._train), self._train), self._table(unseen_rows, self._held)
-        first = np.arange(_functions(len(self._train)))
-        points = self._mapped(metric, self._train[first])
-        basis, _ = Basis.empty(kernel, points.shape[1], points.dtype).append(points, first)
-        equations = NormalEquations.of(basis, np.zeros(self._Y.shape[1]), train.n_rows)
-        sums, unseen = (self._session.local(equations, rows) for rows in (train, held))
-        both = FoldSums(sums.merge(unseen), (unseen,), np.array([float(unseen.count)]))
-        system = FoldSystem(both, intercept=self._intercept)
-        trace = max(float(np.trace(sums.H)), np.finfo(np.float64).tiny)
-        low, high = _LEAST_ALPHA * trace, _MOST_ALPHA * trace
-        choice = system.choose(_START_ALPHA * trace if start is None else start, low, high, curve=start is None)
-        best = choice.solutions[0]
-        with single_threaded_blas():
-            values = basis.block(unseen_rows) @ basis.coefficients(best.beta) + best.intercept
-            rough = basis.coefficients(self._roughest(system, choice, low).beta)
-        fit = _Fit(metric, kernel, choice.alpha, self._held_out_losses(values), len(self.rounds), basis, rough)
-        columns = self._X.shape[1] if metric is None else metric.shape[1]
-        self.rounds.append(MetricRound(form, number, columns, fit.lengthscale, choice.alpha, fit.error))
-        return fit
+    def _fit(
+        self,
+        records: list[MetricRound],
+        metric: Float | None,
+        kernel: Kernel,
+        made: _Round = _NO_METRIC,
+        start: float | None = None,
+        size: _Size | None = None,
+    ) -> _Fit:
+        """The regression in a metric, added to the records; the search for alpha begins at `start`.
 
-    @staticmethod
-    def _roughest(system: FoldSystem, choice: FoldChoice, low: float) -> FoldSolution:
-        """The least regularised solution whose error is at most `_ROUGHER` times the smallest one."""
-        found, alpha, step = choice.solutions[0], choice.alpha, _STEP_DOWN
-        most = _ROUGHER * float(found.squares.sum())
-        while alpha * step >= low:
-            solved = system.solve(alpha * step)
-            if solved is not None and float(solved[0].squares.sum()) <= most:
-                found, alpha = solved[0], alpha * step
-            elif step > _STEP_DOWN:
-                break
-            else:
-                step = math.sqrt(_STEP_DOWN)
-        return found
+        Parameters
+        ----------
+        made : how the metric was made.
+        size : size of the regression; None for that of the search.
+        """
+        size = self._size if size is None else size
+        points = self._mapped(metric, size.rows[: size.functions])
+        basis, _ = Basis.empty(kernel, points.shape[1], points.dtype).append(points, np.arange(size.functions))
+        equations = NormalEquations.of(basis, np.zeros(self._Y.shape[1]), len(size.rows))
+        sums = self._session.local(equations, self._table(self._mapped(metric, size.rows), size.rows))
+
+        def block() -> Float:
+            return basis.block(self._mapped(metric, self._held))
+
+        regression = Regression(basis, sums, block, self._squares, intercept=self._intercept)
+        best = regression.best(start)
+        losses = self._held_out_losses(best.values)
+        assert isinstance(kernel, StationaryKernel)
+        assert isinstance(kernel.lengthscale, float)
+        record = MetricRound(*made, points.shape[1], kernel.lengthscale, best.alpha, float(losses.sum()))
+        records.append(record)
+        return _Fit(metric, kernel, losses, made, record, regression, size)
 
 
 def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     """The costs of a search on `rows` sampled rows: its regressions, and with `metrics` the gradients."""
     table, p, d = problem.table, problem.table.width, problem.table.n_targets
-    n = _functions(rows)
+    n = min(_FUNCTIONS, max(1, rows // 2))
     basis = Basis.unfilled(problem.kernel, n, p)
     sums, gradients = NormalEquations(basis, np.zeros(d)), GradientProducts(basis, unfilled(n, d))
-    # The rows scaled, in float64, and mapped; the metrics of five regressions, A and its eigenvectors; their points.
-    held = 8 * rows * (3 * p + d) + 8 * 10 * p * p + 8 * 5 * n * (p + d)
+    # The rows in float64, those of three regressions at a time mapped, and kernel values of their held-out quarter; the
+    # metrics of ten regressions, A and its eigenvectors; their points.
+    held = 8 * rows * (6 * p + d + n) + 8 * 15 * p * p + 8 * 10 * n * (p + d)
     remedy = option("metric", "none") if metrics else ""
     return [
         replace(
@@ -385,7 +453,7 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
             remedy=remedy,
         )
         for name, work, count, times, extra in (
-            ("regressions for the metric", sums, rows, _MOST_FITS, 8 * 10 * n * n),
+            ("regressions for the metric", sums, rows, _MOST_FITS, 8 * 30 * n * n),
             ("gradients for the metric", gradients, min(rows, _GRADIENT_ROWS), _MOST_FITS, 0),
         )[: 2 if metrics else 1]
     ]

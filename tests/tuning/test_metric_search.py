@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamkernel.engine import Session
+from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.kernels import Gaussian, Laplacian, Matern
 from streamkernel.reductions import Sample
 from streamkernel.solvers import median_lengthscale
@@ -100,7 +100,7 @@ def test_forms_are_those_that_were_asked_for() -> None:
     none = _search(_sample(), None, kernels=[Gaussian(1.0), Matern(2.5), Laplacian(1.0)])
     assert none.metric is None
     assert {each.form for each in none.record.rounds} == {"none"}
-    assert len({each.lengthscale for each in none.record.rounds}) >= 6
+    assert len({each.lengthscale for each in none.record.rounds}) >= 4
     ranked = _search(_sample(), rank=1)
     assert ranked.metric is not None
     assert ranked.metric.shape == (4, 1)
@@ -114,6 +114,7 @@ def test_the_same_sample_gives_the_same_bits() -> None:
 
 
 def test_rows_of_weight_2_are_rows_that_stand_twice() -> None:
+    """The numbers of points differ with the number of rows; the errors agree but for that."""
     weights = np.where(np.arange(300) % 3 == 0, 2.0, 1.0)
     weighted = _search(_sample(weights=weights), None)
     plain, times = _sample(), weights.astype(int)
@@ -123,8 +124,31 @@ def test_rows_of_weight_2_are_rows_that_stand_twice() -> None:
         np.arange(len(again)), plain.X[again], plain.Y[again], np.ones(len(again)), row_keys(plain.X[again])
     )
     found = _search(repeated, None)
-    # The numbers of points differ with the number of rows; the errors agree but for that.
-    assert weighted.record.rounds[0].error == pytest.approx(found.record.rounds[0].error, rel=0.1)
+    assert weighted.record.plain_error == pytest.approx(found.record.plain_error, rel=0.2)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_fits_side_by_side_give_the_same_bits(threads: int) -> None:
+    """Records, too, stand in one order, whichever task ends first."""
+    sample, kernels = _sample(1500), [Gaussian(1.0), Matern(2.5), Laplacian(1.0)]
+    found = []
+    for order in (None, lambda tasks: tasks[::-1]):
+        session = Session(ThreadExecutor(threads, order))
+        search = MetricSearch(sample, kernels, session, centre=np.zeros(1), scale=np.ones(1))
+        found.append(search.choose(FORMS["learned"]))
+    expected = _search(sample, kernels=kernels)
+    for choice in found:
+        assert choice.record == expected.record
+        np.testing.assert_array_equal(choice.metric, expected.metric)
+
+
+def test_kernels_that_fall_behind_are_given_up() -> None:
+    """A smooth function in four dimensions: the Laplacian kernel's error is several times that of the Gaussian."""
+    sample = _sample(1500)
+    smooth = Sample(sample.rows, sample.X, np.sin(sample.X.sum(axis=1, keepdims=True)), sample.weights, sample.keys)
+    alone = _search(smooth, kernels=[Gaussian(1.0)])
+    both = _search(smooth, kernels=[Gaussian(1.0), Laplacian(1.0)])
+    assert both.record == alone.record
 
 
 @pytest.mark.parametrize("m", [2, 3, 5, 8, 30])
@@ -146,7 +170,7 @@ def test_a_far_row_does_not_decide() -> None:
 
 
 def test_classes_are_judged_by_wrong_predictions_too() -> None:
-    plain = _sample()
+    plain = _sample(900)
     labels = (plain.Y[:, 0] > 0.0).astype(int)
     sample = Sample(plain.rows, plain.X, np.eye(2)[labels], plain.weights, plain.keys)
     choice = _search(sample, classes=True)

@@ -1,0 +1,110 @@
+"""A ridge regression on a sample of rows, for one alpha after another, judged by rows that it has not seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from streamkernel.basis import Basis
+from streamkernel.linalg import add_to_diagonal, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.reductions.sums import RidgeSums
+from streamkernel.solvers.ridge import least_squares
+from streamkernel.solvers.validation import least, search
+from streamkernel.type_aliases import Float
+
+_LEAST_ALPHA, _START_ALPHA, _MOST_ALPHA = 1e-12, 1e-4, 1.0  # of the trace of the sums
+# Gradients are those of the least regularised regression with at most this times the smallest error: where little is
+# explained, that of the smallest error is a straight line, and shows none of the columns that act together.
+_ROUGHER = 1.1
+_STEP_DOWN = 0.1  # factor of alpha on the way there, at the end its root
+
+
+class Solution(NamedTuple):
+    """A ridge regression: alpha, coefficients (n, d), predictions (h, d) of the held-out rows, and their error."""
+
+    alpha: float
+    coefficients: Float
+    values: Float
+    error: float
+
+
+class Regression:
+    """The normal equations of a sample, and the alpha of least error on its held-out rows.
+
+    Held-out rows are predicted for each alpha: that takes ``2 h n d`` operations, where sums over them take ``h n^2``.
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    sums : RidgeSums of the rows that are trained on.
+    block : function that computes the kernel values (h, n) of the held-out rows. They are computed again when they are
+        needed again: a search holds several regressions.
+    error : function of their predictions (h, d).
+    intercept : True to fit a constant.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        sums: RidgeSums,
+        block: Callable[[], Float],
+        error: Callable[[Float], float],
+        *,
+        intercept: bool,
+    ) -> None:
+        self.basis, self._block, self._error, self._intercept = basis, block, error, intercept
+        self._H, self._g, _ = least_squares(sums, intercept)
+        self._trace = max(float(np.trace(sums.H)), np.finfo(np.float64).tiny)
+        self._mean = sums.centre + sums.Y1 / sums.weight
+        self._feature_mean = sums.G1 / sums.weight
+        self._least = _LEAST_ALPHA * self._trace
+        self._solved: dict[float, Solution] = {}
+
+    def best(self, start: float | None = None) -> Solution:
+        """The solution with the smallest error; the search for its alpha begins at `start`."""
+        start = _START_ALPHA * self._trace if start is None else start
+        block = self._block()
+        tried = search(lambda alpha: self._error_at(alpha, block), start, self._least, _MOST_ALPHA * self._trace)
+        return self._solved[least(tried)]
+
+    def roughest(self, alpha: float) -> Solution:
+        """The least regularised solution with an error of at most `_ROUGHER` times that at `alpha`."""
+        rough = self._solved[alpha]
+        most, step, block = _ROUGHER * rough.error, _STEP_DOWN, self._block()
+        while rough.alpha * step >= self._least:
+            lower = rough.alpha * step
+            if self._error_at(lower, block) <= most:
+                rough = self._solved[lower]
+            elif step > _STEP_DOWN:
+                break
+            else:
+                step = math.sqrt(_STEP_DOWN)
+        return rough
+
+    def _error_at(self, alpha: float, block: Float) -> float:
+        """The error for one alpha; infinite if alpha is lost in rounding."""
+        if alpha not in self._solved:
+            solution = self._solve(alpha, block)
+            if solution is None:
+                return math.inf
+            self._solved[alpha] = solution
+        return self._solved[alpha].error
+
+    def _solve(self, alpha: float, block: Float) -> Solution | None:
+        matrix = self._H.copy()
+        add_to_diagonal(matrix, alpha)
+        with single_threaded_blas():
+            try:
+                L: Float = np.linalg.cholesky(matrix).astype(np.float64, copy=False)
+            except np.linalg.LinAlgError:
+                return None
+            beta = solve_lower_t(L, solve_lower(L, self._g))
+            coefficients = self.basis.coefficients(beta)
+            values: Float = block @ coefficients
+            if self._intercept:
+                values += self._mean - self._feature_mean @ beta
+        error = self._error(values)
+        return Solution(alpha, coefficients, values, error) if math.isfinite(error) else None
