@@ -17,7 +17,7 @@ from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
 from streamkernel.selection.greedy import GramForm
 from streamkernel.selection.problem import before_map, counting, gather_step, in_double, unfilled_basis
-from streamkernel.settings.basis import METRIC_ROWS, BasisSettings
+from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import choice_bytes
 from streamkernel.table import Folds, Table
 from streamkernel.tuning import metric_steps
@@ -61,7 +61,7 @@ def steps_of_choice(
         steps.insert(fetched, scaling_step(settings.scaling_rows(table), table.n_features))
         fetched += 1
     if settings.searches_sample:
-        steps[fetched:fetched] = metric_steps(problem, min(METRIC_ROWS, table.n_rows), metrics=settings.learns_metric)
+        steps[fetched:fetched] = metric_steps(problem, settings.searched_rows(table), metrics=settings.learns_metric)
     elif settings.searches_lengthscale:
         steps.insert(fetched, _lengthscale_step(problem, settings))
     mapped = settings.samples_scaling or settings.learns_metric or settings.given_metric is not None
