@@ -166,7 +166,8 @@ def choose_basis(
     if tuner is not None:
         tuning = tuner(sample, kernel, centre, scale)
         kernel = tuning.kernel
-    problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds)
+    in_metric = given is not None or (search is not None and search.metric is not None)
+    problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric)
     selection = rule.select(problem, session, cache)
     _warn(selection, n, settings, session, _told_of(repeats), searched=search is not None)
     held = None if folds is None else held_out(cache.get(checked), folds)

@@ -35,6 +35,7 @@ class Problem:
     centre, scale : (d,) mean and spread of the targets; d = 0 without targets.
     folds : folds of the rows, whose table has keys, or None. A rule does not use the targets of rows in validation
         folds: it may choose them as points, but they score none.
+    in_metric : whether distances are measured in a metric, in which few directions matter.
     """
 
     table: Table
@@ -45,6 +46,7 @@ class Problem:
     centre: Float = field(default_factory=lambda: np.zeros(0))
     scale: Float = field(default_factory=lambda: np.ones(0))
     folds: Folds | None = None
+    in_metric: bool = False
 
     @property
     def rows(self) -> Int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import data_sets
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 from problems import problem_of, select
 
+from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Linear, Polynomial
-from streamkernel.selection import Greedy, RPCholesky, as_kappa, as_rule
+from streamkernel.selection import Greedy, RowCache, RPCholesky, _draws, as_kappa, as_rule
 from streamkernel.selection.rounds import Fixed, Geometric
 from streamkernel.selection.scores import FunctionSpace
 from streamkernel.solvers import median_lengthscale
@@ -163,3 +165,24 @@ def test_rules_by_name() -> None:
         as_rule("magic")
     with pytest.raises(ParameterError, match="pool"):
         as_rule("sgma", pool="deep")
+
+
+def test_in_a_metric_fewer_rows_of_those_that_were_fetched_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are fetched before it is known whether there is a metric: no further sweep, and scoring rows in order."""
+    monkeypatch.setattr(_draws, "_FEW_ROWS", 1000)
+    data = data_sets.friedman(6000, 5)
+    rule = as_rule("few-sweep")
+    problem = problem_of(data.X, data.y, n=400)
+    fetched = rule.prefetch(problem)
+    used = {}
+    for in_metric in (False, True):
+        each = replace(problem, in_metric=in_metric)
+        np.testing.assert_array_equal(rule.prefetch(each), fetched)
+        session = Session(ThreadExecutor(1))
+        cache = RowCache(each.table, session)
+        cache.fetch(fetched)
+        drawn = rule.draw.draw(each, session, cache, each.empty_basis(), 100, 1)  # type: ignore[attr-defined]
+        assert len(session.records) == 1
+        assert drawn.scoring is not None
+        used[in_metric] = len(drawn.pool), drawn.scoring.n_rows
+    assert used == {False: (1200, 4500), True: (900, 2200)}
