@@ -36,7 +36,7 @@ from streamkernel.solvers.lengthscale import MEDIAN_ROWS, median_lengthscale
 from streamkernel.table import Table, open_table
 from streamkernel.table.folds import Folds
 from streamkernel.tuning._regression import Regression
-from streamkernel.type_aliases import Float, Int
+from streamkernel.type_aliases import AnyArray, Float, Int
 from streamkernel.wording import option
 
 _FUNCTIONS = 400  # of a regression
@@ -44,6 +44,7 @@ _FIRST_FUNCTIONS, _FIRST_ROWS = 200, 3000  # of those that a lengthscale of the 
 _GRADIENT_ROWS = 4000
 _ALL_FORMS = 3  # rounds that a form may take by itself: few relevant columns of many show in the second or third
 _BEHIND = 1.2  # times the error of the leading form, above which a form is given up
+_MOVED_ROWS = 300  # whose median distances tell by how much a metric changes distances
 _MOST_FITS = 20  # usual number of regressions of a search, for the plan
 _MOST_ROUNDS = 10
 _MOST_STEPS = 4  # of a lengthscale in one direction
@@ -56,14 +57,16 @@ _FOLDS = Folds(count=1, buckets=4, seed=0x9E3779B97F4A7C15)
 
 
 class _Size(NamedTuple):
-    """Size of a regression: number of functions, and positions of the rows that it is trained on."""
+    """Size of a regression: positions of its points, and of the rows that it is trained on."""
 
-    functions: int
+    points: Int
     rows: Int
 
     @classmethod
-    def within(cls, functions: int, rows: Int) -> _Size:
-        return cls(min(functions, max(1, len(rows) // 2)), rows)
+    def within(cls, functions: int, rows: Int, keys: AnyArray) -> _Size:
+        """At most half as many points as rows, no two with equal keys: the second would be found to be dependent."""
+        _, first = np.unique(keys[rows], return_index=True)
+        return cls(rows[np.sort(first)[: min(functions, max(1, len(rows) // 2))]], rows)
 
 
 class _Round(NamedTuple):
@@ -210,8 +213,8 @@ class MetricSearch:
         trained = self._Y[self._train]
         self._range = trained.min(axis=0), trained.max(axis=0)
         self._shares = weights[self._held] / weights[self._held].sum()
-        self._first = _Size.within(_FIRST_FUNCTIONS, self._train[:_FIRST_ROWS])
-        self._size = _Size.within(_FUNCTIONS, self._train)
+        self._first = _Size.within(_FIRST_FUNCTIONS, self._train[:_FIRST_ROWS], sample.keys)
+        self._size = _Size.within(_FUNCTIONS, self._train, sample.keys)
         self._records: list[MetricRound] = []
 
     def choose(self, forms: Sequence[MetricForm], rounds: int = _MOST_ROUNDS) -> MetricChoice:
@@ -317,7 +320,8 @@ class MetricSearch:
 
     def _moved(self, fit: _Fit, metric: Float) -> float:
         """The lengthscale in another metric that is the same multiple of the median distance as that of `fit`."""
-        return fit.lengthscale / self._median(fit.metric, fit.kernel) * self._median(metric, fit.kernel)
+        before, after = (self._median(each, fit.kernel, _MOVED_ROWS) for each in (fit.metric, metric))
+        return fit.lengthscale / before * after
 
     def _gradient_products(self, fit: _Fit) -> Float:
         """A (p, p) of a fit, by the scaled columns before its metric."""
@@ -379,9 +383,12 @@ class MetricSearch:
             losses = 0.5 * (losses + (values.argmax(axis=1) != self._Y[self._held].argmax(axis=1)))
         return np.asarray(self._shares * losses)
 
-    def _median(self, metric: Float | None, kernel: Kernel) -> float:
+    def _median(self, metric: Float | None, kernel: Kernel, count: int = MEDIAN_ROWS) -> float:
         rows = self._train if len(self._train) > 1 else np.arange(len(self._X))
-        return median_lengthscale(self._mapped(metric, rows[:MEDIAN_ROWS]), kernel)
+        mapped = self._mapped(metric, rows[:count])
+        if (mapped == mapped[:1]).all():
+            mapped = self._mapped(metric, rows[:MEDIAN_ROWS])
+        return median_lengthscale(mapped, kernel)
 
     def _mapped(self, metric: Float | None, rows: np.ndarray) -> Float:
         X: Float = self._X[rows]
@@ -409,8 +416,8 @@ class MetricSearch:
         size : size of the regression; None for that of the search.
         """
         size = self._size if size is None else size
-        points = self._mapped(metric, size.rows[: size.functions])
-        basis, _ = Basis.empty(kernel, points.shape[1], points.dtype).append(points, np.arange(size.functions))
+        points = self._mapped(metric, size.points)
+        basis, _ = Basis.empty(kernel, points.shape[1], points.dtype).append(points, size.points)
         equations = NormalEquations.of(basis, np.zeros(self._Y.shape[1]), len(size.rows))
         sums = self._session.local(equations, self._table(self._mapped(metric, size.rows), size.rows))
 
