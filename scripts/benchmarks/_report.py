@@ -155,6 +155,7 @@ def write_page(path: Path, heading: str, words: Sequence[str], result: dict[str,
         lines.append(f"| {claim['name']} | {claim['value']} | {claim['bound']} {claim['floor']} | {mark} |")
     lines += ["", f"| {' | '.join(result['columns'])} |", "|" + "---|" * len(result["columns"])]
     lines += [f"| {' | '.join('' if value is None else str(value) for value in row)} |" for row in result["rows"]]
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
