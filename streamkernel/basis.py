@@ -10,6 +10,7 @@ where K~ is the Nystroem approximation of K on these points (Smola & Schoelkopf 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -204,7 +205,7 @@ class Basis:
             return 1.0
         return float(np.min(np.diagonal(self.L) ** 2 / self.kernel.diagonal(self.points)))
 
-    def lift(self, leading: int = 0) -> float:
+    def lift(self, leading: int = 0, most: float = math.inf) -> float:
         """Factor by which whitening lifts the rounding of sums of kernel values, relative to k(z, z); at least 1.
 
         It is ``1 / least_pivot``, or half the largest eigenvalue of ``k(Z, Z)^-1`` if that is larger (for two near
@@ -213,14 +214,14 @@ class Basis:
         iteration, to some percent.
 
         With `leading` functions, that of the sums of `features(leading=...)`: k is then the kernel without what these
-        explain, ``L22 L22^T`` at the other points.
+        explain, ``L22 L22^T`` at the other points. Where the pivots alone give more than `most`, that is the result.
         """
-        L = self.L[leading:, leading:]
+        L = np.ascontiguousarray(self.L[leading:, leading:]) if leading else self.L
         if len(L) == 0:
             return 1.0
         diagonal = np.einsum("ij,ij->i", L, L) if leading else self.kernel.diagonal(self.points)
         lift = float((diagonal / np.diagonal(L) ** 2).max())
-        if len(L) < 2:
+        if len(L) < 2 or lift > most:
             return lift
         root = np.sqrt(diagonal)
         v = np.random.Generator(np.random.Philox(0)).standard_normal(len(L))

@@ -145,7 +145,7 @@ class NormalEquations(Sums[RidgeSums]):
         most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)
         most_lift = most / (np.finfo(np.float64).eps * rows * np.sqrt(n)) if n and rows else np.inf
         leading = 0
-        while leading < n and basis.lift(leading) > most_lift:
+        while leading < n and basis.lift(leading, most_lift) > most_lift:
             leading = 2 * leading or _LEAST_LEADING
         return cls(basis, centre, leading if leading < n else None)
 
