@@ -35,6 +35,9 @@ from streamkernel.store.plain import plain, require_equal
 from streamkernel.type_aliases import AnyArray, Fields
 
 KIND = "checkpoint"
+# Number of the way in which fits compute their states, raised with each change of it: a state of another way would be
+# taken for one of this way, and give a wrong model. 2: sums of partly whitened blocks, the sample of the search.
+REVISION = 2
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _STEP = re.compile(r"(\d{4,})-([a-z][a-z0-9_]*)")
@@ -42,11 +45,13 @@ _STEP = re.compile(r"(\d{4,})-([a-z][a-z0-9_]*)")
 
 def step_bundle(step: int, name: str, run: str, state: dict[str, AnyArray]) -> Bundle:
     """The bundle of a finished step; `run` is the digest of all that determines the run's result."""
-    return Bundle(KIND, 1, {"step": step, "name": name, "run": run}, state)
+    return Bundle(KIND, 1, {"step": step, "name": name, "run": run, "revision": REVISION}, state)
 
 
 def read_step(path: str, name: str) -> Bundle | None:
-    """The bundle of a step; if it is torn, None after a warning, which names it `name`: the step is done again.
+    """The bundle of a step, or None after a warning, which names it `name`: the step is done again.
+
+    That is where it is torn, or was saved by a release that computed other states.
 
     Raises
     ------
@@ -54,10 +59,14 @@ def read_step(path: str, name: str) -> Bundle | None:
         Nothing is there.
     """
     try:
-        return read_bundle(path, KIND)
+        bundle = read_bundle(path, KIND)
     except (IncompleteStoreError, MissingChunkError, CorruptMetadataError, ModelFormatError) as error:
         _warn_torn(name, error.message)
         return None
+    if bundle.config.get("revision") != REVISION:
+        _warn_torn(name, f"{path} was saved by another release, whose sweeps differ")
+        return None
+    return bundle
 
 
 def _warn_torn(name: str, why: object) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from streamkernel import errors
-from streamkernel.store import Checkpoints
+from streamkernel.store import Checkpoints, checkpoint
+from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
 
 CONFIG = {"seed": 1, "kernel": {"name": "gaussian", "lengthscale": 0.5}, "plan": [1, 2]}
 
@@ -109,6 +110,21 @@ def test_torn_newest_is_absent_with_one_warning(tmp_path: Path, damage: str) -> 
         checkpoints.save(1, "look", state(1))
         assert checkpoints.load(1, "look")["rows"] == 101
     assert sorted(os.listdir(tmp_path / "run")) == ["0000-look", "0001-look", "lock", "run.json"]
+
+
+@pytest.mark.parametrize("theirs", [None, 1, checkpoint.REVISION + 1])
+def test_step_of_another_release_is_done_again(tmp_path: Path, theirs: int | None) -> None:
+    """Its sums may have another meaning: partly whitened ones look like others."""
+    with Checkpoints(tmp_path / "run", CONFIG) as checkpoints:
+        checkpoints.save(0, "look", state(0))
+        step = tmp_path / "run" / "0000-look"
+        saved = read_bundle(str(step), checkpoint.KIND)
+        config = {name: value for name, value in saved.config.items() if name != "revision"}
+        if theirs is not None:
+            config["revision"] = theirs
+        replace_bundle(step, Bundle(checkpoint.KIND, 1, config, saved.arrays))
+        with pytest.warns(errors.StreamKernelWarning, match="0000-look cannot be used .* by another release"):
+            assert checkpoints.load(0, "look") is None
 
 
 def test_step_of_another_run_is_not_taken(tmp_path: Path) -> None:
