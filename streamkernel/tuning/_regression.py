@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import add_to_diagonal, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.errors import NumericalError
+from streamkernel.linalg import add_to_diagonal, require_finite, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.sums import RidgeSums
 from streamkernel.solvers.ridge import least_squares
 from streamkernel.solvers.validation import least, search
@@ -56,44 +57,56 @@ class Regression:
         intercept: bool,
     ) -> None:
         self.basis, self._block, self._error, self._intercept = basis, block, error, intercept
+        for name in ("H", "g"):
+            require_finite(getattr(sums, name), f"the sum {name}")
         self._H, self._g, _ = least_squares(sums, intercept)
         self._trace = max(float(np.trace(sums.H)), np.finfo(np.float64).tiny)
         self._mean = sums.centre + sums.Y1 / sums.weight
         self._feature_mean = sums.G1 / sums.weight
         self._least = _LEAST_ALPHA * self._trace
-        self._solved: dict[float, Solution] = {}
 
     def best(self, start: float | None = None) -> Solution:
         """The solution with the smallest error; the search for its alpha begins at `start`."""
         start = _START_ALPHA * self._trace if start is None else start
         block = self._block()
-        tried = search(lambda alpha: self._error_at(alpha, block), start, self._least, _MOST_ALPHA * self._trace)
-        return self._solved[least(tried)]
+        solved: dict[float, Solution] = {}
 
-    def roughest(self, alpha: float) -> Solution:
-        """The least regularised solution with an error of at most `_ROUGHER` times that at `alpha`."""
-        rough = self._solved[alpha]
-        most, step, block = _ROUGHER * rough.error, _STEP_DOWN, self._block()
+        def error(alpha: float) -> float:
+            solution = self._solve(alpha, block)
+            if solution is None:
+                return math.inf
+            # Predictions of all alphas would take more memory than the sums: the best so far is enough.
+            for other in list(solved):
+                if (solved[other].error, -other) > (solution.error, -alpha):
+                    del solved[other]
+            if not solved:
+                solved[alpha] = solution
+            return solution.error
+
+        tried = search(error, start, self._least, _MOST_ALPHA * self._trace)
+        if least(tried) not in solved:
+            raise NumericalError(
+                "no regression of the search for a kernel has a finite error on held-out rows; look for targets or row "
+                "weights beyond 1e150"
+            )
+        return solved[least(tried)]
+
+    def roughest(self, best: Solution) -> Float:
+        """Coefficients (n, d) of the least regularised solution with at most `_ROUGHER` times the error of `best`."""
+        rough = best
+        most, step, block = _ROUGHER * best.error, _STEP_DOWN, self._block()
         while rough.alpha * step >= self._least:
-            lower = rough.alpha * step
-            if self._error_at(lower, block) <= most:
-                rough = self._solved[lower]
+            lower = self._solve(rough.alpha * step, block)
+            if lower is not None and lower.error <= most:
+                rough = lower
             elif step > _STEP_DOWN:
                 break
             else:
                 step = math.sqrt(_STEP_DOWN)
-        return rough
-
-    def _error_at(self, alpha: float, block: Float) -> float:
-        """The error for one alpha; infinite if alpha is lost in rounding."""
-        if alpha not in self._solved:
-            solution = self._solve(alpha, block)
-            if solution is None:
-                return math.inf
-            self._solved[alpha] = solution
-        return self._solved[alpha].error
+        return rough.coefficients
 
     def _solve(self, alpha: float, block: Float) -> Solution | None:
+        """The solution for one alpha; None if alpha is lost in rounding."""
         matrix = self._H.copy()
         add_to_diagonal(matrix, alpha)
         with single_threaded_blas():

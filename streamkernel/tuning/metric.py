@@ -11,7 +11,7 @@ one of the candidates.
 
 Which power is best, and whether the full matrix or its diagonal, differs from table to table: the diagonal finds a few
 relevant columns of many (pumadyn-32nm .24 against .36), the full matrix their combinations (kin40k .14 against .24).
-All forms therefore take some rounds; then all follow from the best fit, while it gains.
+The forms of power 1 therefore take some rounds each; then all follow from the best fit, while it gains.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from streamkernel.basis import Basis, unfilled
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel, Laplacian, StationaryKernel
-from streamkernel.linalg import metric_factor
+from streamkernel.linalg import metric_factor, single_threaded_blas
 from streamkernel.records import LengthscaleChoice, MetricChoiceRecord, MetricRound
 from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import GradientProducts, NormalEquations
@@ -35,7 +35,7 @@ from streamkernel.selection import Problem
 from streamkernel.solvers.lengthscale import MEDIAN_ROWS, median_lengthscale
 from streamkernel.table import Table, open_table
 from streamkernel.table.folds import Folds
-from streamkernel.tuning._regression import Regression
+from streamkernel.tuning._regression import Regression, Solution
 from streamkernel.type_aliases import AnyArray, Float, Int
 from streamkernel.wording import option
 
@@ -45,7 +45,7 @@ _GRADIENT_ROWS = 4000
 _ALL_FORMS = 3  # rounds that a form may take by itself: few relevant columns of many show in the second or third
 _BEHIND = 1.2  # times the error of the leading form, above which a form is given up
 _MOVED_ROWS = 300  # whose median distances tell by how much a metric changes distances
-_MOST_FITS = 20  # usual number of regressions of a search, for the plan
+_MOST_FITS = 25  # usual number of regressions of a search, for the plan
 _MOST_ROUNDS = 10
 _MOST_STEPS = 4  # of a lengthscale in one direction
 _GAIN = 0.997  # share of the error that is a gain: of a round, of another lengthscale, of a metric over none
@@ -137,6 +137,7 @@ class _Fit:
     round: _Round
     record: MetricRound
     regression: Regression
+    solution: Solution
     size: _Size
 
     @property
@@ -159,7 +160,7 @@ def _error(fit: _Fit) -> float:
 
 
 def _better(fit: _Fit, other: _Fit, chance: float) -> bool:
-    """Whether a fit is better than another one by more than 1 %, and by more than `chance` standard errors."""
+    """Whether a fit is better than another one by more than 0.3 %, and by more than `chance` standard errors."""
     gains = other.losses - fit.losses
     deviation = float(np.sqrt(len(gains)) * gains.std())
     return fit.error <= _GAIN * other.error and float(gains.sum()) > chance * deviation
@@ -225,6 +226,11 @@ class MetricSearch:
         forms : forms that are tried; none to choose the kernel and its lengthscale only.
         rounds : largest number of rounds of a form.
         """
+        # For all of it: beside a task that limits BLAS, a product would run on one thread or on all, by chance.
+        with single_threaded_blas():
+            return self._choose(forms, rounds)
+
+    def _choose(self, forms: Sequence[MetricForm], rounds: int) -> MetricChoice:
         plain = self._plain_fits()
         best = best_plain = self._at_best_lengthscale(min(plain, key=_error))
         if forms:
@@ -326,7 +332,7 @@ class MetricSearch:
     def _gradient_products(self, fit: _Fit) -> Float:
         """A (p, p) of a fit, by the scaled columns before its metric."""
         rows, regression = fit.size.rows[:_GRADIENT_ROWS], fit.regression
-        work = GradientProducts(regression.basis, regression.roughest(fit.alpha).coefficients)
+        work = GradientProducts(regression.basis, regression.roughest(fit.solution))
         A: Float = self._session.local(work, self._table(self._mapped(fit.metric, rows), rows)).A
         return A if fit.metric is None else fit.metric @ A @ fit.metric.T
 
@@ -431,7 +437,9 @@ class MetricSearch:
         assert isinstance(kernel.lengthscale, float)
         record = MetricRound(*made, points.shape[1], kernel.lengthscale, best.alpha, float(losses.sum()))
         records.append(record)
-        return _Fit(metric, kernel, losses, made, record, regression, size)
+        # Its predictions are not needed again.
+        solution = best._replace(values=best.values[:0])
+        return _Fit(metric, kernel, losses, made, record, regression, solution, size)
 
 
 def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
@@ -440,9 +448,9 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     n = min(_FUNCTIONS, max(1, rows // 2))
     basis = Basis.unfilled(problem.kernel, n, p)
     sums, gradients = NormalEquations(basis, np.zeros(d)), GradientProducts(basis, unfilled(n, d))
-    # The rows in float64, those of three regressions at a time mapped, and kernel values of their held-out quarter; the
-    # metrics of ten regressions, A and its eigenvectors; their points.
-    held = 8 * rows * (6 * p + d + n) + 8 * 15 * p * p + 8 * 10 * n * (p + d)
+    # The rows in float64; three regressions at a time, with their rows mapped, blocks, and kernel values of held-out
+    # rows; the metrics, points and coefficients of ten regressions, A and its eigenvectors.
+    held = 8 * rows * (8 * p + d + 3 * n) + 8 * 15 * p * p + 8 * 10 * n * (p + d)
     remedy = option("metric", "none") if metrics else ""
     return [
         replace(
@@ -455,7 +463,7 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
                 where="sample",
                 times=times,
                 held_bytes=held + extra,
-                packings=2,
+                packings=10,
             ),
             remedy=remedy,
         )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.errors import NumericalError
 from streamkernel.kernels import Gaussian, Laplacian, Matern
 from streamkernel.reductions import Sample
+from streamkernel.reductions.sums import NormalEquations
 from streamkernel.solvers import median_lengthscale
+from streamkernel.table import open_table
 from streamkernel.table.folds import Folds
 from streamkernel.table.row_keys import row_keys
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch
+from streamkernel.tuning._regression import Regression
 from streamkernel.tuning.metric import _FOLDS
 
 
@@ -129,8 +135,8 @@ def test_rows_of_weight_2_are_rows_that_stand_twice() -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_fits_side_by_side_give_the_same_bits(threads: int) -> None:
-    """Records, too, stand in one order, whichever task ends first."""
-    sample, kernels = _sample(1500), [Gaussian(1.0), Matern(2.5), Laplacian(1.0)]
+    """Records, too, stand in one order, whichever task ends first; products of 40 columns would be worth BLAS threads."""
+    sample, kernels = _sample(1500, 40), [Gaussian(1.0), Matern(2.5), Laplacian(1.0)]
     found = []
     for order in (None, lambda tasks: tasks[::-1]):
         session = Session(ThreadExecutor(threads, order))
@@ -140,6 +146,19 @@ def test_fits_side_by_side_give_the_same_bits(threads: int) -> None:
     for choice in found:
         assert choice.record == expected.record
         np.testing.assert_array_equal(choice.metric, expected.metric)
+
+
+def test_errors_that_are_not_finite_are_named() -> None:
+    sample = _sample(200)
+    basis, _ = Basis.empty(Gaussian(1.0), 4, np.dtype(np.float64)).append(sample.X[:20], np.arange(20))
+    table = open_table(sample.X, sample.Y)
+    sums = Session().local(NormalEquations(basis, np.zeros(1)), table)
+    regression = Regression(basis, sums, lambda: basis.block(sample.X), lambda values: float("inf"), intercept=True)
+    with pytest.raises(NumericalError, match="finite error on held-out rows"):
+        regression.best()
+    broken = replace(sums, g=np.full_like(sums.g, np.nan))
+    with pytest.raises(NumericalError, match="the sum g"):
+        Regression(basis, broken, lambda: basis.block(sample.X), lambda values: 0.0, intercept=True)
 
 
 def test_kernels_that_fall_behind_are_given_up() -> None:
