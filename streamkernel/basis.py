@@ -216,6 +216,9 @@ class Basis:
         With `leading` functions, that of the sums of `features(leading=...)`: k is then the kernel without what these
         explain, ``L22 L22^T`` at the other points. Where the pivots alone give more than `most`, that is the result.
         """
+        found: dict[int, float] = self.__dict__.setdefault("_lifts", {})
+        if leading in found:
+            return found[leading]
         L = np.ascontiguousarray(self.L[leading:, leading:]) if leading else self.L
         if len(L) == 0:
             return 1.0
@@ -230,7 +233,8 @@ class Basis:
                 v = root * solve_lower_t(L, solve_lower(L, root * v))
                 largest = float(np.linalg.norm(v))
                 v /= largest
-        return max(lift, 0.5 * largest)
+        found[leading] = max(lift, 0.5 * largest)
+        return found[leading]
 
     def residual(self, X: AnyArray) -> Float:
         """``k(x, x) - |L^-1 k(Z, x)|^2`` of each row, clipped at 0; (b,) float64."""

@@ -24,8 +24,8 @@ MOST_FEATURES = 1_000
 # Folds: of eight parts of the rows so many are held out, one at a time.
 BUCKETS = 8
 LEAST_FOLDED = 60  # rows below which none are held out
-MOST_BY_FOUR = LEAST_SEARCHED  # rows up to which four parts are, above that two
-MOST_ROWS_BY_TWO = 50_000  # rows above which one is: of so many an eighth is enough to choose by
+MOST_BY_FOUR = LEAST_SEARCHED  # rows up to which four parts are, above that mostly two
+MOST_ROWS_BY_TWO = 100_000  # rows above which one is: of so many an eighth is enough to choose by
 LEAST_SAMPLED = 1_000  # rows from which a search for alpha begins, where there are as many
 MOST_BY_TWO = 4_000  # functions above which one is
 

@@ -305,7 +305,7 @@ def test_more_rows_need_fewer_folds_and_large_bases_one() -> None:
     assert RidgeSettings(alpha="gcv").folds(1000, 10) is None
     assert RidgeSettings(alpha=1.0).folds(1000, 10) is None
     assert settings.folds(1000, 100, "cg") == Folds(1, 8, 3)
-    found = [settings.folds(m, n) for m, n in ((1000, 100), (50_000, 100), (50_000, 5000), (50_001, 100))]
+    found = [settings.folds(m, n) for m, n in ((1000, 100), (100_000, 100), (100_000, 5000), (100_001, 100))]
     assert found == [Folds(4, 8, 3), Folds(2, 8, 3), Folds(1, 8, 3), Folds(1, 8, 3)]
 
 
