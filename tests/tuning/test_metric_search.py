@@ -135,7 +135,7 @@ def test_rows_of_weight_2_are_rows_that_stand_twice() -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_fits_side_by_side_give_the_same_bits(threads: int) -> None:
-    """Records, too, stand in one order, whichever task ends first; products of 40 columns would be worth BLAS threads."""
+    """Records, too, stand in one order, whichever task ends first. Products of 40 columns are worth BLAS threads."""
     sample, kernels = _sample(1500, 40), [Gaussian(1.0), Matern(2.5), Laplacian(1.0)]
     found = []
     for order in (None, lambda tasks: tasks[::-1]):
