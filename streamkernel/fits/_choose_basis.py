@@ -166,7 +166,7 @@ def choose_basis(
     if tuner is not None:
         tuning = tuner(sample, kernel, centre, scale)
         kernel = tuning.kernel
-    in_metric = given is not None or (search is not None and search.metric is not None)
+    in_metric = isinstance(scaler, MetricScaler)
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric)
     selection = rule.select(problem, session, cache)
     _warn(selection, n, settings, session, _told_of(repeats), searched=search is not None)
@@ -294,9 +294,8 @@ def _warn(
     few directions that matter few functions are independent. It is a note then.
     """
     found = len(selection.basis)
-    smaller = selection.ended in ("rank", "size") and (selection.ended == "rank" or found < n)
     text = ""
-    if smaller:
+    if selection.ended == "rank" or (selection.ended == "size" and found < n):
         if settings.needs_regular_system:
             raise SingularKernelError(
                 f"alpha = 0 and the kernel matrix is singular: only {found} of {n} basis functions are "
