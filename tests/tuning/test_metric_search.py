@@ -18,7 +18,7 @@ from streamkernel.solvers import median_lengthscale
 from streamkernel.table import open_table
 from streamkernel.table.folds import Folds
 from streamkernel.table.row_keys import row_keys
-from streamkernel.tuning import FORMS, MetricChoice, MetricSearch
+from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, metric
 from streamkernel.tuning._regression import Regression
 from streamkernel.tuning.metric import _FOLDS
 
@@ -159,6 +159,29 @@ def test_errors_that_are_not_finite_are_named() -> None:
     broken = replace(sums, g=np.full_like(sums.g, np.nan))
     with pytest.raises(NumericalError, match="the sum g"):
         Regression(basis, broken, lambda: basis.block(sample.X), lambda values: 0.0, intercept=True)
+
+
+def test_first_rows_that_are_all_equal_have_a_median_distance_with_the_others() -> None:
+    """Lengthscales in another metric are moved by the distances of some rows, which may all be equal."""
+    sample = _sample(900)
+    value = next(value for value in range(20) if not _FOLDS.held_out(row_keys(np.full((1, 4), float(value))))[0])
+    X = np.concatenate([np.full((400, 4), float(value)), sample.X[400:]])
+    search = MetricSearch(
+        replace(sample, X=X, keys=row_keys(X)), [Gaussian(1.0)], Session(), centre=np.zeros(1), scale=np.ones(1)
+    )
+    choice = search.choose(FORMS["learned"])
+    assert np.isfinite(choice.record.chosen.error)
+
+
+def test_a_longer_lengthscale_does_not_cost_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small its error: a fit of as many functions would have fewer than it was asked for."""
+    monkeypatch.setattr(metric, "_better", lambda fit, other, chance: True)
+    search = MetricSearch(_sample(900), [Gaussian(1.0)], Session(), centre=np.zeros(1), scale=np.ones(1))
+    start = search._fit([], None, Gaussian(0.5))
+    longer, shorter = (search._downhill(step, start, []) for step in (2.0, 0.5))
+    assert len(longer.regression.basis) == len(start.regression.basis)
+    assert start.lengthscale < longer.lengthscale < 0.5 * 2.0**metric._MOST_STEPS
+    assert shorter.lengthscale == 0.5 * 0.5**metric._MOST_STEPS
 
 
 def test_kernels_that_fall_behind_are_given_up() -> None:
