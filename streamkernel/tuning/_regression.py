@@ -13,7 +13,7 @@ from streamkernel.errors import NumericalError
 from streamkernel.linalg import add_to_diagonal, require_finite, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.sums import RidgeSums
 from streamkernel.solvers.ridge import least_squares
-from streamkernel.solvers.validation import least, search
+from streamkernel.solvers.validation import search
 from streamkernel.type_aliases import Float
 
 _LEAST_ALPHA, _START_ALPHA, _MOST_ALPHA = 1e-12, 1e-4, 1.0  # of the trace of the sums
@@ -69,32 +69,33 @@ class Regression:
         """The solution with the smallest error; the search for its alpha begins at `start`."""
         start = _START_ALPHA * self._trace if start is None else start
         block = self._block()
-        solved: dict[float, Solution] = {}
+        best: Solution | None = None
 
         def error(alpha: float) -> float:
+            nonlocal best
             solution = self._solve(alpha, block)
             if solution is None:
                 return math.inf
-            # Predictions of all alphas would take more memory than the sums: the best so far is enough.
-            for other in list(solved):
-                if (solved[other].error, -other) > (solution.error, -alpha):
-                    del solved[other]
-            if not solved:
-                solved[alpha] = solution
+            # Predictions of all alphas would take more memory than the sums: those of the best are enough. Of equal
+            # errors the largest alpha wins.
+            if best is None or (solution.error, -alpha) < (best.error, -best.alpha):
+                best = solution
             return solution.error
 
-        tried = search(error, start, self._least, _MOST_ALPHA * self._trace)
-        if least(tried) not in solved:
+        search(error, start, self._least, _MOST_ALPHA * self._trace)
+        if best is None:
             raise NumericalError(
                 "no regression of the search for a kernel has a finite error on held-out rows; look for targets or row "
                 "weights beyond 1e150"
             )
-        return solved[least(tried)]
+        return best
 
-    def roughest(self, best: Solution) -> Float:
-        """Coefficients (n, d) of the least regularised solution with at most `_ROUGHER` times the error of `best`."""
-        rough = best
-        most, step, block = _ROUGHER * best.error, _STEP_DOWN, self._block()
+    def roughest(self, alpha: float) -> Float:
+        """Coefficients (n, d) of the least regularised solution with at most `_ROUGHER` times the error at `alpha`."""
+        block = self._block()
+        rough = self._solve(alpha, block)
+        assert rough is not None, f"alpha {alpha:g} was solved for when it was chosen"
+        most, step = _ROUGHER * rough.error, _STEP_DOWN
         while rough.alpha * step >= self._least:
             lower = self._solve(rough.alpha * step, block)
             if lower is not None and lower.error <= most:

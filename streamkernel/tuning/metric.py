@@ -35,7 +35,7 @@ from streamkernel.selection import Problem
 from streamkernel.solvers.lengthscale import MEDIAN_ROWS, median_lengthscale
 from streamkernel.table import Table, open_table
 from streamkernel.table.folds import Folds
-from streamkernel.tuning._regression import Regression, Solution
+from streamkernel.tuning._regression import Regression
 from streamkernel.type_aliases import AnyArray, Float, Int
 from streamkernel.wording import option
 
@@ -56,6 +56,11 @@ _SMALL_CHANCE = 1.0  # of that of another lengthscale, where two or three are
 _FOLDS = Folds(count=1, buckets=4, seed=0x9E3779B97F4A7C15)
 
 
+def _functions(most: int, rows: int) -> int:
+    """Number of functions of a regression on so many rows."""
+    return min(most, max(1, rows // 2))
+
+
 class _Size(NamedTuple):
     """Size of a regression: positions of its points, and of the rows that it is trained on."""
 
@@ -66,7 +71,7 @@ class _Size(NamedTuple):
     def within(cls, functions: int, rows: Int, keys: AnyArray) -> _Size:
         """At most half as many points as rows, no two with equal keys: the second would be found to be dependent."""
         _, first = np.unique(keys[rows], return_index=True)
-        return cls(rows[np.sort(first)[: min(functions, max(1, len(rows) // 2))]], rows)
+        return cls(rows[np.sort(first)[: _functions(functions, len(rows))]], rows)
 
 
 class _Round(NamedTuple):
@@ -134,10 +139,8 @@ class _Fit:
     metric: Float | None
     kernel: Kernel
     losses: Float  # (h,) of the held-out rows, each with its share of the weights
-    round: _Round
     record: MetricRound
     regression: Regression
-    solution: Solution
     size: _Size
 
     @property
@@ -146,13 +149,15 @@ class _Fit:
 
     @property
     def error(self) -> float:
-        return float(self.losses.sum())
+        return self.record.error
 
     @property
     def lengthscale(self) -> float:
-        assert isinstance(self.kernel, StationaryKernel)
-        assert isinstance(self.kernel.lengthscale, float)
-        return self.kernel.lengthscale
+        return self.record.lengthscale
+
+    @property
+    def round(self) -> _Round:
+        return _Round(self.record.form, self.record.round)
 
 
 def _error(fit: _Fit) -> float:
@@ -332,7 +337,7 @@ class MetricSearch:
     def _gradient_products(self, fit: _Fit) -> Float:
         """A (p, p) of a fit, by the scaled columns before its metric."""
         rows, regression = fit.size.rows[:_GRADIENT_ROWS], fit.regression
-        work = GradientProducts(regression.basis, regression.roughest(fit.solution))
+        work = GradientProducts(regression.basis, regression.roughest(fit.alpha))
         A: Float = self._session.local(work, self._table(self._mapped(fit.metric, rows), rows)).A
         return A if fit.metric is None else fit.metric @ A @ fit.metric.T
 
@@ -437,15 +442,13 @@ class MetricSearch:
         assert isinstance(kernel.lengthscale, float)
         record = MetricRound(*made, points.shape[1], kernel.lengthscale, best.alpha, float(losses.sum()))
         records.append(record)
-        # Its predictions are not needed again.
-        solution = best._replace(values=best.values[:0])
-        return _Fit(metric, kernel, losses, made, record, regression, solution, size)
+        return _Fit(metric, kernel, losses, record, regression, size)
 
 
 def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     """The costs of a search on `rows` sampled rows: its regressions, and with `metrics` the gradients."""
     table, p, d = problem.table, problem.table.width, problem.table.n_targets
-    n = min(_FUNCTIONS, max(1, rows // 2))
+    n = _functions(_FUNCTIONS, rows)
     basis = Basis.unfilled(problem.kernel, n, p)
     sums, gradients = NormalEquations(basis, np.zeros(d)), GradientProducts(basis, unfilled(n, d))
     # The rows in float64; three regressions at a time, with their rows mapped, blocks, and kernel values of held-out
