@@ -20,7 +20,7 @@ from streamkernel.table.folds import Folds
 from streamkernel.table.row_keys import row_keys
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, metric
 from streamkernel.tuning._regression import Regression
-from streamkernel.tuning.metric import _FOLDS
+from streamkernel.tuning._sample_fits import FOLDS, SampleRegressions
 
 
 def _sample(m: int = 300, p: int = 4, seed: int = 0, weights: np.ndarray | None = None) -> Sample:
@@ -43,26 +43,28 @@ def _matern(U: np.ndarray, Z: np.ndarray, lengthscale: float) -> np.ndarray:
 
 
 def test_the_median_distance_takes_no_more_rows_than_it_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    sample, mapped = _sample(3000), MetricSearch._mapped
-    search = MetricSearch(sample, [Gaussian(1.0)], Session(), centre=np.zeros(1), scale=np.ones(1))
+    sample, mapped = _sample(3000), SampleRegressions._mapped
+    regressions = SampleRegressions(
+        sample, Session(), centre=np.zeros(1), scale=np.ones(1), intercept=True, classes=False
+    )
     counts = []
 
-    def counted(self: MetricSearch, metric: Any, rows: np.ndarray) -> Any:
+    def counted(self: SampleRegressions, metric: Any, rows: np.ndarray) -> Any:
         counts.append(len(rows))
         return mapped(self, metric, rows)
 
-    monkeypatch.setattr(MetricSearch, "_mapped", counted)
+    monkeypatch.setattr(SampleRegressions, "_mapped", counted)
     T = np.random.default_rng(1).normal(size=(4, 3))
-    median = search._median(T, Gaussian(1.0))
+    median = regressions.median(T, Gaussian(1.0))
     assert counts == [1000]
-    train = sample.X[~_FOLDS.held_out(row_keys(sample.X))]
+    train = sample.X[~FOLDS.held_out(row_keys(sample.X))]
     assert median == pytest.approx(median_lengthscale(train @ T, Gaussian(1.0)), rel=1e-12)
 
 
 def test_the_error_is_that_of_a_ridge_regression_on_rows_that_it_has_not_seen() -> None:
     sample = _sample()
     choice = _search(sample, kernels=[Matern(1.5)])
-    held = _FOLDS.held_out(row_keys(sample.X))
+    held = FOLDS.held_out(row_keys(sample.X))
     assert 0.1 < held.mean() < 0.4
     best = choice.record.rounds[choice.record.best]
     U = sample.X @ choice.metric if choice.metric is not None else sample.X
@@ -164,7 +166,7 @@ def test_errors_that_are_not_finite_are_named() -> None:
 def test_first_rows_that_are_all_equal_have_a_median_distance_with_the_others() -> None:
     """Lengthscales in another metric are moved by the distances of some rows, which may all be equal."""
     sample = _sample(900)
-    value = next(value for value in range(20) if not _FOLDS.held_out(row_keys(np.full((1, 4), float(value))))[0])
+    value = next(value for value in range(20) if not FOLDS.held_out(row_keys(np.full((1, 4), float(value))))[0])
     X = np.concatenate([np.full((400, 4), float(value)), sample.X[400:]])
     search = MetricSearch(
         replace(sample, X=X, keys=row_keys(X)), [Gaussian(1.0)], Session(), centre=np.zeros(1), scale=np.ones(1)
@@ -175,7 +177,7 @@ def test_first_rows_that_are_all_equal_have_a_median_distance_with_the_others() 
 
 def test_a_longer_lengthscale_does_not_cost_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small its error: a fit of as many functions would have fewer than it was asked for."""
-    monkeypatch.setattr(metric, "_better", lambda fit, other, chance: True)
+    monkeypatch.setattr(metric, "better", lambda fit, other, chance: True)
     search = MetricSearch(_sample(900), [Gaussian(1.0)], Session(), centre=np.zeros(1), scale=np.ones(1))
     start = search._fit([], None, Gaussian(0.5))
     longer, shorter = (search._downhill(step, start, []) for step in (2.0, 0.5))
@@ -202,7 +204,7 @@ def test_few_rows_are_enough(m: int) -> None:
 
 def test_a_far_row_does_not_decide() -> None:
     sample = _sample()
-    held = int(np.flatnonzero(_FOLDS.held_out(row_keys(sample.X)))[0])
+    held = int(np.flatnonzero(FOLDS.held_out(row_keys(sample.X)))[0])
     far = sample.X.copy()
     far[held] = 1e3
     keys = row_keys(sample.X)
@@ -224,7 +226,7 @@ def test_classes_are_judged_by_wrong_predictions_too() -> None:
 def test_held_out_rows_of_the_search_do_not_depend_on_the_folds_of_the_fit(seed: int) -> None:
     keys = row_keys(np.random.default_rng(9).normal(size=(4000, 2)))
     left = keys[~Folds(4, 8, seed).held_out(keys)]
-    assert 0.2 < _FOLDS.held_out(left).mean() < 0.3
+    assert 0.2 < FOLDS.held_out(left).mean() < 0.3
 
 
 def test_no_metric_is_taken_on_noise() -> None:
