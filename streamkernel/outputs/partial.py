@@ -35,14 +35,16 @@ class PartialFolder(Building):
     ----------
     target : path of the output.
     kind : kind of the output, which decides what it may replace; None for a place of our own, where it replaces all.
-    grown : whether it is the next generation of the output, which also has the files in it that are not ours.
+    grown : whether it is the next generation of the output, which also has the files in it that are not ours. The
+        caller holds the lock of the generation that is there now.
     """
 
     target: Path
     prefix = ""
 
     def __init__(self, target: Path, kind: Kind | None, *, grown: bool = False) -> None:
-        self.target, self.kind, self._grown = target, kind, grown
+        self.target, self.kind = target, kind
+        self._former = target.stat().st_ino if grown else None
         with translated_os_errors(target, "creating"):
             target.parent.mkdir(parents=True, exist_ok=True)
             remove_stray_partials(target.parent, target.name)
@@ -51,11 +53,21 @@ class PartialFolder(Building):
 
     def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
         self.blobs.write(COMPLETE, complete)
-        if self._grown:
-            publish_folder(self.folder, self.target, _clear, overwrite=True)
+        if self._former is not None:
+            publish_folder(self.folder, self.target, self._remove_former, overwrite=True)
         else:
             publish(self.folder, self.target, self.kind, overwrite=overwrite)
         self._release()
+
+    def _remove_former(self, folder: Path, successor: Path) -> None:
+        """Remove the generation that was there at the begin: to wait for its lock, which the caller holds, is in vain.
+
+        If another writer has replaced it meanwhile, that output is removed as any other one.
+        """
+        if folder.stat().st_ino == self._former:
+            remove_former(folder, successor)
+        else:
+            _clear(folder, successor)
 
     def abandon(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

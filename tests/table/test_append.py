@@ -33,7 +33,7 @@ from streamkernel.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from streamkernel.outputs import PartialFolder
+from streamkernel.outputs import PartialFolder, partial
 from streamkernel.table import _zarr_rows as zarr_rows
 from streamkernel.table import open_table
 from streamkernel.table.ingest import _appending as appending
@@ -267,6 +267,17 @@ def test_an_output_whose_name_ends_in_append_is_another_one(tmp_path, store, mon
     held.abandon()
     np.testing.assert_array_equal(gathered(open_table(store)), np.concatenate([WANT, WANT]))
     assert sorted(os.listdir(tmp_path)) == ["source.npz", "store", "store.append"]
+
+
+def test_an_append_does_not_wait_for_the_lock_that_it_holds(tmp_path, store, monkeypatch):
+    """It removes the former generation itself: `_clear` would wait two seconds for the lock of this process."""
+
+    def waits(folder, successor):
+        raise AssertionError(f"waited for the lock of {folder}")
+
+    monkeypatch.setattr(partial, "_clear", waits)
+    append_rows(open_table(X[:3], Y[:3]), store)
+    assert sorted(os.listdir(tmp_path)) == ["source.npz", "store"]
 
 
 def test_a_store_replaced_meanwhile_is_left_alone(tmp_path, store, monkeypatch):
