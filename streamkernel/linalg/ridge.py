@@ -110,7 +110,8 @@ class RidgePath:
     def grid(self, points: int = 61) -> Float:
         """Alphas equally spaced in logarithm, from the smallest one above rounding to complete shrinkage."""
         top = float(self.values[-1]) if len(self.values) and self.values[-1] > 0.0 else 1.0
-        low = max(self.smallest_alpha * 10.0, 1e-12 * top)
+        # The bound of n eps is taken ten times: the scores of the smallest alphas are differences of large numbers.
+        low = max(10.0 * len(self.values) * float(np.finfo(np.float64).eps) * top, self.smallest_alpha, 1e-12 * top)
         # If all eigenvalues are rounding, `low` is above all of them.
         return np.geomspace(low, 10.0 * max(low, top), points)
 

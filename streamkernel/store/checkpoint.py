@@ -36,8 +36,9 @@ from streamkernel.type_aliases import AnyArray, Fields
 
 KIND = "checkpoint"
 # Number of the way in which fits compute their states, raised with each change of it: a state of another way would be
-# taken for one of this way, and give a wrong model. 2: sums of partly whitened blocks, the sample of the search.
-REVISION = 2
+# taken for one of this way, and give a wrong model. 2: sums of partly whitened blocks, the sample of the search;
+# 3: more functions whitened.
+REVISION = 3
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _STEP = re.compile(r"(\d{4,})-([a-z][a-z0-9_]*)")
