@@ -5,7 +5,7 @@ eigenvector of T T^T; the rows are split at the median of their projections, and
 cell then has a default fit of its own, of n / 2^depth functions (the work of one fit, or less) or of n functions. A row
 is predicted by the model of its cell.
 
-    scripts/bench local_models
+    scripts/bench local_models --results docs/results       # local_models.md
     scripts/bench local_models --sets kin40k,covtype-subset
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import at_most, main
+from _report import at_most, main, write_page
 from accuracy import CLASSES, MOST_TEST, MOST_TRAIN, SETS
 from rich.console import Console
 
@@ -34,7 +34,7 @@ LEAST_ROWS = 8_000  # sets with fewer training rows are left out: their cells wo
 N, DEPTHS = 1_000, (1, 2)
 
 
-def run(quick: bool = False, sets: str | None = None, seed: int = 0) -> dict[str, Any]:
+def run(quick: bool = False, sets: str | None = None, seed: int = 0, results: Path | None = None) -> dict[str, Any]:
     names = sets.split(",") if sets else (["ringnorm"] if quick else list(SETS))
     rows, ratios = [], dict[str, list[float]]()
     console = Console(stderr=True, highlight=False)
@@ -52,17 +52,39 @@ def run(quick: bool = False, sets: str | None = None, seed: int = 0) -> dict[str
             for what, n in (("n shared", N >> depth), ("n each", N)):
                 found[f"{2**depth} cells, {what}"] = _local(name, data, depth, n)
         console.print(name, {who: f"{error:.4g} in {seconds:.3g} s" for who, (error, seconds) in found.items()})
-        rows.append([name, *(round(value, 4) for pair in found.values() for value in pair)])
+        rows.append([name, *(round(error, 4) for error, _ in found.values())])
         for who, (error, _) in found.items():
             ratios.setdefault(who, []).append(error / max(found["one model"][0], 1e-9))
-    columns = ["set", *(f"{who}: {what}" for who in ratios for what in ("error", "seconds"))]
+    columns = ["set", *ratios]
     claims = [
         at_most(f"one model: error over {who}, median", statistics.median(1.0 / each for each in found), 1.0)
         for who, found in ratios.items()
         if who != "one model"
     ]
     title = f"One model of {N:,} functions, and models of cells, on {len(rows)} sets"
-    return {"title": title, "columns": columns, "rows": rows, "claims": claims}
+    result = {"title": title, "columns": columns, "rows": rows, "claims": claims}
+    if results is not None:
+        write_page(results / "local_models.md", "Local models", _words(ratios), result)
+    return result
+
+
+def _words(ratios: dict[str, list[float]]) -> list[str]:
+    medians = {
+        who: f"{statistics.median(found):.3f} (best {min(found):.3f}, worst {max(found):.3f})"
+        for who, found in ratios.items()
+        if who != "one model"
+    }
+    return [
+        "Made by `scripts/bench local_models --results docs/results`: the rows are split at the median of the leading",
+        "direction of a learned metric, each half again; each cell has a default fit of its own, metric included. One",
+        f'split into at most {MOST_TRAIN:,} training and {MOST_TEST:,} test rows. "n shared": {N:,} functions for all',
+        f'cells together; "n each": {N:,} for each cell: the sums take as many operations as those of one model of',
+        f"{N:,} functions. Errors are root mean squared errors in deviations of the test targets, or shares of wrong",
+        "labels.",
+        "",
+        "Error over that of one model, median of the sets:",
+        *(f"- {who}: {text}" for who, text in medians.items()),
+    ]
 
 
 def _local(name: str, data: tuple[Any, Any, Any, Any], depth: int, n: int) -> tuple[float, float]:
@@ -93,7 +115,7 @@ def _predict(name: str, X: Any, y: Any, new: Any, at: Any, depth: int, n: int, o
     mean, scale = X.mean(axis=0), np.where(X.std(axis=0) > 0.0, X.std(axis=0), 1.0)
     # Without a metric that helps, the leading direction of the rows themselves.
     lead = np.linalg.svd(T if T is not None else ((X[:2000] - mean) / scale).T, full_matrices=False)[0][:, 0]
-    side, middle = (X - mean) / scale @ lead, 0.0
+    side = (X - mean) / scale @ lead
     middle = float(np.median(side))
     there = (new[at] - mean) / scale @ lead > middle
     for half in (False, True):
@@ -104,6 +126,7 @@ def _predict(name: str, X: Any, y: Any, new: Any, at: Any, depth: int, n: int, o
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sets", help="names, separated by commas; all with enough rows by default")
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="write local_models.md there")
     parser.add_argument("--seed", type=int, default=0, help="seed of the split")
 
 
