@@ -66,7 +66,9 @@ NUMBER_Y = {
 
 
 def fitted(names: str = "", **options: Any) -> KernelRidge:
-    return KernelRidge(10, **options).fit(open_table(pd.DataFrame(X, columns=list(names)) if names else X, Y))
+    """A model without the search of the defaults: no message of a fitted model is about them."""
+    rows = pd.DataFrame(X, columns=list(names)) if names else X
+    return KernelRidge(10, **{**PLAIN, **options}).fit(open_table(rows, Y))
 
 
 def damaged() -> object:
