@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-# Dask's profiler takes a few percent of a core for each worker, idle ones too: before Dask is loaded, for children too.
+# Dask's profiler takes a few percent of a core for each worker, idle ones too, and so does the look at the event loop's
+# delay, fifty times a second: before Dask is loaded, for children too.
 os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
+os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL", "1s")
 
 import numpy as np
 import pytest
