@@ -25,6 +25,7 @@ from streamkernel.linalg import ridge
 from streamkernel.reductions.sums import normal_equations
 from streamkernel.selection import RULES, as_rule, options_of
 from streamkernel.selection import _picks as picks
+from streamkernel.settings import basis as searched
 from streamkernel.settings.gaussian import DEGREES_ROWS, GaussianSettings
 from streamkernel.solvers.calibration import SHARES
 from streamkernel.tuning.gaussian import tune
@@ -88,6 +89,7 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     # Hyper-parameters are searched on fewer rows: what is tested is that the page's Python runs, not what it finds.
     monkeypatch.setitem(GaussianSettings.SAMPLE_ROWS, "evidence", 400)
+    monkeypatch.setattr(searched, "METRIC_ROWS", 800)
     monkeypatch.setattr(tuning, "SAMPLE_BASIS", 50)
     monkeypatch.setattr(generalised, "SAMPLE_BASIS", 50)
     # A page's cluster has its workers in this process: those of their own are tested where clusters are.

@@ -201,9 +201,10 @@ def test_help_is_quick_and_needs_no_compiler() -> None:
 
 
 def test_json_is_one_object_and_progress_goes_to_stderr(cli: Callable, store: Path, tmp_path: Path) -> None:
-    ran = cli("fit", store, tmp_path / "m", "--basis", 20, "--scheduler", "threads", "--json")
+    options = ("--basis", 20, "--rows", ":1000", "--scheduler", "threads")
+    ran = cli("fit", store, tmp_path / "m", *options, "--json")
     assert len(ran.out.splitlines()) == 1
     json.loads(ran.out)
     assert "final sweep" in ran.err
-    quiet = cli("fit", store, tmp_path / "n", "--basis", 20, "--scheduler", "threads", "--json", "--quiet")
+    quiet = cli("fit", store, tmp_path / "n", *options, "--json", "--quiet")
     assert "final sweep" not in quiet.err

@@ -16,7 +16,7 @@ from streamkernel.engine.cluster import local_cluster
 from streamkernel.fits import fit_ridge
 from streamkernel.settings import RidgeSettings
 
-DATA = data_sets.friedman(2000, 5)
+DATA = data_sets.friedman(1500, 5)
 
 
 def processes(client: Client) -> set[int]:
