@@ -39,6 +39,12 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2.0 * Z[:, 0] + Z[:, 1]) + 0.5 * Z[:, 2] ** 2 + 0.05 * rng.normal(size=M)
 
 
+@pytest.fixture(scope="module")
+def learned(rows: tuple[np.ndarray, np.ndarray]) -> KernelRidge:
+    """Of all rows in memory; not to be changed."""
+    return KernelRidge(40, metric="learned").fit(*rows)
+
+
 def _error(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     return float(np.sqrt(np.mean((model.predict(X) - y) ** 2)) / y.std())
 
@@ -140,13 +146,14 @@ def test_growth_adds_points_as_stored(rows: tuple[np.ndarray, np.ndarray]) -> No
 
 
 @pytest.mark.parametrize("chunks", [100, 333, 1200])
-def test_neither_chunks_nor_the_order_of_columns_matter(chunks: int, rows: tuple[np.ndarray, np.ndarray]) -> None:
+def test_neither_chunks_nor_the_order_of_columns_matter(
+    chunks: int, rows: tuple[np.ndarray, np.ndarray], learned: KernelRidge
+) -> None:
     import dask.array as da
 
     X, y = rows
-    one = KernelRidge(40, metric="learned").fit(X, y)
-    two = KernelRidge(40, metric="learned").fit(da.from_array(X, chunks=(chunks, P)), y)  # type: ignore[no-untyped-call]
-    np.testing.assert_allclose(np.asarray(two.predict(X)), one.predict(X), rtol=1e-6, atol=1e-6)
+    other = KernelRidge(40, metric="learned").fit(da.from_array(X, chunks=(chunks, P)), y)  # type: ignore[no-untyped-call]
+    np.testing.assert_allclose(np.asarray(other.predict(X)), learned.predict(X), rtol=1e-6, atol=1e-6)
 
 
 def test_the_kernel_is_chosen_on_held_out_rows() -> None:
@@ -256,7 +263,9 @@ def test_what_is_refused(options: dict[str, Any], match: str, rows: tuple[np.nda
         KernelRidge(20, **options).fit(*rows)
 
 
-def test_rows_without_targets_have_nothing_to_learn_from(rows: tuple[np.ndarray, np.ndarray]) -> None:
+def test_rows_without_targets_have_nothing_to_learn_from(
+    rows: tuple[np.ndarray, np.ndarray], learned: KernelRidge
+) -> None:
     with pytest.raises(ParameterError, match=r"to learn from; give rows with targets \(ingest\(target") as found:
         factorize(rows[0], metric="learned")
     assert "(streamkernel ingest --target), or --metric none and a named kernel" in found.value.worded(in_flags)
@@ -267,7 +276,6 @@ def test_rows_without_targets_have_nothing_to_learn_from(rows: tuple[np.ndarray,
             transformer.fit(*rows)
     with pytest.raises(ParameterError, match="give the name of a kernel here"):
         Nystroem(20, kernel="auto").fit(*rows)
-    learned = KernelRidge(30, metric="learned").fit(*rows).model_.metric
-    assert Nystroem(20, metric=learned).fit_transform(rows[0]).shape == (M, 20)
+    assert Nystroem(20, metric=learned.model_.metric).fit_transform(rows[0]).shape == (M, 20)
     projected = KernelPCA(3, basis_size=30, metric=np.eye(P)[:, :2]).fit_transform(rows[0])
     assert projected.shape == (M, 3)
