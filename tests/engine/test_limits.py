@@ -41,7 +41,7 @@ from streamkernel.errors import ClusterError, ResourceLimitError
 from streamkernel.fits import fit_ridge, plan_ridge
 from streamkernel.settings import RidgeSettings
 
-DATA = data_sets.friedman(2000, 5)
+DATA = data_sets.friedman(1500, 5)
 TABLE = open_table(DATA.X, DATA.y)
 SETTINGS = RidgeSettings(n_components=20)
 LITTLE = 300_000_000
