@@ -8,7 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from problems import zarr_of_chunks
+from problems import cut_session, zarr_of_chunks
 
 from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor, open_table
 from streamkernel.engine import Session, ThreadExecutor
@@ -55,11 +55,13 @@ def test_members_are_those_of_the_rows_whatever_their_chunks(
 @pytest.mark.parametrize("partition", ["rows", "cells"])
 def test_the_number_of_threads_changes_no_bit(partition: str, tmp_path: Path) -> None:
     table = open_table(zarr_of_chunks(tmp_path / "rows.zarr", X, Y, 130))
-    settings = CommitteeSettings(n_components=N, partition=partition, **GIVEN)
-    digests = {
-        fit_gaussian(table, settings, Session(ThreadExecutor(threads)), estimator="committee").digest
-        for threads in (1, 3)
-    }
+    settings = CommitteeSettings(n_components=N, partition=partition, **GIVEN | {"block_size": 60})
+
+    def session(threads: int) -> Session:
+        # A table of this size is one task: to have several, spans of two members. Cells have no common length.
+        return cut_session((120,), 60, threads) if partition == "rows" else Session(ThreadExecutor(threads))
+
+    digests = {fit_gaussian(table, settings, session(threads), estimator="committee").digest for threads in (1, 2, 3)}
     assert len(digests) == 1
 
 
