@@ -42,8 +42,8 @@ _received: list[int] = []
 def check_signals() -> None:
     """Raise `EndedBySignal` again for a signal whose exception was lost.
 
-    The exception appears wherever the interpreter is at that moment. While a library is loaded, that may be a finaliser
-    or a callback of a weak reference, from which no exception comes out.
+    The exception appears wherever the interpreter is at that moment. That may be a finaliser or a callback of a weak
+    reference, from which no exception comes out: a fit would then run on to its end.
     """
     if _received:
         raise EndedBySignal(_received[0])
@@ -136,6 +136,7 @@ class _UntilSigterm:
         self._progress.begin(name, rows, tasks)
 
     def advance(self, rows: int) -> None:
+        check_signals()
         self._progress.advance(rows)
 
     def end(self, seconds: float) -> None:
@@ -147,6 +148,7 @@ class _UntilSigterm:
         self._progress.note(text)
 
     def _end(self) -> None:
+        check_signals()
         if self._ending:
             raise EndedBySignal(signal.SIGTERM, "ended by SIGTERM between two sweeps")
 

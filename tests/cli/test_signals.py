@@ -20,7 +20,8 @@ import pytest
 from problems import zarr_of_chunks
 
 from streamkernel.cli import main
-from streamkernel.cli.ending_signals import EndedBySignal
+from streamkernel.cli.ending_signals import EndedBySignal, ended_by_signals, ends_after_sweep
+from streamkernel.engine.progress import Silent
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -198,6 +199,19 @@ def test_a_signal_that_a_library_swallows_while_it_is_loaded(
     assert capsys.readouterr().err == "error: ended by SIGTERM\n"
     monkeypatch.undo()
     assert main(["info", "nothing"]) == 1  # it is over
+
+
+@pytest.mark.parametrize("call", [("begin", "sweep", 10, 1), ("advance", 1), ("end", 0.1)])
+def test_a_signal_that_is_swallowed_during_a_sweep(call: tuple[object, ...]) -> None:
+    """In a finaliser no exception comes out: the next report of progress raises it again."""
+    name, *arguments = call
+    with ended_by_signals("", until_exit=False), ends_after_sweep(Silent(), quiet=True) as progress:
+        getattr(progress, str(name))(*arguments)
+        with contextlib.suppress(BaseException):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        with pytest.raises(EndedBySignal, match="Ctrl-C"):
+            getattr(progress, str(name))(*arguments)
 
 
 def test_handlers_are_put_back(capsys: pytest.CaptureFixture[str]) -> None:
