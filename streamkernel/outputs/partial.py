@@ -44,8 +44,8 @@ class PartialFolder(Building):
 
     def __init__(self, target: Path, kind: Kind | None, *, grown: bool = False) -> None:
         self.target, self.kind = target, kind
-        self._former = target.stat().st_ino if grown else None
         with translated_os_errors(target, "creating"):
+            self._former = target.stat().st_ino if grown else None
             target.parent.mkdir(parents=True, exist_ok=True)
             remove_stray_partials(target.parent, target.name)
             self.folder, self._lock = _locked_folder(target)
@@ -64,7 +64,11 @@ class PartialFolder(Building):
 
         If another writer has replaced it meanwhile, that output is removed as any other one.
         """
-        if folder.stat().st_ino == self._former:
+        try:
+            ours = folder.stat().st_ino == self._former
+        except FileNotFoundError:
+            return
+        if ours:
             remove_former(folder, successor)
         else:
             _clear(folder, successor)
