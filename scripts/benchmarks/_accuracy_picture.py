@@ -14,6 +14,7 @@ STYLES = (
     {"color": "#0072b2", "marker": "^", "markersize": 6},
     {"color": "#009e73", "marker": "D", "markersize": 6},
     {"color": "#cc79a7", "marker": "v", "markersize": 6},
+    {"color": "#000000", "marker": "x", "markersize": 6},
 )
 TICKS = (0.2, 0.25, 0.33, 0.5, 0.7, 1.0, 1.4, 2.0)
 
@@ -30,7 +31,7 @@ def draw(path: Path, ratios: Mapping[str, Mapping[str, float]], reference: str) 
     figure = Figure(figsize=(8.0, 1.4 + 0.3 * len(sets)), layout="constrained")
     axis = figure.subplots()
     axis.axvline(1.0, color="#444444", linewidth=1.2)
-    for (who, found), style in reversed(list(zip(ratios.items(), STYLES, strict=False))):
+    for (who, found), style in reversed(list(zip(ratios.items(), STYLES[: len(ratios)], strict=True))):
         shown = [name for name in sets if name in found]
         axis.plot(
             [found[name] for name in shown], [sets.index(name) for name in shown], linestyle="", label=who, **style
@@ -43,5 +44,6 @@ def draw(path: Path, ratios: Mapping[str, Mapping[str, float]], reference: str) 
     axis.set_axisbelow(True)
     axis.set_xlabel(f"held-out error over that of {reference} (left of 1: smaller)")
     handles, labels = axis.get_legend_handles_labels()
-    axis.legend(handles[::-1], labels[::-1], loc="lower right", fontsize=9)
+    # Above the sets: among them it would hide some.
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=3, fontsize=9)
     figure.savefig(path, dpi=110)
