@@ -27,6 +27,7 @@ class XRFM:
         self.classes, self.seed = classes, seed
 
     def fit(self, X: Any, y: Any) -> Self:
+        # A peer of the benchmark only: no environment of ours installs it.
         from xrfm import xRFM  # type: ignore[import-not-found]
 
         self._scaler = StandardScaler().fit(X)

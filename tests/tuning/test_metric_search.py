@@ -177,7 +177,7 @@ def test_a_longer_lengthscale_does_not_cost_functions(monkeypatch: pytest.Monkey
     """However small its error: a fit of as many functions would have fewer than it was asked for."""
     monkeypatch.setattr(metric, "better", lambda fit, other, chance: True)
     search = MetricSearch(_sample(900), [Gaussian(1.0)], Session(), centre=np.zeros(1), scale=np.ones(1))
-    start = search._fit([], None, Gaussian(0.5))
+    start = search._regressions.fit(None, Gaussian(0.5))
     longer, shorter = (search._downhill(step, start, []) for step in (2.0, 0.5))
     assert len(longer.regression.basis) == len(start.regression.basis)
     assert start.lengthscale < longer.lengthscale < 0.5 * 2.0**metric._MOST_STEPS
