@@ -58,7 +58,8 @@ def test_predictions_are_the_models() -> None:
     shown = model.arrays["check_true"][:, 0].astype(int)
     table = model.prepare(open_table(DATA.X))
     expected = model.predictions().values(table.read(0, 6000).X)[shown]
-    np.testing.assert_array_equal(model.arrays["check_predicted"], expected)
+    # BLAS may round a product of other rows differently.
+    np.testing.assert_allclose(model.arrays["check_predicted"], expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize(("where", "bad"), [("X", np.nan), ("X", np.inf), ("X", 1e200), ("y", np.nan), ("y", -np.inf)])
