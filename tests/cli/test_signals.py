@@ -202,9 +202,12 @@ def test_a_signal_that_a_library_swallows_while_it_is_loaded(
 
 
 @pytest.mark.parametrize("call", [("begin", "sweep", 10, 1), ("advance", 1), ("end", 0.1)])
-def test_a_signal_that_is_swallowed_during_a_sweep(call: tuple[object, ...]) -> None:
+def test_a_signal_that_is_swallowed_during_a_sweep(call: tuple[object, ...], request: pytest.FixtureRequest) -> None:
     """In a finaliser no exception comes out: the next report of progress raises it again."""
     name, *arguments = call
+    # A process that ignores Ctrl-C, as those in the background of a script do, goes on to ignore it.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, former))
     with ended_by_signals("", until_exit=False), ends_after_sweep(Silent(), quiet=True) as progress:
         getattr(progress, str(name))(*arguments)
         with contextlib.suppress(BaseException):
