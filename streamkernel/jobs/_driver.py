@@ -177,8 +177,7 @@ class _Driver:
             if status == CANCELLED and not record.fields.keep_checkpoints:
                 # Before the record: a user who reads "cancelled" and resumes must find no checkpoints still in removal.
                 self._remove_steps()
-            if self.records.advance(record, status, **more) is not None:
-                self.records.note(status, text, level="error" if status == FAILED else "info")
+            if self.records.end(record, status, text, **more) is not None:
                 return status
 
     def _remove_steps(self) -> None:

@@ -41,8 +41,7 @@ def submit_driver(client: Client, records: JobRecords, queued: State) -> None:
     if met is not None and not isinstance(met, _LOST):
         # A second submission would raise the same error, and the scheduler forgets it: so record it for the users.
         failure = _cannot_begin(met)
-        if records.advance(queued, FAILED, error=failure.to_config()) is not None:
-            records.note(FAILED, failure.message, level="error")
+        records.end(queued, FAILED, failure.message, error=failure.to_config())
 
 
 def _wait_for_scheduler(client: Client, records: JobRecords, queued: State, driver: Future[str]) -> None:

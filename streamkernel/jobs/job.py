@@ -330,8 +330,7 @@ class Job:
         with lease:
             if not record.fields.keep_checkpoints:
                 remove_steps(steps_of(self.id, self.model))
-            if self._records.advance(record, CANCELLED) is not None:
-                self._records.note(CANCELLED, "cancelled")
+            self._records.end(record, CANCELLED, "cancelled")
 
     def __repr__(self) -> str:
         return f"<Job {self.id}: {self.status}>"

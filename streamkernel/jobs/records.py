@@ -207,6 +207,15 @@ class JobRecords:
         record = self.state.append(value, after=after)
         return None if record is None else self._state(record)
 
+    def end(self, after: Record, status: str, text: str, **changes: Unchecked) -> State | None:
+        """`advance` to the last state of the job, after its last event.
+
+        The event comes first, because a reader who follows the log stops when the job has ended. Where another state
+        follows `after`, the log has one event too many.
+        """
+        self.note(status, text, level="error" if status == FAILED else "info")
+        return self.advance(after, status, **changes)
+
     def claim(self, lease: Lease, **changes: Unchecked) -> State:
         """Record that the holder of the lease runs the job, even if another process has just queued the job again.
 
