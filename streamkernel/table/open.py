@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import zarr
-from numpy.typing import ArrayLike
 
 from streamkernel.errors import (
     DTypeError,
     EmptyDataError,
-    NonFiniteDataError,
     ParameterError,
     ShapeError,
     ShapeMismatchError,
@@ -27,11 +25,11 @@ from streamkernel.table._lazy_rows import (
 )
 from streamkernel.table._stored import Opened, open_stored, open_zarr_array
 from streamkernel.table.columns import check_distinct, default_names, target_position
-from streamkernel.table.rows import NumpyRows, RowArray
+from streamkernel.table.rows import NumpyRows, RowArray, RowReader
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
-from streamkernel.table.values import DTypeName, table_dtype, unmasked
-from streamkernel.type_aliases import AnyArray, Float, Unchecked
+from streamkernel.table.values import DTypeName, check_weights, float_dtype, table_dtype, unmasked
+from streamkernel.type_aliases import AnyArray, Unchecked
 from streamkernel.wording import option
 
 
@@ -43,7 +41,7 @@ def open_table(
     target: str | int | None = None,
     dtype: DTypeName = "keep",
     classify: bool = False,
-    weights: ArrayLike | None = None,
+    weights: Unchecked = None,
 ) -> Table:
     """Open rows, where they are, as a `Table`.
 
@@ -64,7 +62,7 @@ def open_table(
     classify
         y holds class labels (text or whole numbers): Y of the blocks is one-hot, `Table.classes` the sorted labels.
     weights
-        (m,) weights of the rows, at least 0; for rows in memory only.
+        Weights (m,) of the rows, at least 0, of any of these kinds: a row counts as if it stood w_i times.
 
     Raises
     ------
@@ -103,7 +101,7 @@ def _reopen(
     target: str | int | None,
     dtype: DTypeName,
     classify: bool,
-    weights: ArrayLike | None,
+    weights: Unchecked,
 ) -> Table:
     """A Table with other rows, dtype, classes, targets or weights."""
     if target is not None:
@@ -241,31 +239,25 @@ def _from_pandas(frame: Unchecked, target: str | int | None) -> Opened:
     return opened
 
 
-def _weights(weights: ArrayLike | None, X: RowArray) -> Float | None:
+def _weights(weights: Unchecked, X: RowArray) -> RowArray | None:
+    """w as rows; those in memory are checked now, others block by block as they are read."""
     if weights is None:
         return None
-    if not X.in_memory:
-        raise ParameterError(
-            "weights are for rows in memory; a store or lazy array cannot be weighted (leave weights out)"
-        )
-    weights = unmasked(weights, "weights")
-    try:
-        values = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DTypeError(f"weights are not numbers ({error}); give one number per row") from error
-    if values.shape != (X.n_rows,):
+    if isinstance(weights, Table):
+        raise ParameterError("weights cannot be a Table; give an array or a path")
+    rows = _opened(weights.to_numpy() if _is_pandas(weights) else weights, "weights").X
+    if rows.shape != (X.n_rows,):
         raise ShapeMismatchError(
-            f"weights have shape {values.shape} and X has shape {X.shape}; give one weight per row of X"
+            f"weights have shape {rows.shape} and X has shape {X.shape}; give one weight per row of X"
         )
-    if not np.isfinite(values).all():
-        raise NonFiniteDataError(
-            f"weights contain NaN or infinity, first in row {int(np.argmin(np.isfinite(values)))}; give finite weights"
-        )
-    if (values < 0).any():
-        raise ParameterError(f"weights must not be negative, row {int(np.argmax(values < 0))} has {values.min():.3g}")
-    if values.size and not values.any():
-        raise EmptyDataError(f"all {len(values)} weights are 0, and no row has a say; give some rows a weight > 0")
-    return values
+    float_dtype(rows.dtype, "weights")
+    if not rows.in_memory:
+        return rows
+    values = np.array(RowReader(rows).read(0, rows.n_rows), dtype=np.float64)
+    check_weights(values, 0, rows.where)
+    if not values.any():
+        raise EmptyDataError(f"all {len(values)} weights are 0, so no row counts; give some rows a weight > 0")
+    return NumpyRows(values, "weights")
 
 
 def _range(rows: slice | tuple[int, int], n_rows: int) -> tuple[int, int]:

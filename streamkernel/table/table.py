@@ -16,8 +16,8 @@ from streamkernel.table.rows import OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
-from streamkernel.table.values import cast_rows, check_rows
-from streamkernel.type_aliases import AnyArray, AnyDType, Float
+from streamkernel.table.values import cast_rows, check_rows, check_weights
+from streamkernel.type_aliases import AnyArray, AnyDType
 from streamkernel.wording import option
 
 
@@ -38,7 +38,7 @@ class Table:
     targets
         y, or None.
     weights
-        (m,) float64 row weights of the whole input, or None.
+        Row weights (m,) as stored, at least 0, or None where every row counts once.
     statistics
         Stored statistics of the whole input (an ingested store), or None.
     scaler
@@ -55,7 +55,7 @@ class Table:
     start: int
     stop: int
     targets: Targets | None = None
-    weights: Float | None = None
+    weights: RowArray | None = None
     statistics: TableStatistics | None = None
     scaler: RowScaler | None = None
     named: bool = False
@@ -120,24 +120,25 @@ class Table:
             "X": self.features.fingerprint,
             "y": None if targets is None else targets.rows.fingerprint,
             "classes": classes,
-            "weights": None if self.weights is None else hashlib.sha256(self.weights.tobytes()).hexdigest(),
+            "weights": None if self.weights is None else self.weights.fingerprint,
             "dtype": str(self.dtype),
             "rows": [self.start, self.stop],
         }
         return hashlib.sha256(canonical_json(pinned).encode()).hexdigest()
 
+    @property
+    def _arrays(self) -> list[RowArray]:
+        """The arrays as stored: X, y where there are targets, w where there are weights."""
+        targets = [] if self.targets is None else [self.targets.rows]
+        return [self.features, *targets, *([] if self.weights is None else [self.weights])]
+
     def digest_known(self, first: int, last: int) -> bool:
         """Whether `digest` needs no read: for chunks of an ingested store, and in memory."""
-        targets = self.targets
-        return self.features.digest_known(first, last) and (targets is None or targets.rows.digest_known(first, last))
+        return all(rows.digest_known(first, last) for rows in self._arrays)
 
     def digest(self, first: int, last: int) -> str:
         """Digest of rows [first, last), numbered as in the whole input: X, y and weights as stored."""
-        parts = [(self.features.dtype, self.features.digest(first, last))]
-        if self.targets is not None:
-            parts.append((self.targets.rows.dtype, self.targets.rows.digest(first, last)))
-        if self.weights is not None:
-            parts.append((self.weights.dtype, array_digest(self.weights[first:last])))
+        parts = [(rows.dtype, rows.digest(first, last)) for rows in self._arrays]
         # Digests are of little-endian values, so use that byte order here. They do not depend on how text is stored.
         words = [f"{'U' if dtype.kind in 'UTO' else dtype.newbyteorder('<').str}:{text}" for dtype, text in parts]
         return array_digest(np.frombuffer(" ".join(words).encode(), dtype=np.uint8))
@@ -191,13 +192,12 @@ class Table:
 
     def check_unchanged(self) -> None:
         """Raise `InputChangedError`, `MissingChunkError` or `CorruptChunkError` where the input is not as pinned."""
-        self.features.check_unchanged()
-        if self.targets is not None:
-            self.targets.rows.check_unchanged()
+        for rows in self._arrays:
+            rows.check_unchanged()
 
     def check_read(self) -> None:
         """The same check after a sweep, only for rows whose reads are not compared with a pinned digest."""
-        for rows in (self.features, *(() if self.targets is None else (self.targets.rows,))):
+        for rows in self._arrays:
             if not rows.proved:
                 rows.check_unchanged()
 
@@ -220,7 +220,7 @@ class Table:
     def blocks(self, start: int, stop: int, rows: int) -> Iterator[RowBlock]:
         """Rows [start, stop) in ``ceil((stop - start) / rows)`` blocks of nearly equal size.
 
-        Each chunk is decoded once per call. Memory holds at most one chunk of X, one of y, and the block. Several
+        Each chunk is decoded once per call. Memory holds at most one chunk of X, y and w each, and the block. Several
         threads may iterate over one Table.
         """
         return self.blocks_between([(start, stop)], rows)
@@ -236,14 +236,17 @@ class Table:
     def _blocks(self, runs: Sequence[tuple[int, int]], rows: int) -> Iterator[RowBlock]:
         features = RowReader(self.features)
         targets = None if self.targets is None else RowReader(self.targets.rows)
+        weights = None if self.weights is None else RowReader(self.weights)
         for start, stop in runs:
             count = -(-(stop - start) // rows)
             for index in range(count):
                 first = start + (stop - start) * index // count
                 last = start + (stop - start) * (index + 1) // count
-                yield self._block(first, last, features, targets)
+                yield self._block(first, last, features, targets, weights)
 
-    def _block(self, first: int, last: int, features: RowReader, targets: RowReader | None) -> RowBlock:
+    def _block(
+        self, first: int, last: int, features: RowReader, targets: RowReader | None, weights: RowReader | None
+    ) -> RowBlock:
         raw = features.read(first, last)
         X = self.scaled(raw)
         check_rows(raw, X, first, self.columns, self.features.where)
@@ -251,8 +254,12 @@ class Table:
         if targets is not None:
             assert self.targets is not None
             Y = self.targets.encode(targets.read(first, last), first)
-        weights = None if self.weights is None else self.weights[first:last]
-        return RowBlock(first, X, Y, weights, row_keys(raw) if self.keyed else None)
+        w = None
+        if weights is not None:
+            assert self.weights is not None
+            w = np.ascontiguousarray(weights.read(first, last), dtype=np.float64)
+            check_weights(w, first, self.weights.where)
+        return RowBlock(first, X, Y, w, row_keys(raw) if self.keyed else None)
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Rows [start, stop) as one block."""

@@ -169,3 +169,21 @@ def check_finite(values: AnyArray, start: int, columns: Sequence[str], where: Ca
         f"{name} contains {kind}: {int((~finite).sum())} values that are NaN or infinity, first in row {row}, "
         f"column {label!r}, in {where(row)}; remove those rows or fill them in"
     )
+
+
+def check_weights(weights: Float, start: int, where: Callable[[int], str]) -> None:
+    """Refuse row weights (b,) that are NaN, infinite or negative; the error names place and first row."""
+    # One pass where all is well; NaN fails the comparison too.
+    if ((weights >= 0.0) & (weights < np.inf)).all():
+        return
+    bad = np.flatnonzero(~np.isfinite(weights))
+    if bad.size:
+        raise NonFiniteDataError(
+            f"weights contain NaN or infinity, first in row {start + int(bad[0])} in {where(start + int(bad[0]))}; "
+            "give finite weights"
+        )
+    row = int(np.argmax(weights < 0.0))
+    raise ParameterError(
+        f"weights must not be negative, row {start + row} has {weights[row]:.3g} in {where(start + row)}; give weights "
+        "of at least 0"
+    )

@@ -250,8 +250,27 @@ def test_weights_follow_the_rows():
     ]:
         with pytest.raises(error):
             open_table(X, Y, weights=bad)
-    with pytest.raises(ParameterError, match="memory"):
-        open_table(da.from_array(X), weights=weights)
+    with pytest.raises(ParameterError, match="cannot be a Table"):
+        open_table(X, weights=table)
+    with pytest.raises(DTypeError, match="weights hold.* text"):
+        open_table(X, weights=["a"] * 257)
+
+
+def test_weights_of_a_lazy_array_are_read_with_the_rows():
+    weights = RNG.random(257)
+    for lazy in (da.from_array(weights, chunks=50), da.from_array(weights.astype(np.float32), chunks=64)):
+        table = open_table(da.from_array(X, chunks=(100, -1)), Y, weights=lazy)
+        for first, last in [(0, 257), (45, 130)]:
+            np.testing.assert_array_equal(table.read(first, last).weights, weights.astype(lazy.dtype)[first:last])
+        assert table.fingerprint != open_table(da.from_array(X, chunks=(100, -1)), Y).fingerprint
+    weights[200] = -1.0
+    table = open_table(X, Y, weights=da.from_array(weights, chunks=50))
+    assert table.read(0, 200).weights is not None
+    with pytest.raises(ParameterError, match="row 200 has -1"):
+        table.read(150, 257)
+    weights[200] = np.inf
+    with pytest.raises(NonFiniteDataError, match="first in row 200"):
+        open_table(X, Y, weights=da.from_array(weights, chunks=50)).read(150, 257)
 
 
 def test_row_ranges():
