@@ -7,6 +7,7 @@ from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_ro
 from streamkernel.solvers.falkon_folds import FalkonFolds, SampleChoice, alpha_of_sample, functions_of_sample
 from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSystem, Variances
 from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
+from streamkernel.solvers.interior_point import MarginIteration, MarginSolution, solve_margins
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
@@ -39,6 +40,8 @@ __all__ = [
     "Iteration",
     "LaplaceApproximation",
     "LengthscaleChoice",
+    "MarginIteration",
+    "MarginSolution",
     "OnlineGaussianProcess",
     "Posterior",
     "ProjectedBayes",
@@ -61,6 +64,7 @@ __all__ = [
     "rows_for_search",
     "sampled_rows",
     "solve_generalised",
+    "solve_margins",
     "solve_newton",
     "solve_quasi_newton",
     "standard_error",
