@@ -6,6 +6,8 @@ The constant is a feature of its own, and its square is penalised as those of th
 Every sweep gives the primal objective at b and the dual objective at variables in their boxes; the gap between the
 least and the largest of them so far bounds how far the solution is from the minimum (`reductions.margins`).
 
+Targets and C are in units of order 1: the first barrier is C, for a residual of 1.
+
 Smola & Schoelkopf 2000, section 6.1, has two to three sweeps per iteration and variables for each row; here there is
 one sweep, and none. On spambase, a9a and covtype (two classes, n = 300, C = 1 to 100) the gap is below 1e-3 after 9 to
 18 sweeps and below 1e-6 after 12 to 23 (ALGORITHMS 22 has 20 to 40 iterations of two to three sweeps).
@@ -30,9 +32,12 @@ from streamkernel.type_aliases import Float
 # where it does not. Other first shares and factors cost a sweep or two (spambase, a9a, covtype).
 _FIRST_SHARE, _LEAST_SHARE, _LARGEST_SHARE = 0.2, 0.05, 0.8
 _FALL, _RISE = 0.6, 1.6
+# Where the primal objective rises and the gap does not fall, full steps may go round in a circle: steps become shorter.
+_LEAST_LENGTH, _SHORTER, _LONGER = 0.125, 0.5, 1.2
+_STALLED = 0.9  # of the gap before
 _START_GAP = 0.1
 # Least objective to which a gap is compared, as a share of C for each row: a tube around all rows has the minimum 0.
-_NOTHING = 1e-12
+_NOTHING = 1e-15
 MarginSweep = Callable[[InteriorPointStep, str], tuple[InteriorPointSums, ...]]
 
 
@@ -97,6 +102,7 @@ class _Problem:
     primal: float = np.inf
     dual: float = -np.inf
     share: float = _FIRST_SHARE
+    length: float = 1.0
     barrier: float = np.inf
     weight: float = 0.0
     iterations: list[MarginIteration] = field(default_factory=list)
@@ -115,14 +121,19 @@ class _Problem:
         if primal < self.primal:
             self.primal, self.best = primal, self.path.coefficients
         self.dual = max(self.dual, dual)
-        self.iterations.append(MarginIteration(primal, dual, self.primal - self.dual))
+        now = MarginIteration(primal, dual, self.primal - self.dual)
+        if self.iterations:
+            before = self.iterations[-1]
+            circles = primal > before.primal and now.gap > _STALLED * before.gap
+            self.length = max(_LEAST_LENGTH, _SHORTER * self.length) if circles else min(1.0, _LONGER * self.length)
+        self.iterations.append(now)
         if np.isfinite(self.barrier):
             followed = sums.mean_barrier <= (1.5 * self.share + 0.05) * self.barrier
             wanted = self.share * (_FALL if followed else _RISE)
             self.share = min(max(wanted, _LEAST_SHARE), _LARGEST_SHARE)
         self.barrier = sums.mean_barrier
         if not self.converged:
-            self.path = self.path.further(*self._step(sums, b, pull))
+            self.path = self.path.further(*self._step(sums, b, pull), self.length)
 
     def _step(self, sums: InteriorPointSums, b: Float, pull: Float) -> tuple[Float, float]:
         n = self.width

@@ -46,27 +46,30 @@ class InteriorPath:
     barrier : mu of the first variables, those of the central path at the start.
     directions : (k, n + 1) steps d.
     barriers : (k,) mu that each step aimed at.
+    lengths : (k,) share of each step that b takes, and the variables of a row at most.
     """
 
     start: Float
     barrier: float
     directions: Float
     barriers: Float
+    lengths: Float
 
     @classmethod
     def begin(cls, start: Float, barrier: float) -> InteriorPath:
         """The path of no iterations."""
-        return cls(start, barrier, np.empty((0, len(start))), np.empty(0))
+        return cls(start, barrier, np.empty((0, len(start))), np.empty(0), np.empty(0))
 
-    def further(self, direction: Float, barrier: float) -> InteriorPath:
+    def further(self, direction: Float, barrier: float, length: float = 1.0) -> InteriorPath:
         """The path with one iteration more."""
         directions = np.concatenate([self.directions, direction[None]])
-        return InteriorPath(self.start, self.barrier, directions, np.append(self.barriers, barrier))
+        barriers, lengths = np.append(self.barriers, barrier), np.append(self.lengths, length)
+        return InteriorPath(self.start, self.barrier, directions, barriers, lengths)
 
     @property
     def coefficients(self) -> Float:
         """b (n + 1,) after all iterations."""
-        return np.asarray(self.start + self.directions.sum(axis=0))
+        return np.asarray(self.start + self.lengths @ self.directions)
 
 
 @dataclass(frozen=True)
@@ -119,15 +122,15 @@ class Variables:
     def theta(self) -> Float:
         return np.asarray(self.z / self.a + self.s / self.above)
 
-    def step(self, change: Float, f: Float, barrier: float) -> None:
-        """Take a step in place; `change` is ``g^T d``, and f the values after it."""
+    def step(self, change: Float, f: Float, barrier: float, most: float) -> None:
+        """Take a step of length `most` or less in place; `change` is ``g^T d``, and f the values after it."""
         a, above, z, s = self.a, self.above, self.z, self.s
         da = (barrier / a - barrier / above - (z - s) - change) / self.theta
         dz = (barrier - z * da) / a - z
         ds = (barrier + s * da) / above - s
         # Lengths of the steps as reciprocals, which need no case of a step that nothing ends.
-        length = 1.0 / np.maximum(1.0, np.maximum(-da / a, da / above) / _MOST_OF_THE_WAY)
-        slack_length = 1.0 / np.maximum(1.0, np.maximum(-dz / z, -ds / s) / _MOST_OF_THE_WAY)
+        length = 1.0 / np.maximum(1.0 / most, np.maximum(-da / a, da / above) / _MOST_OF_THE_WAY)
+        slack_length = 1.0 / np.maximum(1.0 / most, np.maximum(-dz / z, -ds / s) / _MOST_OF_THE_WAY)
         da *= length
         a += da
         above -= da
@@ -182,13 +185,13 @@ class InteriorPointStep(Sums[tuple[InteriorPointSums, ...]]):
         """Add the vectors and totals of one problem in place; returns ``w / theta`` (b,), summed over the kinks."""
         steps = np.vstack([path.start, path.directions])
         changes = np.ascontiguousarray((G @ steps[:, :-1].T + steps[:, -1]).T)
-        values = np.cumsum(changes, axis=0)
+        values = np.cumsum(changes * np.append(1.0, path.lengths)[:, None], axis=0)
         f = values[-1]
         inverse, rows = np.zeros(len(G)), np.zeros((3, len(G)))
         for kink in loss.kinks(y):
             v = Variables(kink, loss.C, values[0], path.barrier)
-            for change, after, barrier in zip(changes[1:], values[1:], path.barriers, strict=True):
-                v.step(change, after, barrier)
+            for number, (barrier, length) in enumerate(zip(path.barriers, path.lengths, strict=True), 1):
+                v.step(changes[number], values[number], barrier, length)
             weight = w / v.theta
             u = v.low + v.a
             inverse += weight
