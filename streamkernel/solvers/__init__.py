@@ -7,16 +7,18 @@ from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_ro
 from streamkernel.solvers.falkon_folds import FalkonFolds, SampleChoice, alpha_of_sample, functions_of_sample
 from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSystem, Variances
 from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
-from streamkernel.solvers.interior_point import MarginIteration, MarginSolution, solve_margins
+from streamkernel.solvers.interior_point import InteriorSolution, solve_margins
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
+from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
 from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSolution
 from streamkernel.solvers.quasi_newton import solve_quasi_newton
 from streamkernel.solvers.ridge import RidgeSolution, RidgeSystem
 from streamkernel.solvers.skilling import CGResult, FullSystem, InverseBelow, plan_full
+from streamkernel.solvers.smooth_margins import solve_smooth_margins
 from streamkernel.solvers.solver_choice import SolverChoice, choose_solver, falkon_steps, rows_for_search
 from streamkernel.solvers.validation import FoldChoice, FoldSolution, FoldSystem, standard_error
 
@@ -36,6 +38,7 @@ __all__ = [
     "GaussianSystem",
     "GeneralisedCosts",
     "GeneralisedFit",
+    "InteriorSolution",
     "InverseBelow",
     "Iteration",
     "LaplaceApproximation",
@@ -67,6 +70,7 @@ __all__ = [
     "solve_margins",
     "solve_newton",
     "solve_quasi_newton",
+    "solve_smooth_margins",
     "standard_error",
     "uniform_sample",
 ]

@@ -26,6 +26,7 @@ from streamkernel.linalg import single_threaded_blas
 from streamkernel.linalg.finite import require_finite
 from streamkernel.reductions.margins import InteriorPath, InteriorPointStep, InteriorPointSums, PiecewiseLinear
 from streamkernel.reductions.sums import Features
+from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
 from streamkernel.type_aliases import Float
 
 # Share of the present barrier that a step aims at: it begins in the middle, falls while the barrier follows, and rises
@@ -42,38 +43,15 @@ MarginSweep = Callable[[InteriorPointStep, str], tuple[InteriorPointSums, ...]]
 
 
 @dataclass(frozen=True)
-class MarginIteration:
-    """Objectives after one sweep: primal and dual at the present variables, and the gap of the best ones so far."""
-
-    primal: float
-    dual: float
-    gap: float
-
-
-@dataclass(frozen=True)
-class MarginSolution:
+class InteriorSolution(MarginSolution):
     """The solution of one problem.
 
     Attributes
     ----------
-    coefficients : (n + 1,) b with the least primal objective; the last is the constant.
-    primal, dual : the least primal and the largest dual objective.
     weight : sum of the row weights, over all kinks.
-    iterations : one record for each sweep.
-    converged : whether the gap is within the tolerance.
     """
 
-    coefficients: Float
-    primal: float
-    dual: float
     weight: float
-    iterations: tuple[MarginIteration, ...]
-    converged: bool
-
-    @property
-    def gap(self) -> float:
-        """``primal - dual``: the objective is at most this far from the minimum."""
-        return self.primal - self.dual
 
     @property
     def start(self) -> tuple[Float, float]:
@@ -83,11 +61,6 @@ class MarginSolution:
         begin at an end of their box, and a problem of another C took more sweeps than from 0.
         """
         return self.coefficients, _START_GAP * self.primal / (2.0 * self.weight)
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the primal objective."""
-        return self.gap / self.primal if self.primal > 0.0 else 0.0
 
 
 @dataclass
@@ -146,8 +119,8 @@ class _Problem:
         return step, aim
 
     @property
-    def solution(self) -> MarginSolution:
-        return MarginSolution(self.best, self.primal, self.dual, self.weight, tuple(self.iterations), self.converged)
+    def solution(self) -> InteriorSolution:
+        return InteriorSolution(self.best, self.primal, self.dual, tuple(self.iterations), self.converged, self.weight)
 
 
 def _solved(system: Float, right: Float) -> Float:
@@ -177,7 +150,7 @@ def solve_margins(
     intercept: bool = True,
     tolerance: float = 1e-4,
     most_sweeps: int = 60,
-) -> tuple[MarginSolution, ...]:
+) -> tuple[InteriorSolution, ...]:
     """Minimise K problems on the same features, all in the same sweeps until each is solved.
 
     Parameters
@@ -185,7 +158,7 @@ def solve_margins(
     sweep : runs a reduction over all rows; each reduction depends on the results of earlier ones only.
     features : Features of n functions.
     losses, columns : the loss of each problem, and the column of Y with its targets.
-    starts : coefficients (n + 1,) and barrier of each problem: `MarginSolution.start` of another C, or of a sample of
+    starts : coefficients (n + 1,) and barrier of each problem: `InteriorSolution.start` of another C, or of a sample of
         the rows; None starts from 0.
     intercept : False for a constant of 0.
     tolerance : largest relative duality gap.

@@ -102,3 +102,111 @@ class EpsilonInsensitive(PiecewiseLinear):
 
     def kinks(self, y: Float) -> list[Kink]:
         return [Kink(y - self.epsilon, np.zeros(len(y))), Kink(y + self.epsilon, np.full(len(y), -self.C))]
+
+
+class Slopes(NamedTuple):
+    """A smooth loss and its derivatives by f, (b,) each; the curvature is at least 0."""
+
+    loss: Float
+    slope: Float
+    curvature: Float
+
+
+@dataclass(frozen=True)
+class Smooth(ABC):
+    """Base class of losses with a slope that is continuous. A subclass is one formula.
+
+    Parameters
+    ----------
+    C : cost of a unit of loss, > 0.
+    """
+
+    C: float
+
+    @abstractmethod
+    def at(self, y: Float, f: Float) -> Slopes:
+        """Loss, slope and curvature of targets y (b,) at the values f (b,)."""
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Smooth):
+    """``C max(0, 1 - t f)^2`` for the labels ``t = 2 y - 1`` (Mangasarian & Musicant 2001, with nu / 2 = C)."""
+
+    def at(self, y: Float, f: Float) -> Slopes:
+        t = 2.0 * y - 1.0
+        inside = np.maximum(1.0 - t * f, 0.0)
+        return Slopes(self.C * inside**2, -2.0 * self.C * t * inside, np.where(inside > 0.0, 2.0 * self.C, 0.0))
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(Smooth):
+    """``C g(1 - t f)^2`` with ``g(x) = log(1 + exp(s x)) / s``, the loss of RSVM (Lee & Mangasarian 2001, eq. (9)).
+
+    Parameters
+    ----------
+    sharpness : s; the squared hinge is the limit for large s.
+    """
+
+    sharpness: float
+
+    def at(self, y: Float, f: Float) -> Slopes:
+        t = 2.0 * y - 1.0
+        x = self.sharpness * (1.0 - t * f)
+        g, step = np.logaddexp(0.0, x) / self.sharpness, 0.5 * (1.0 + np.tanh(0.5 * x))
+        curvature = 2.0 * self.C * (step**2 + self.sharpness * g * step * (1.0 - step))
+        return Slopes(self.C * g**2, -2.0 * self.C * t * g * step, curvature)
+
+
+@dataclass(frozen=True)
+class SquaredEpsilonInsensitive(Smooth):
+    """``C max(0, |y - f| - epsilon)^2``.
+
+    Parameters
+    ----------
+    epsilon : half the width of the tube, at least 0.
+    """
+
+    epsilon: float
+
+    def at(self, y: Float, f: Float) -> Slopes:
+        r = y - f
+        outside = np.maximum(np.abs(r) - self.epsilon, 0.0)
+        return Slopes(
+            self.C * outside**2, -2.0 * self.C * np.sign(r) * outside, np.where(outside > 0.0, 2.0 * self.C, 0.0)
+        )
+
+
+@dataclass(frozen=True)
+class Huber(Smooth):
+    """``C r^2`` up to ``|r| = threshold`` and linear beyond, r = y - f (Huber 1964).
+
+    Parameters
+    ----------
+    threshold : residual at which the loss becomes linear, > 0.
+    """
+
+    threshold: float
+
+    def at(self, y: Float, f: Float) -> Slopes:
+        r = y - f
+        near = np.clip(r, -self.threshold, self.threshold)
+        return Slopes(self.C * near * (2.0 * r - near), -2.0 * self.C * near, np.where(near == r, 2.0 * self.C, 0.0))
+
+
+@dataclass(frozen=True)
+class Logistic(Smooth):
+    """``C log(1 + exp(-t f))`` for the labels ``t = 2 y - 1``."""
+
+    def at(self, y: Float, f: Float) -> Slopes:
+        t = 2.0 * y - 1.0
+        outside = 0.5 * (1.0 - np.tanh(0.5 * t * f))
+        return Slopes(self.C * np.logaddexp(0.0, -t * f), -self.C * t * outside, self.C * outside * (1.0 - outside))
+
+
+@dataclass(frozen=True)
+class Squared(Smooth):
+    """``C (y - f)^2``."""
+
+    def at(self, y: Float, f: Float) -> Slopes:
+        r = y - f
+        return Slopes(self.C * r**2, -2.0 * self.C * r, np.full(len(r), 2.0 * self.C))

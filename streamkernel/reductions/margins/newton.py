@@ -1,0 +1,108 @@
+"""Sums of one step of Newton's method for smooth losses on whitened features, float64.
+
+With features ``g = [G, 1]`` of a row, coefficients b and a direction d::
+
+    losses_t = sum w loss(y, g^T (b + t d))    gradient = sum w slope g    curvature = sum w curvature g g^T
+
+The derivatives are at the end of the direction, t = 1: if the full step is accepted, the next one needs no other sweep.
+ALGORITHMS 8.3 and 8.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamkernel.linalg import mirror_upper
+from streamkernel.reductions.contract import State, Sums
+from streamkernel.reductions.likelihoods import add_weighted_gram
+from streamkernel.reductions.margins.losses import Smooth
+from streamkernel.reductions.sums.features import Features
+from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
+
+_LOSS_FLOPS = 40  # time of one value of a loss, in operations
+
+
+@dataclass(frozen=True)
+class Line:
+    """Coefficients from one end of a step to the other, (n + 1,) each; the last is the constant."""
+
+    start: Float
+    end: Float
+
+
+@dataclass(frozen=True)
+class SmoothSums:
+    """Sums of one problem.
+
+    Attributes
+    ----------
+    losses : (T,) at each length of the step.
+    gradient : (n + 1,) at its end.
+    curvature : (n + 1, n + 1) at its end.
+    """
+
+    losses: Float
+    gradient: Float
+    curvature: Float
+
+
+@dataclass(frozen=True)
+class SmoothStep(Sums[tuple[SmoothSums, ...]]):
+    """Accumulate `SmoothSums` of K problems on the same features.
+
+    Parameters
+    ----------
+    features : Features of n functions.
+    losses : K losses.
+    columns : K columns of Y with the targets.
+    lines : K steps.
+    lengths : T lengths at which losses are summed.
+    """
+
+    features: Features
+    losses: tuple[Smooth, ...]
+    columns: tuple[int, ...]
+    lines: tuple[Line, ...]
+    lengths: tuple[float, ...] = (1.0,)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        n, K = self.features.width, len(self.losses)
+        return {"losses": (K, len(self.lengths)), "gradient": (K, n + 1), "curvature": (K, n + 1, n + 1)}
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        assert block.Y is not None
+        G, w = self.features.of(block.X), block.row_weights
+        curvatures = np.empty((len(G), len(self.losses)))
+        for k, (loss, column, line) in enumerate(zip(self.losses, self.columns, self.lines, strict=True)):
+            y = np.ascontiguousarray(block.Y[:, column])
+            f, start = (G @ b[:-1] + b[-1] for b in (line.end, line.start))
+            for position, length in enumerate(self.lengths):
+                state["losses"][k, position] += (
+                    w @ loss.at(y, f if length == 1.0 else start + length * (f - start)).loss
+                )
+            at_end = loss.at(y, f)
+            slope = w * at_end.slope
+            state["gradient"][k, :-1] += slope @ G
+            state["gradient"][k, -1] += slope.sum()
+            curvatures[:, k] = w * at_end.curvature
+        add_weighted_gram(G, curvatures, state["curvature"])
+        return state
+
+    def finalize(self, state: State) -> tuple[SmoothSums, ...]:
+        return tuple(
+            SmoothSums(losses, gradient, mirror_upper(curvature))
+            for losses, gradient, curvature in zip(state["losses"], state["gradient"], state["curvature"], strict=True)
+        )
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, K = self.features.width, len(self.losses)
+        return self.features.scratch_bytes(rows) + 8 * rows * (n + K + 12) + 8 * 1024 * (n + 1)
+
+    def flops_per_row(self) -> float:
+        n, K = self.features.width, len(self.losses)
+        own = self.features.raw_flops() + (0.0 if self.features.basis is None else float(n * n))
+        return own + float(K * ((n + 1) ** 2 + 6 * n + _LOSS_FLOPS * (len(self.lengths) + 1)))
