@@ -112,8 +112,8 @@ def select(rule: Rule, problem: Problem, session: Session | None = None) -> tupl
 class CutExecutor(ThreadExecutor):
     """Cuts small tables too: in spans of these lengths, over and over, and blocks of at most so many rows."""
 
-    def __init__(self, cuts: Sequence[int], block_rows: int, threads: int = 1) -> None:
-        super().__init__(threads)
+    def __init__(self, cuts: Sequence[int], block_rows: int, threads: int = 1, *, backwards: bool = False) -> None:
+        super().__init__(threads, (lambda leaves: leaves[::-1]) if backwards else None)
         self._cuts, self._block_rows = cuts, block_rows
 
     def reduce(self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
@@ -122,11 +122,9 @@ class CutExecutor(ThreadExecutor):
         return super().reduce(reduction, table, Layout(spans, self._block_rows), advance)
 
 
-def cut_session(cuts: Sequence[int], block_rows: int = 1, threads: int = 1) -> Session:
-    """Sweeps in pieces of so many rows, over the table and over samples of it."""
-    session = Session(CutExecutor(cuts, block_rows, threads))
-    session._driver = CutExecutor(cuts, block_rows)
-    return session
+def cut_session(cuts: Sequence[int], block_rows: int = 1, threads: int = 1, *, backwards: bool = False) -> Session:
+    """Sweeps in pieces of so many rows, over the table and over samples of it; the last piece first if backwards."""
+    return Session(CutExecutor(cuts, block_rows, threads, backwards=backwards))
 
 
 class Recorded:
