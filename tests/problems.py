@@ -15,6 +15,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.layout import Layout
 from streamkernel.kernels import Gaussian, Kernel
+from streamkernel.models import RidgeModel
 from streamkernel.reductions import Reduction, State
 from streamkernel.reductions.pools import PoolGram, PoolRoot, PoolSums, RootSums
 from streamkernel.reductions.pools.pool import PoolColumns
@@ -125,6 +126,12 @@ class CutExecutor(ThreadExecutor):
 def cut_session(cuts: Sequence[int], block_rows: int = 1, threads: int = 1, *, backwards: bool = False) -> Session:
     """Sweeps in pieces of so many rows, over the table and over samples of it; the last piece first if backwards."""
     return Session(CutExecutor(cuts, block_rows, threads, backwards=backwards))
+
+
+def predicted(model: RidgeModel, table: Table) -> Any:
+    """(m, d) what a model of ridge regression says of the rows of a table."""
+    rows = model.prepare(table)
+    return model.predictions().check_values(rows.read(rows.start, rows.stop).X)["predicted"]
 
 
 class Recorded:

@@ -9,7 +9,7 @@ from typing import Any
 import data_sets
 import numpy as np
 import pytest
-from problems import zarr_of_chunks
+from problems import predicted, zarr_of_chunks
 from scikit_learn_checks import with_checks
 from thread_clients import thread_client
 
@@ -41,11 +41,6 @@ def fit(table: Table, solver: str, session: Session | None = None, **options: An
     return fit_ridge(table, RidgeSettings(solver=solver, **{**OPTIONS, **options}), session or one())
 
 
-def values(model: RidgeModel, table: Table) -> Any:
-    rows = model.prepare(table)
-    return model.predictions().check_values(rows.read(rows.start, rows.stop).X)["predicted"]
-
-
 # ----------------------------------------------------------------------------------------------------- the same numbers
 @pytest.mark.parametrize(
     "options",
@@ -61,8 +56,8 @@ def values(model: RidgeModel, table: Table) -> Any:
 def test_predictions_are_those_of_the_direct_solve(options: dict[str, Any]) -> None:
     table = open_table(X, TARGETS)
     cg, direct = (fit(table, solver, **options) for solver in ("cg", "direct"))
-    expected = values(direct, table)
-    error = np.abs(values(cg, table) - expected).max(axis=0)
+    expected = predicted(direct, table)
+    error = np.abs(predicted(cg, table) - expected).max(axis=0)
     assert (error <= 1e-6 * np.abs(expected - expected.mean(axis=0)).max(axis=0)).all()
     assert cg.config["certificate"] == pytest.approx(direct.config["certificate"], rel=1e-8)
     np.testing.assert_allclose(cg.arrays["residual_path"], direct.arrays["residual_path"], rtol=1e-8)
@@ -82,7 +77,7 @@ def test_weights_and_float32() -> None:
     weights = np.random.default_rng(0).uniform(0.0, 2.0, M)
     table = open_table(X.astype(np.float32), Y, weights=weights)
     cg, direct = (fit(table, solver) for solver in ("cg", "direct"))
-    np.testing.assert_allclose(values(cg, table), values(direct, table), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(predicted(cg, table), predicted(direct, table), rtol=1e-6, atol=1e-6)
     assert cg.config["totals"] == direct.config["totals"]
 
 
@@ -104,7 +99,7 @@ def test_a_basis_of_one_function_and_of_all_rows(options: dict[str, Any]) -> Non
     table = open_table(X[:60], Y[:60])
     cg, direct = (fit(table, solver, **options) for solver in ("cg", "direct"))
     assert len(cg.basis) == (1 if "tol" in options else 60)
-    np.testing.assert_allclose(values(cg, table), values(direct, table), rtol=1e-8)
+    np.testing.assert_allclose(predicted(cg, table), predicted(direct, table), rtol=1e-8)
 
 
 # Rows that are few, constant or copies are what the checks fit; what we warn of there is wanted elsewhere.
@@ -171,7 +166,7 @@ def test_so_is_what_rounding_leaves_of_a_solution_where_it_shows() -> None:
     harmless = fit(table, "cg", lengthscale=8.0, alpha=1.0)
     assert harmless.config["solution"]["ended"] == "rounding"
     np.testing.assert_allclose(
-        values(harmless, table), values(fit(table, "direct", lengthscale=8.0, alpha=1.0), table), rtol=1e-6
+        predicted(harmless, table), predicted(fit(table, "direct", lengthscale=8.0, alpha=1.0), table), rtol=1e-6
     )
 
 
@@ -281,7 +276,7 @@ def test_alpha_by_folds_is_solved_for_as_directly() -> None:
     sums = one().sweep(NormalEquations(basis, TARGETS.mean(axis=0)), rows, "sums")
     expected = RidgeSystem(basis, sums).solve(cg.record.alpha)
     block = basis.block(rows.read(0, M).X)
-    error = np.abs(values(cg, table) - block @ expected.coefficients - expected.intercept).max(axis=0)
+    error = np.abs(predicted(cg, table) - block @ expected.coefficients - expected.intercept).max(axis=0)
     assert (error <= 1e-6 * TARGETS.std(axis=0)).all()
     np.testing.assert_allclose(cg.record.certificate.residual_trace, sums.residual_trace, rtol=1e-8)
     assert cg.record.solution.ended == "tolerance"
