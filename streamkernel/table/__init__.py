@@ -14,7 +14,7 @@ from streamkernel.table.bounded_scalers import ClippedScaler, RankScaler
 from streamkernel.table.columns import KnownColumns
 from streamkernel.table.folds import Folds
 from streamkernel.table.info import TableInfo, table_info
-from streamkernel.table.open import open_table
+from streamkernel.table.open import open_table, weights_in_memory
 from streamkernel.table.scaler import RowScaler, Scaler
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.table.table import Table
@@ -33,4 +33,5 @@ __all__ = [
     "TableStatistics",
     "open_table",
     "table_info",
+    "weights_in_memory",
 ]

@@ -25,11 +25,11 @@ from streamkernel.table._lazy_rows import (
 )
 from streamkernel.table._stored import Opened, open_stored, open_zarr_array
 from streamkernel.table.columns import check_distinct, default_names, target_position
-from streamkernel.table.rows import NumpyRows, RowArray, RowReader
+from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
 from streamkernel.table.values import DTypeName, check_weights, float_dtype, table_dtype, unmasked
-from streamkernel.type_aliases import AnyArray, Unchecked
+from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 
 
@@ -62,7 +62,8 @@ def open_table(
     classify
         y holds class labels (text or whole numbers): Y of the blocks is one-hot, `Table.classes` the sorted labels.
     weights
-        Weights (m,) of the rows, at least 0, of any of these kinds: a row counts as if it stood w_i times.
+        Weights (m,) of the rows, at least 0, of any of these kinds, or one number for all rows: a row counts as if it
+        stood w_i times.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def open_table(
         start=0,
         stop=found.X.n_rows,
         targets=_targets(found, classify),
-        weights=_weights(weights, found.X),
+        weights=_weights(weights, found.X.shape),
         statistics=found.statistics,
         named=named,
     )
@@ -110,7 +111,7 @@ def _reopen(
     if y is not None:
         y_rows, names = _target_rows(y, classify)
         _check_shapes(table.features, y_rows)
-        targets = Targets(y_rows, names)
+        targets = Targets(y_rows, names, discover_classes(y_rows, names) if classify else None)
     if classify and targets is None:
         raise ParameterError("classify=True needs targets; give y")
     if classify and targets is not None and targets.classes is None:
@@ -119,7 +120,7 @@ def _reopen(
         table,
         dtype=table.dtype if dtype == "keep" else table_dtype(table.features.dtype, dtype, "X"),
         targets=targets,
-        weights=table.weights if weights is None else _weights(weights, table.features),
+        weights=table.weights if weights is None else _weights(weights, table.features.shape),
         keyed=False,
     )
     return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))
@@ -239,16 +240,18 @@ def _from_pandas(frame: Unchecked, target: str | int | None) -> Opened:
     return opened
 
 
-def _weights(weights: Unchecked, X: RowArray) -> RowArray | None:
-    """w as rows; those in memory are checked now, others block by block as they are read."""
+def _weights(weights: Unchecked, shape: tuple[int, ...]) -> RowArray | None:
+    """w as rows, for X of this shape; those in memory are checked now, others block by block as they are read."""
     if weights is None:
         return None
     if isinstance(weights, Table):
         raise ParameterError("weights cannot be a Table; give an array or a path")
+    if isinstance(weights, (int, float, np.integer, np.floating)):
+        return _same_weight(float(weights), shape[0])
     rows = _opened(weights.to_numpy() if _is_pandas(weights) else weights, "weights").X
-    if rows.shape != (X.n_rows,):
+    if rows.shape != shape[:1]:
         raise ShapeMismatchError(
-            f"weights have shape {rows.shape} and X has shape {X.shape}; give one weight per row of X"
+            f"weights have shape {rows.shape} and X has shape {shape}; give one weight per row of X"
         )
     float_dtype(rows.dtype, "weights")
     if not rows.in_memory:
@@ -256,8 +259,31 @@ def _weights(weights: Unchecked, X: RowArray) -> RowArray | None:
     values = np.array(RowReader(rows).read(0, rows.n_rows), dtype=np.float64)
     check_weights(values, 0, rows.where)
     if not values.any():
-        raise EmptyDataError(f"all {len(values)} weights are 0, so no row counts; give some rows a weight > 0")
+        raise _no_weight(len(values))
     return NumpyRows(values, "weights")
+
+
+def weights_in_memory(weights: Unchecked, shape: tuple[int, ...]) -> Float | None:
+    """Row weights of any kind that `open_table` takes, for X of this shape, as a checked array (m,)."""
+    rows = _weights(weights, shape)
+    if rows is None:
+        return None
+    values = np.array(RowReader(rows).read(0, rows.n_rows), dtype=np.float64)
+    if not rows.in_memory:
+        check_weights(values, 0, rows.where)
+    return values
+
+
+def _same_weight(weight: float, n_rows: int) -> RowArray:
+    """One weight for all rows."""
+    check_weights(np.array([weight]), 0, lambda row: "the number that was given for all rows")
+    if weight == 0.0:
+        raise _no_weight(n_rows)
+    return ConstantRows(weight, n_rows, "weights")
+
+
+def _no_weight(n_rows: int) -> EmptyDataError:
+    return EmptyDataError(f"all {n_rows} weights are zero, so no row counts; give some rows a weight > 0")
 
 
 def _range(rows: slice | tuple[int, int], n_rows: int) -> tuple[int, int]:

@@ -160,6 +160,24 @@ class NumpyRows(RowArray):
         return self._values[first:last]
 
 
+class ConstantRows(RowArray):
+    """m times the same number; nothing of m is held."""
+
+    chunk_rows = 4096
+    in_memory = True
+
+    def __init__(self, value: float, n_rows: int, name: str) -> None:
+        self.name, self.shape, self.dtype = name, (n_rows,), np.dtype(np.float64)
+        self._value = value
+
+    @property
+    def fingerprint(self) -> str:
+        return text_digest(f"{self._value!r} in all of {self.n_rows} rows")
+
+    def load(self, first: int, last: int) -> AnyArray:
+        return np.full(last - first, self._value)
+
+
 class GuidedRows(RowArray):
     """Rows that are cut into chunks as other rows are: the `guide`, which also names the places of rows."""
 

@@ -61,7 +61,7 @@ def test_whole_weights_are_repeated_rows(name: str) -> None:
 @pytest.mark.parametrize("name", [*MODELS, "gp"])
 def test_no_row_has_a_say(name: str) -> None:
     model, targets = MODELS.get(name, (GaussianProcessRegressor(20), y))
-    with pytest.raises(EmptyDataError, match="all 60 weights are 0"):
+    with pytest.raises(EmptyDataError, match="all 60 weights are zero"):
         model.fit(_table(X, targets, np.zeros(60)))
 
 
