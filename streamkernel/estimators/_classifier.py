@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.table import weights_in_memory
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Unchecked
 
 
@@ -28,6 +29,17 @@ class Classifier(ClassifierMixin, SupervisedEstimator):
         assert model.classes is not None
         self.classes_ = model.classes
         return self
+
+    def score(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> float:
+        """The share of rows whose predicted label is theirs, of all weights.
+
+        Parameters
+        ----------
+        X, y, sample_weight : rows, labels and row weights, as `fit` takes them. Rows outside memory are read once.
+        """
+        if not is_array_like(X):
+            return self._score_of_table(X, y, sample_weight, "accuracy")
+        return float(super().score(X, y, weights_in_memory(sample_weight, np.shape(X))))
 
     def _labels(self, codes: ArrayOrDask) -> ArrayOrDask:
         """Labels of codes, (m,); lazy where the codes are."""

@@ -8,11 +8,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.engine.limits import parse_bytes
-from streamkernel.estimators.base import SavedEstimator, checked, is_array_like, names_of
+from streamkernel.estimators.base import SavedEstimator, checked, is_array_like, names_of, opened
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.table import Table, open_table
-from streamkernel.table.columns import frame_names, with_names
+from streamkernel.table import Table
+from streamkernel.table.columns import frame_names
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked
 
 
@@ -26,7 +26,7 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         own = {**self.get_params(deep=False), "n_components": n, "objective": "trace"}
         return BasisSettings.from_parameters(own | others)
 
-    def _opened(self, X: Unchecked) -> tuple[Table, Session, Fields]:
+    def _opened(self, X: Unchecked, sample_weight: Unchecked) -> tuple[Table, Session, Fields]:
         """Rows of a fit, its session, and the bytes that it may take and those that are taken already."""
         limit, names = parse_bytes(self.memory_limit), None
         if is_array_like(X):
@@ -34,7 +34,7 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
             X = checked(self, X)
             names = names_of(self)
         before = resident_bytes()
-        table = with_names(open_table(X), names)
+        table = opened(X, None, sample_weight, names)
         return table, self._session(), {"memory_limit": limit, "driver_bytes": before}
 
     def _adopt(self, model: Any) -> Self:

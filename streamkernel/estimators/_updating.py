@@ -27,6 +27,7 @@ class UpdatingEstimator(SupervisedEstimator):
         self,
         X: Unchecked,
         y: Unchecked = None,
+        sample_weight: Unchecked = None,
         *,
         stale: float = STALE,
         grow: int = 0,
@@ -43,6 +44,7 @@ class UpdatingEstimator(SupervisedEstimator):
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
         y : (m,) or (m, d) targets; may be left out where X contains them.
+        sample_weight : (m,) row weights, as in `fit`. Rows that were seen with other weights are other rows.
         stale : warn where the relative residual trace of the new rows is more than this times that of the rows of the
             fit.
         grow : if so, add at most this many functions to the basis; X must then hold all rows, old and new.
@@ -64,10 +66,10 @@ class UpdatingEstimator(SupervisedEstimator):
         if is_array_like(X):
             X, y = self._checked(in_order(X, model.known_columns), y, reset=False)
             before = resident_bytes()
-            table = with_names(new_rows(model, X, y), names_of(self))
+            table = with_names(new_rows(model, X, y, sample_weight), names_of(self))
         else:
             before = resident_bytes()
-            table = warn_of_names(self, model.known_columns, new_rows(model, X, y))
+            table = warn_of_names(self, model.known_columns, new_rows(model, X, y, sample_weight))
         done = update_model(
             model,
             table,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
-from streamkernel.errors import ModelFormatError, warn_user
+from streamkernel.errors import ModelFormatError, ParameterError, warn_user
 from streamkernel.kernels import Kernel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
@@ -28,6 +28,7 @@ from streamkernel.table.finite import require_finite
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.updating.update import new_rows
 
 _NO_TARGETS = "no_validation"  # scikit-learn's word for the check of X alone
 
@@ -52,6 +53,26 @@ def checked(estimator: Untyped, X: Unchecked, y: Unchecked = _NO_TARGETS, **opti
     found = validate_data(estimator, unmasked(X, "X"), y, dtype="numeric", ensure_all_finite=False, **options)
     require_finite(found if y is _NO_TARGETS else found[0], "X", names_of(estimator))
     return found
+
+
+def opened(
+    X: Unchecked,
+    y: Unchecked,
+    sample_weight: Unchecked,
+    names: list[str] | None,
+    *,
+    classify: bool = False,
+) -> Table:
+    """The rows of a fit as a table.
+
+    Parameters
+    ----------
+    X, y : checked arrays, or what `open_table` takes.
+    sample_weight : row weights; None for those of X where it is a table, else for 1.
+    names : column names, where X has none.
+    classify : whether y holds class labels.
+    """
+    return with_names(open_table(X, y, classify=classify, weights=sample_weight), names)
 
 
 def in_order(X: Unchecked, known: KnownColumns, what: str = "X") -> Unchecked:
@@ -214,13 +235,15 @@ class SupervisedEstimator(SavedEstimator):
     ) -> PredictingModel:
         """The fit of the kind; options are those of `SupervisedRun`."""
 
-    def fit(self, X: Unchecked, y: Unchecked = None) -> Self:
+    def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
         y : (m,) or (m, d) targets; may be left out where X contains them.
+        sample_weight : (m,) row weights, at least 0, of any of these kinds, or one number for all rows: row i counts
+            as if it stood w_i times. None for those of a `Table`, else for 1.
 
         Returns
         -------
@@ -238,7 +261,7 @@ class SupervisedEstimator(SavedEstimator):
             X, y = self._validated(X, y)
             flat, names = np.ndim(y) == 2, names_of(self)
         before = resident_bytes()
-        table = with_names(open_table(X, y, classify=self._classify), names)
+        table = opened(X, y, sample_weight, names, classify=self._classify)
         model = self._fit(
             table,
             settings,
@@ -249,6 +272,15 @@ class SupervisedEstimator(SavedEstimator):
             driver_bytes=before,
         )
         return self._adopt(model)
+
+    def _score_of_table(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, name: str) -> float:
+        """The score of this name of rows that are not plain arrays, from one sweep."""
+        model = self._fitted()
+        table = warn_of_names(self, model.known_columns, new_rows(model, X, y, sample_weight))
+        if table.n_targets == 0:
+            raise ParameterError("the rows have no targets to compare predictions with; give y")
+        found = self._session().sweep(model.scores(), model.prepare(model.prepare_targets(table)), "scores")
+        return float((found if isinstance(found, dict) else found.scalars)[name])
 
     def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         """X and y of a fit as arrays."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError
+from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.estimators.base import is_array_like
 from streamkernel.fits.gaussian import fit_gaussian
@@ -17,7 +17,7 @@ from streamkernel.settings.gaussian import GaussianSettings
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
 
-class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
+class GaussianProcessRegressor(Regressor, UpdatingEstimator):
     """Sparse Gaussian process regression: ``y = c + f(x) + noise``, ``f ~ GP(0, s k)``, on n chosen rows.
 
     The posterior follows from the sums of one sweep. The approximations differ in their model of cov(y | f at the

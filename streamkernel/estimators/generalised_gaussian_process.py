@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from streamkernel.engine import Progress
 from streamkernel.estimators._classifier import Classifier
-from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.estimators._regressor import Regressor
+from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.fits.generalised import fit_generalised
 from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.settings.generalised import GeneralisedSettings
@@ -121,7 +121,7 @@ class GaussianProcessClassifier(Classifier, GeneralisedEstimator):
         return self._labels(self._values(X, self._fitted().predictions(), "prediction"))
 
 
-class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
+class GaussianProcessPoissonRegressor(Regressor, GeneralisedEstimator):
     """Poisson regression ``y ~ Poisson(exp(b + f(x)))``, ``f ~ GP(0, s k)``, on n chosen rows.
 
     Parameters and attributes are those of `GaussianProcessClassifier`, except `classes_`. Targets are counts: numbers
@@ -153,9 +153,10 @@ class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
             return self._values(X, work, "prediction")
         return self._values(X, work, "prediction"), self._values(X, work, "std")
 
-    def score(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked = None) -> float:
-        """R^2 of the mean rates, as in scikit-learn's regressors."""
-        return float(super().score(X, np.asarray(y, dtype=np.float64), sample_weight))
+    def score(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> float:
+        """``R^2`` of the mean rates; parameters are those of `KernelRidge.score`."""
+        y = np.asarray(y, dtype=np.float64) if is_array_like(X) else y
+        return super().score(X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()

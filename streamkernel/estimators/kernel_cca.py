@@ -119,13 +119,14 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(self, X: Unchecked, y: Unchecked = None) -> Self:
+    def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the functions and decompose.
 
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
         y : (m, q) or (m,) the second view, of any of these kinds, aligned with X; None where X contains it.
+        sample_weight : (m,) row weights, of any of these kinds; see `KernelRidge.fit`.
 
         Raises
         ------
@@ -140,7 +141,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
             X, y = self._validated(X, y)
             names = names_of(self)
         before = resident_bytes()
-        paired = paired_table(X, y, self.view_columns, names, second_names)
+        paired = paired_table(X, y, self.view_columns, names, second_names, weights=sample_weight)
         if paired.table.n_rows < 2:
             raise EmptyDataError("n_samples = 1: correlations need at least two rows")
         settings = CCASettings.from_parameters(parameters, paired.table.n_rows)

@@ -7,12 +7,12 @@ from os import PathLike
 from typing import Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError
 from streamkernel.estimators._classifier import IndicatorClassifier
+from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.fits.pursuit import fit_pursuit
 from streamkernel.models.pursuit import PursuitModel
@@ -113,7 +113,7 @@ class PursuitEstimator(SupervisedEstimator):
             yield values.argmax(axis=1) if argmax else values[:, 0] if flat else values
 
 
-class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
+class KernelMatchingPursuit(Regressor, PursuitEstimator):
     """Sparse regression ``f(x) = sum_j a_j k(x, z_j) + b`` by least squares on functions that are picked greedily.
 
     Kernel matching pursuit (Vincent & Bengio 2002) over sweeps: each sweep draws candidates, computes the sums that

@@ -98,13 +98,14 @@ class KernelPCA(BasisTransformer):
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(self, X: Unchecked, y: Unchecked = None) -> Self:
+    def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the basis and decompose.
 
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
         y : ignored.
+        sample_weight : (m,) row weights, of any of these kinds; see `KernelRidge.fit`.
 
         Raises
         ------
@@ -113,7 +114,7 @@ class KernelPCA(BasisTransformer):
         """
         wanted, size = self._checked_components()
         settings = self._settings(size)
-        table, session, limits = self._opened(X)
+        table, session, limits = self._opened(X, sample_weight)
         model = fit_kernel_pca(
             table,
             settings,

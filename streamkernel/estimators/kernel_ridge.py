@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
-from sklearn.base import RegressorMixin
-
 from streamkernel.engine import Progress
 from streamkernel.estimators._classifier import IndicatorClassifier
+from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.fits.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
@@ -56,7 +55,7 @@ class RidgeEstimator(UpdatingEstimator):
         return super()._adopt(model)
 
 
-class KernelRidge(RegressorMixin, RidgeEstimator):
+class KernelRidge(Regressor, RidgeEstimator):
     """Reduced kernel ridge regression: ``f(x) = sum_j a_j k(x, z_j) + b`` on n chosen rows z_j.
 
     Minimises ``|Y - K a - b|^2 + alpha a^T k(Z, Z) a`` (Smola & Schoelkopf 2000, eq. (7)) from the sums of one sweep.

@@ -90,13 +90,14 @@ class Nystroem(BasisTransformer):
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(self, X: Unchecked, y: Unchecked = None) -> Self:
+    def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the basis.
 
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
         y : ignored.
+        sample_weight : (m,) row weights, of any of these kinds; see `KernelRidge.fit`.
 
         Raises
         ------
@@ -104,7 +105,7 @@ class Nystroem(BasisTransformer):
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
         settings = self._settings(self.n_components)
-        table, session, limits = self._opened(X)
+        table, session, limits = self._opened(X, sample_weight)
         return self._adopt(fit_nystroem(table, settings, session, **limits))
 
     def _adopt(self, model: NystroemModel) -> Self:

@@ -49,6 +49,8 @@ def paired_table(
     view_columns: Unchecked,
     names: Sequence[str] | None = None,
     second_names: Sequence[str] | None = None,
+    *,
+    weights: Unchecked = None,
 ) -> Paired:
     """One table with the aligned rows of both views, from any kind of input.
 
@@ -58,6 +60,7 @@ def paired_table(
     y : the second view, of any of these kinds; None where X contains both, as columns or as targets.
     view_columns : two groups of the columns of X, by name or position; None for two inputs.
     names, second_names : column names of X and of y, where the inputs have none.
+    weights : row weights, of any of these kinds; None for those of X where it is a table, else for 1.
 
     Raises
     ------
@@ -67,16 +70,16 @@ def paired_table(
     if view_columns is not None:
         if y is not None:
             raise ParameterError("the second view is given twice, as y and by view_columns; leave one out")
-        table = replace(with_names(open_table(X), names).without_targets(), weights=None)
+        table = with_names(open_table(X, weights=weights), names).without_targets()
         groups = column_groups(view_columns, table.columns)
         first, second = (tuple(table.columns[position] for position in group) for group in groups)
         return Paired(table, (View(groups[0]), View(groups[1])), (first, second), own_statistics=True)
     named = second_names is not None
     if _is_table(y):
         other = open_table(y)
-        table, named = _with_table(open_table(X), other), other.named
+        table, named = _with_table(open_table(X, weights=weights), other), other.named
     else:
-        table = open_table(X, y)
+        table = open_table(X, y, weights=weights)
     table = with_names(table, names)
     targets = table.targets
     if targets is not None and second_names is not None:
@@ -87,7 +90,6 @@ def paired_table(
         raise ParameterError("there is no second view: give y, or name two groups of columns (view_columns)")
     if targets.classes is not None:
         raise ParameterError("the targets are class labels, and a view is numbers; give y, or view_columns")
-    table = replace(table, weights=None)
     return Paired(table, (View(), View(of_targets=True)), (table.columns, table.target_names), y is None, named)
 
 

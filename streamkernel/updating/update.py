@@ -18,6 +18,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import DTypeError, ParameterError
 from streamkernel.fits.check_rows import check_rows
 from streamkernel.fits.run import measured
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.row_runs import count
 from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, spread
 from streamkernel.models.updatable import UpdatableModel
@@ -66,15 +67,15 @@ class Update(Generic[M]):
         return self.staleness.stale and not self.grown
 
 
-def new_rows(model: UpdatableModel, X: Unchecked, y: Unchecked = None) -> Table:
-    """Open the rows of an update; the model knows the labels, so that no scan for them is needed."""
+def new_rows(model: PredictingModel, X: Unchecked, y: Unchecked = None, weights: Unchecked = None) -> Table:
+    """Open the rows of an update or a score; the model knows the labels, so that no scan for them is needed."""
     try:
-        return open_table(X, y)
+        return open_table(X, y, weights=weights)
     except DTypeError:
         # Text labels raise DTypeError; a classifier opens them as classes.
         if model.record.classes is None:
             raise
-        return open_table(X, y, classify=True)
+        return open_table(X, y, classify=True, weights=weights)
 
 
 def update_model(

@@ -1,0 +1,25 @@
+"""What the regressions share: the score of rows of any kind."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from streamkernel.estimators.base import SupervisedEstimator, is_array_like
+from streamkernel.table import weights_in_memory
+from streamkernel.type_aliases import Unchecked
+
+
+class Regressor(RegressorMixin, SupervisedEstimator):
+    """Base of the regressions."""
+
+    def score(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> float:
+        """``R^2 = 1 - sum w (y - f)^2 / sum w (y - mean y)^2``, averaged over targets.
+
+        Parameters
+        ----------
+        X, y, sample_weight : rows, targets and row weights, as `fit` takes them. Rows outside memory are read once.
+        """
+        if not is_array_like(X):
+            return self._score_of_table(X, y, sample_weight, "r2")
+        return float(super().score(X, y, weights_in_memory(sample_weight, np.shape(X))))
