@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -13,18 +13,23 @@ from streamkernel.type_aliases import AnyArray, Bool, Fields, Float
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
-    """Per column: ``n``, ``mean = sum x / n``, ``std = sqrt(sum (x - mean)^2 / n)`` (population), min, max.
+    """Per column: ``mean = sum w x / W``, ``std = sqrt(sum w (x - mean)^2 / W)`` (population), min, max; ``W = sum w``.
+
+    Without row weights every w is 1 and W the number of rows; with them row i counts as if it stood w_i times.
 
     Two parts are combined with the pairwise update of Chan, Golub & LeVeque (1983), eq. (2.1):
-    ``S = S_a + S_b + (mean_b - mean_a)^2 n_a n_b / n`` for the sum of squared deviations S, which does not
-    cancel for columns with a large offset as ``sum x^2 - n mean^2`` would.
+    ``S = S_a + S_b + (mean_b - mean_a)^2 W_a W_b / W`` for the sum of squared deviations S, which does not
+    cancel for columns with a large offset as ``sum w x^2 - W mean^2`` would.
 
     Attributes
     ----------
     count
-        Number of rows n.
+        Number of rows, also those of weight 0.
     mean, std, minimum, maximum
-        (p,) float64 each.
+        (p,) float64 each, of the rows of weight > 0. Where there is none: 0, 0, infinity and -infinity, which change
+        nothing in a merge.
+    weight
+        Sum W of the row weights; None for rows without weights.
     """
 
     count: int
@@ -32,10 +37,13 @@ class ColumnStatistics:
     std: Float
     minimum: Float
     maximum: Float
+    weight: float | None = None
 
     @classmethod
-    def of(cls, values: AnyArray) -> ColumnStatistics:
-        """Statistics of rows (b, p), b >= 1."""
+    def of(cls, values: AnyArray, weights: Float | None = None) -> ColumnStatistics:
+        """Statistics of rows (b, p), b >= 1, with row weights (b,) >= 0 where these are given."""
+        if weights is not None and not (weights == 1.0).all():
+            return cls._weighted(values, weights)
         rows = np.asarray(values, dtype=np.float64)
         # One row is subtracted first: the mean of a column with offset 1e8 then keeps the digits of its deviations.
         origin = rows[0]
@@ -46,30 +54,59 @@ class ColumnStatistics:
         rest = shifted.mean(axis=0)
         squares = np.einsum("ij,ij->j", shifted, shifted) - rows.shape[0] * rest * rest
         std = np.sqrt(np.maximum(squares, 0.0) / rows.shape[0])
-        return cls(rows.shape[0], origin + (shift + rest), std, rows.min(axis=0), rows.max(axis=0))
+        weight = None if weights is None else float(rows.shape[0])
+        return cls(rows.shape[0], origin + (shift + rest), std, rows.min(axis=0), rows.max(axis=0), weight)
+
+    @classmethod
+    def _weighted(cls, values: AnyArray, weights: Float) -> ColumnStatistics:
+        """The same two passes, with weights."""
+        count, p = values.shape
+        kept = weights > 0.0
+        if not kept.any():
+            return cls(count, np.zeros(p), np.zeros(p), np.full(p, np.inf), np.full(p, -np.inf), 0.0)
+        # A row of weight 0 must not be seen at all: not as the origin, nor as a square that overflows.
+        if not kept.all():
+            values, weights = values[kept], weights[kept]
+        rows = np.asarray(values, dtype=np.float64)
+        total = float(weights.sum())
+        origin = rows[0]
+        shifted = rows - origin
+        shift = np.einsum("i,ij->j", weights, shifted) / total
+        shifted -= shift
+        rest = np.einsum("i,ij->j", weights, shifted) / total
+        squares = np.einsum("i,ij,ij->j", weights, shifted, shifted) - total * rest * rest
+        std = np.sqrt(np.maximum(squares, 0.0) / total)
+        return cls(count, origin + (shift + rest), std, rows.min(axis=0), rows.max(axis=0), total)
+
+    @property
+    def total(self) -> float:
+        """Sum W of the row weights: the number of rows without weights."""
+        return float(self.count) if self.weight is None else self.weight
 
     def merge(self, other: ColumnStatistics) -> ColumnStatistics:
-        """Statistics of the rows of both."""
+        """Statistics of the rows of both; rows without weights count once where the others have weights."""
         if self.mean.shape != other.mean.shape:
             raise ParameterError(f"cannot merge statistics of {self.mean.size} and {other.mean.size} columns")
-        if self.count == 0 or other.count == 0:
-            return other if self.count == 0 else self
-        count = self.count + other.count
+        count, total = self.count + other.count, self.total + other.total
+        weight = None if self.weight is None and other.weight is None else total
+        if self.total == 0.0 or other.total == 0.0:
+            return replace(other if self.total == 0.0 else self, count=count, weight=weight)
         step = other.mean - self.mean
-        share = other.count / count
-        squares = self.count * self.std**2 + other.count * other.std**2 + step**2 * (self.count * share)
+        share = other.total / total
+        squares = self.total * self.std**2 + other.total * other.std**2 + step**2 * (self.total * share)
         return ColumnStatistics(
             count,
             self.mean + step * share,
-            np.sqrt(squares / count),
+            np.sqrt(squares / total),
             np.minimum(self.minimum, other.minimum),
             np.maximum(self.maximum, other.maximum),
+            weight,
         )
 
     def of_columns(self, columns: list[int]) -> ColumnStatistics:
         """Statistics of some columns, in this order."""
         parts = (self.mean, self.std, self.minimum, self.maximum)
-        return ColumnStatistics(self.count, *(values[columns] for values in parts))
+        return ColumnStatistics(self.count, *(values[columns] for values in parts), weight=self.weight)
 
     @property
     def constant(self) -> Bool:
@@ -77,14 +114,15 @@ class ColumnStatistics:
         return np.equal(self.minimum, self.maximum)
 
     def to_config(self) -> Fields:
-        """Plain JSON."""
-        return {
+        """Plain JSON; `weight` only where there are weights."""
+        config: Fields = {
             "count": self.count,
             "mean": self.mean.tolist(),
             "std": self.std.tolist(),
             "min": self.minimum.tolist(),
             "max": self.maximum.tolist(),
         }
+        return config if self.weight is None else {**config, "weight": self.weight}
 
     @classmethod
     def from_config(cls, config: Fields) -> ColumnStatistics:
@@ -92,17 +130,23 @@ class ColumnStatistics:
         mean, std, low, high = (np.array(config[name], dtype=np.float64) for name in ("mean", "std", "min", "max"))
         if mean.ndim != 1 or not mean.shape == std.shape == low.shape == high.shape:
             raise ValueError("column statistics of several lengths")
-        return cls(int(config["count"]), mean, std, low, high)
+        weight = config.get("weight")
+        return cls(int(config["count"]), mean, std, low, high, None if weight is None else float(weight))
 
     def to_arrays(self, prefix: str = "") -> dict[str, AnyArray]:
-        """Fields as arrays, named by `prefix` and the field: a sweep combines them, a checkpoint stores them."""
-        return {f"{prefix}{field.name}": np.asarray(getattr(self, field.name)) for field in fields(self)}
+        """Fields as arrays, named by `prefix` and the field: a sweep combines them, a checkpoint stores them.
+
+        `weight` is there only where there are weights.
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {f"{prefix}{name}": np.asarray(value) for name, value in values.items() if value is not None}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, AnyArray], prefix: str = "") -> ColumnStatistics:
         """Read the result of `to_arrays`; `arrays` may contain other arrays."""
-        count, *rest = (arrays[f"{prefix}{field.name}"] for field in fields(cls))
-        return cls(int(count), *rest)
+        count, *rest = (arrays[f"{prefix}{name}"] for name in ("count", "mean", "std", "minimum", "maximum"))
+        weight = arrays.get(f"{prefix}weight")
+        return cls(int(count), *rest, weight=None if weight is None else float(weight))
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,66 @@ def test_statistics_of_parts_equal_numpy(X, cuts, offset):
     np.testing.assert_array_equal(merged.maximum, X.max(axis=0))
 
 
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 40), st.integers(1, 3)), elements=st.floats(-1e6, 1e6)),
+    st.lists(st.integers(1, 39), max_size=5),
+    st.sampled_from([0.0, 1e8, -3e5]),
+    st.data(),
+)
+def test_weighted_statistics_of_parts_are_those_of_repeated_rows(X, cuts, offset, data):
+    X = X + offset
+    counts = data.draw(hnp.arrays(np.int64, len(X), elements=st.integers(0, 4)))
+    cuts = sorted({cut for cut in cuts if cut < len(X)})
+    pairs = [pair for pair in zip(np.split(X, cuts), np.split(counts.astype(float), cuts), strict=True) if len(pair[0])]
+    merged = ColumnStatistics.of(*pairs[0])
+    for part in pairs[1:]:
+        merged = merged.merge(ColumnStatistics.of(*part))
+    assert (merged.count, merged.weight) == (len(X), counts.sum())
+    if not counts.any():
+        assert not merged.mean.any()
+        assert not merged.std.any()
+        return
+    repeated = np.repeat(X, counts, axis=0)
+    exact, scale = repeated.astype(np.longdouble), np.abs(X).max() + 1e-300
+    np.testing.assert_allclose(merged.mean, exact.mean(axis=0).astype(float), rtol=0, atol=1e-14 * scale)
+    spread = float(np.ptp(X, axis=0).max())
+    np.testing.assert_allclose(
+        merged.std, exact.std(axis=0).astype(float), rtol=1e-11, atol=1e-12 * spread + 1e-15 * scale + 1e-150
+    )
+    np.testing.assert_array_equal(merged.minimum, repeated.min(axis=0))
+    np.testing.assert_array_equal(merged.maximum, repeated.max(axis=0))
+
+
+def test_weights_of_one_give_the_bits_of_no_weights():
+    X = np.random.default_rng(4).standard_normal((500, 3)) + 1e6
+    plain = ColumnStatistics.of(X[:200]).merge(ColumnStatistics.of(X[200:]))
+    ones = ColumnStatistics.of(X[:200], np.ones(200)).merge(ColumnStatistics.of(X[200:], np.ones(300)))
+    mixed = ColumnStatistics.of(X[:200], np.ones(200)).merge(ColumnStatistics.of(X[200:]))
+    assert "weight" not in plain.to_config()
+    assert plain.to_arrays().keys() == {"count", "mean", "std", "minimum", "maximum"}
+    assert ones.to_config() == mixed.to_config() == {**plain.to_config(), "weight": 500.0}
+    for again in (
+        ColumnStatistics.from_config(json.loads(json.dumps(ones.to_config()))),
+        ColumnStatistics.from_arrays(ones.to_arrays("a_"), "a_"),
+        ones.of_columns([0, 1, 2]),
+    ):
+        assert again.to_config() == ones.to_config()
+    assert (plain.total, ones.total) == (500.0, 500.0)
+
+
+def test_rows_of_weight_0_change_only_the_count():
+    X = np.random.default_rng(5).standard_normal((60, 2))
+    weights = np.random.default_rng(6).uniform(0.1, 2.0, 60)
+    alone = ColumnStatistics.of(X, weights)
+    odd = np.full((3, 2), 1e300)  # its square overflows
+    with_odd = ColumnStatistics.of(np.concatenate([odd, X]), np.concatenate([np.zeros(3), weights]))
+    none = ColumnStatistics.of(odd, np.zeros(3))
+    assert none.total == 0.0
+    for found in (with_odd, alone.merge(none), none.merge(alone)):
+        assert found.to_config() == {**alone.to_config(), "count": 63}
+    assert none.merge(none).to_config() == {**none.to_config(), "count": 6}
+
+
 def test_statistics_do_not_cancel_and_name_constant_columns():
     rng = np.random.default_rng(3)
     X = np.column_stack([1e9 + rng.standard_normal(1000), np.full(1000, 7.25)])
