@@ -105,8 +105,8 @@ class ColumnStatistics:
 
     def of_columns(self, columns: list[int]) -> ColumnStatistics:
         """Statistics of some columns, in this order."""
-        parts = (self.mean, self.std, self.minimum, self.maximum)
-        return ColumnStatistics(self.count, *(values[columns] for values in parts), weight=self.weight)
+        mean, std, low, high = (values[columns] for values in (self.mean, self.std, self.minimum, self.maximum))
+        return ColumnStatistics(self.count, mean, std, low, high, self.weight)
 
     @property
     def constant(self) -> Bool:
@@ -144,9 +144,10 @@ class ColumnStatistics:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, AnyArray], prefix: str = "") -> ColumnStatistics:
         """Read the result of `to_arrays`; `arrays` may contain other arrays."""
-        count, *rest = (arrays[f"{prefix}{name}"] for name in ("count", "mean", "std", "minimum", "maximum"))
+        names = ("count", "mean", "std", "minimum", "maximum")
+        count, mean, std, low, high = (arrays[f"{prefix}{name}"] for name in names)
         weight = arrays.get(f"{prefix}weight")
-        return cls(int(count), *rest, weight=None if weight is None else float(weight))
+        return cls(int(count), mean, std, low, high, None if weight is None else float(weight))
 
 
 @dataclass(frozen=True)
