@@ -6,7 +6,7 @@ ingested tables, `store/` for values per row, and `table/` reads both.
 ::
 
     STORE/zarr.json        group; its attribute `format` is that of a table or of an output of rows
-    STORE/X/, STORE/y/     arrays, cut into chunks along the rows
+    STORE/X/, STORE/y/     arrays, cut into chunks along the rows; STORE/w/ where a table has row weights
     STORE/COMPLETE         this manifest (JSON)
 
 An append of rows creates a new generation of the folder. Its manifest stores what readers of earlier generations need:
@@ -29,6 +29,8 @@ TABLE_FORMAT = "streamkernel.table"
 ROWS_FORMAT = "streamkernel.rows"
 BUNDLE_FORMAT = "streamkernel.bundle"
 VERSION = 2
+# The version of a table with row weights, which a release that does not know them must not read as one without.
+WEIGHTED_VERSION = 3
 # Length of the history. A reader that opened the store more appends ago than this must open it again.
 KEPT_GENERATIONS = 64
 
@@ -116,15 +118,19 @@ class Manifest:
 
 
 def manifest_content(
-    arrays: Mapping[str, ArrayManifest], metadata: Mapping[str, bytes], history: Sequence[Ancestor] = ()
+    arrays: Mapping[str, ArrayManifest],
+    metadata: Mapping[str, bytes],
+    history: Sequence[Ancestor] = (),
+    version: int = VERSION,
 ) -> bytes:
     """The content of COMPLETE for these arrays of a group.
 
-    `metadata` has the ``zarr.json`` of each array, and that of the group by the name "".
+    `metadata` has the ``zarr.json`` of each array, and that of the group by the name ""; `version` is the
+    group's.
     """
     config: Fields = {
         "format": TABLE_FORMAT,
-        "version": VERSION,
+        "version": version,
         "metadata": {name: text_digest(metadata[name].decode()) for name in ("", *arrays)},
         "arrays": {name: vars(array) for name, array in arrays.items()},
     }
@@ -143,7 +149,7 @@ def parse_manifest(text: str, path: str) -> Manifest:
     """
     try:
         config = parsed_json(text)
-        if config["format"] != TABLE_FORMAT or config["version"] != VERSION:
+        if config["format"] != TABLE_FORMAT or config["version"] not in (VERSION, WEIGHTED_VERSION):
             raise ValueError(f"format {config['format']!r} version {config['version']!r}")
         arrays = {
             name: ArrayManifest(

@@ -22,7 +22,15 @@ from streamkernel.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from streamkernel.manifest import COMPLETE, ROWS_FORMAT, TABLE_FORMAT, VERSION, Manifest, parse_manifest
+from streamkernel.manifest import (
+    COMPLETE,
+    ROWS_FORMAT,
+    TABLE_FORMAT,
+    VERSION,
+    WEIGHTED_VERSION,
+    Manifest,
+    parse_manifest,
+)
 from streamkernel.table._blob_store import BlobStore
 from streamkernel.table._zarr_metadata import ZarrArray, join, node_kind, open_store, place, read_bytes
 from streamkernel.table._zarr_rows import ZarrRows
@@ -34,7 +42,7 @@ from streamkernel.type_aliases import AnyArray, Fields
 
 @dataclass
 class Opened:
-    """The parts of an input: rows, names and, where it has them, targets, labels and statistics."""
+    """The parts of an input: rows, names and, where it has them, targets, labels, row weights and statistics."""
 
     X: RowArray
     columns: tuple[str, ...] = ()
@@ -44,6 +52,7 @@ class Opened:
     coded: bool = False
     statistics: TableStatistics | None = None
     named: bool = True  # whether `columns` are real names
+    w: RowArray | None = None
 
 
 def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
@@ -155,10 +164,11 @@ def _manifest(store: Store, path: str, attributes: Fields, content: bytes) -> tu
     """Key and content of the manifest of a group that streamkernel wrote, checked against the group's metadata."""
     where = place(store, path)
     key = join(path, COMPLETE)
-    if attributes.get("version") != VERSION:
+    known = (VERSION, WEIGHTED_VERSION) if attributes.get("format") == TABLE_FORMAT else (VERSION,)
+    if attributes.get("version") not in known:
         raise CorruptMetadataError(
             f"{where} is a {attributes.get('format')} of version {attributes.get('version')!r}, this streamkernel "
-            f"reads version {VERSION}; write it again"
+            f"reads version {' and '.join(map(str, known))}; write it again"
         )
     text = read_bytes(store, key)
     if text is None:
@@ -190,6 +200,13 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
         opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y", key, manifest), names
         if labels is not None:
             opened.classes, opened.coded = np.array(labels), True
+    weighted = attributes["version"] == WEIGHTED_VERSION
+    if weighted != ("w" in manifest.arrays) or weighted != (statistics.X.weight is not None):
+        raise CorruptMetadataError(
+            f"{place(store, key)} and the attributes of the table do not agree on row weights; ingest again"
+        )
+    if weighted:
+        opened.w = ZarrRows(store, join(path, "w"), "weights", key, manifest)
     return opened
 
 

@@ -14,6 +14,7 @@ from streamkernel.table._stored import open_node
 from streamkernel.table._zarr_metadata import join, node_kind
 from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.open import open_table
+from streamkernel.table.table import Table
 from streamkernel.type_aliases import Fields
 
 
@@ -32,7 +33,7 @@ class TableInfo:
     dtype, chunk_rows, chunks
         dtype, rows per chunk and number of chunks of X.
     bytes_decoded, bytes_stored
-        Sizes of X and y; `bytes_stored` is None where the store cannot list its objects.
+        Sizes of X, y and w; `bytes_stored` is None where the store cannot list its objects.
     checksummed
         True where checksums or digests find a flipped bit.
     statistics
@@ -43,6 +44,10 @@ class TableInfo:
         Digest of the pinned content.
     seconds
         Duration of the ingest; None otherwise.
+    left_out
+        Parts of the source that the table has not.
+    weight
+        Name of the column that is the row weights; None where every row counts once.
     """
 
     path: str
@@ -65,6 +70,7 @@ class TableInfo:
     fingerprint: str
     seconds: float | None = None
     left_out: tuple[str, ...] = ()
+    weight: str | None = None
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], seconds: float | None = None) -> TableInfo:
@@ -74,7 +80,8 @@ class TableInfo:
         _, attributes, _ = node_kind(store, inner)
         features = table.features
         assert isinstance(features, ZarrRows)
-        arrays = [features, *([table.targets.rows] if table.targets is not None else [])]
+        targets = [] if table.targets is None else [table.targets.rows]
+        arrays = [features, *targets, *([] if table.weights is None else [table.weights])]
         return cls(
             path=os.fspath(path),
             ingested=table.statistics is not None,
@@ -96,6 +103,7 @@ class TableInfo:
             fingerprint=table.fingerprint,
             seconds=seconds,
             left_out=tuple(str(part) for part in attributes.get("left_out", ())),
+            weight=None if table.weights is None else weight_name(attributes),
         )
 
     def to_config(self) -> Fields:
@@ -104,6 +112,16 @@ class TableInfo:
         for name in ("columns", "target_names", "classes", "left_out"):
             config[name] = None if config[name] is None else list(config[name])
         return config
+
+
+def weight_name(attributes: Fields) -> str:
+    """Name of the column that became the row weights of a stored table that has some."""
+    return str(attributes.get("weight") or "w")
+
+
+def stored_weight(table: Table, path: str | os.PathLike[str]) -> str | None:
+    """`weight_name` of the table that is stored at `path`; None where it has no row weights."""
+    return None if table.weights is None else weight_name(node_kind(*open_node(path))[1])
 
 
 def _bytes_stored(store: Store, path: str) -> int | None:

@@ -63,7 +63,7 @@ def open_table(
         y holds class labels (text or whole numbers): Y of the blocks is one-hot, `Table.classes` the sorted labels.
     weights
         Weights (m,) of the rows, at least 0, of any of these kinds, or one number for all rows: a row counts as if it
-        stood w_i times.
+        stood w_i times. By default those of an ingested store that has some (`Table.without_weights` leaves them out).
 
     Raises
     ------
@@ -88,8 +88,9 @@ def open_table(
         start=0,
         stop=found.X.n_rows,
         targets=_targets(found, classify),
-        weights=_weights(weights, found.X.shape),
-        statistics=found.statistics,
+        weights=found.w if weights is None else _weights(weights, found.X.shape),
+        # Those stored are of the stored weights.
+        statistics=found.statistics if weights is None else None,
         named=named,
     )
     return table if rows is None else table.slice(*_range(rows, table.n_rows))
@@ -121,6 +122,7 @@ def _reopen(
         dtype=table.dtype if dtype == "keep" else table_dtype(table.features.dtype, dtype, "X"),
         targets=targets,
         weights=table.weights if weights is None else _weights(weights, table.features.shape),
+        statistics=table.statistics if weights is None else None,
         keyed=False,
     )
     return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))

@@ -190,6 +190,11 @@ class Table:
         """The same rows without y."""
         return replace(self, targets=None)
 
+    def without_weights(self) -> Table:
+        """The same rows, each of which counts once."""
+        # Stored statistics are of the weighted rows.
+        return self if self.weights is None else replace(self, weights=None, statistics=None)
+
     def check_unchanged(self) -> None:
         """Raise `InputChangedError`, `MissingChunkError` or `CorruptChunkError` where the input is not as pinned."""
         for rows in self._arrays:

@@ -28,6 +28,7 @@ DTypeName = Literal["keep", "float32", "float64"]
 _HEADROOM = 8.0
 
 _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
+_MOST_WEIGHT = 1e100
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
@@ -171,19 +172,27 @@ def check_finite(values: AnyArray, start: int, columns: Sequence[str], where: Ca
     )
 
 
-def check_weights(weights: Float, start: int, where: Callable[[int], str]) -> None:
-    """Refuse row weights (b,) that are NaN, infinite or negative; the error names place and first row."""
+def check_weights(weights: Float, start: int, where: Callable[[int], str], column: str | None = None) -> None:
+    """Refuse row weights (b,) that are NaN, infinite, negative or so large that sums of them could overflow.
+
+    The error names first row, column and place.
+    """
     # One pass where all is well; NaN fails the comparison too.
-    if ((weights >= 0.0) & (weights < np.inf)).all():
+    if ((weights >= 0.0) & (weights <= _MOST_WEIGHT)).all():
         return
-    bad = np.flatnonzero(~np.isfinite(weights))
+    bad, of = np.flatnonzero(~np.isfinite(weights)), "" if column is None else f", column {column!r},"
     if bad.size:
         raise NonFiniteDataError(
-            f"weights contain NaN or infinity, first in row {start + int(bad[0])} in {where(start + int(bad[0]))}; "
-            "give finite weights"
+            f"weights contain NaN or infinity, first in row {start + int(bad[0])}{of} in "
+            f"{where(start + int(bad[0]))}; give finite weights"
         )
-    row = int(np.argmax(weights < 0.0))
+    row = int(np.argmax((weights < 0.0) | (weights > _MOST_WEIGHT)))
+    if weights[row] > 0.0:
+        raise NumericRangeError(
+            f"weights: row {start + row}{of} has {weights[row]:.3g} in {where(start + row)}: sums of such weights "
+            "overflow; divide the weights by their largest"
+        )
     raise ParameterError(
-        f"weights must not be negative, row {start + row} has {weights[row]:.3g} in {where(start + row)}; give weights "
-        "of at least 0"
+        f"weights must not be negative, row {start + row}{of} has {weights[row]:.3g} in {where(start + row)}; give "
+        "weights of at least 0"
     )

@@ -31,6 +31,26 @@ def test_one_column_of_classes_is_one_target(cli: Callable, tmp_path: Path) -> N
     assert cli("info", tmp_path / "rows", "--json").result["targets"] == 1
 
 
+def test_a_column_of_row_weights(cli: Callable, tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    source.write_text("a,y,n\n1,2,3\n4,5,6\n7,8,0\n")
+    ran = cli("ingest", source, tmp_path / "rows", "--target", "y", "--weight", "n", "--quiet")
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert "columns a" in lines
+    assert "weight n" in lines
+    by_index = cli("ingest", source, tmp_path / "json", "--target", "1", "--weight", "-1", "--json").result
+    assert (by_index["columns"], by_index["weight"]) == (["a"], "n")
+    more = cli("ingest", source, tmp_path / "rows", "--append", "--json").result
+    assert (more["rows"], more["statistics"]["X"]["weight"]) == (6, 18.0)
+    told = cli("info", tmp_path / "rows", "--json").result
+    assert (told["weight"], told["statistics"]["y"]["weight"]) == ("n", 18.0)
+    assert "weight n" in " ".join(cli("info", tmp_path / "rows", "--quiet").out.split())
+    source.write_text("a,y\n1,2\n")
+    refused = cli("ingest", source, tmp_path / "rows", "--append")
+    assert refused.status == 1
+    assert "name another by --weight" in refused.err
+
+
 def test_a_partitions_column_is_said_to_be_left_out(cli: Callable, tmp_path: Path) -> None:
     for year in (2020, 2021):
         folder = tmp_path / "rows" / f"year={year}" / "month=1"

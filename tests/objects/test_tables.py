@@ -48,6 +48,21 @@ def keys(url: str) -> list[str]:
     return [key for key in place.blobs.keys(latest.prefix) if "/c/" in key]
 
 
+def test_weights_at_a_url(url: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    X, w = rng.normal(size=(300, 2)), rng.choice([0.0, 0.5, 2.0], 300)
+    np.savez(tmp_path / "s.npz", X=X, w=w)
+    here = ingest(tmp_path / "s.npz", tmp_path / "t", weight="w", chunk_rows=128)
+    there = ingest(tmp_path / "s.npz", url, weight="w", chunk_rows=128)
+    assert (there.fingerprint, there.weight, there.statistics) == (here.fingerprint, "w", here.statistics)
+    first = open_table(url)
+    append_rows(tmp_path / "s.npz", url)
+    for table in (open_table(url), pickle.loads(pickle.dumps(open_table(url)))):
+        np.testing.assert_array_equal(table.read(0, 600).weights, np.tile(w, 2))
+    np.testing.assert_array_equal(first.read(0, 300).weights, w)
+    assert ingest(url, tmp_path / "back").weight == "w"
+
+
 @pytest.mark.parametrize("options", [{}, {"shuffle": True, "seed": 3}, {"dtype": "float64"}])
 def test_the_same_table_as_on_a_disk(url: str, sources: tuple[Path, Path], tmp_path: Path, options: dict) -> None:  # type: ignore[type-arg]
     here = ingest(sources[0], tmp_path / "t", chunk_rows=128, **options)

@@ -346,13 +346,20 @@ append_rows(source, store)
         (("streamkernel.atomic", "", "_exchange", 1, "after"), 2 * M),
     ],
 )
-def test_killed_at_any_moment(tmp_path: Path, store: Path, moment: tuple, rows: int) -> None:
+@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_killed_at_any_moment(tmp_path: Path, store: Path, moment: tuple, rows: int, weighted: bool) -> None:
     """The old rows are there, or all; what was left behind is gone after the next append."""
+    W = np.arange(1.0, M + 1)
+    if weighted:
+        np.savez(tmp_path / "source.npz", X=X, y=Y, w=W)
+        ingest(tmp_path / "source.npz", store, weight="w", chunk_rows=32, overwrite=True)
     arguments = [*map(str, moment), str(tmp_path / "source.npz"), str(store)]
     done = subprocess.run([sys.executable, "-c", _KILLED, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     table = open_table(store)
     np.testing.assert_array_equal(gathered(table), np.concatenate([WANT] * (rows // M)))
+    if weighted:
+        np.testing.assert_array_equal(table.read(0, rows).weights, np.tile(W, rows // M))
     assert len(os.listdir(tmp_path)) == 3, "a generation was left behind"
     append_rows(tmp_path / "source.npz", store)
     assert sorted(os.listdir(tmp_path)) == ["source.npz", "store"]

@@ -30,6 +30,10 @@ def _target(values: tuple[str, ...]) -> str | int | None:
     return int(value) if value.lstrip("-").isdigit() else value
 
 
+def _weight(value: str | None) -> str | int | None:
+    return value if value is None or not value.lstrip("-").isdigit() else int(value)
+
+
 def _refuse(options: Fields) -> None:
     for name, value in options.items():
         if value:
@@ -40,6 +44,7 @@ def _refuse(options: Fields) -> None:
 @click.argument("source")
 @click.argument("store")
 @click.option("--target", multiple=True, metavar="NAME|INDEX", help="The column that is the target y.")
+@click.option("--weight", metavar="NAME|INDEX", help="The column of row weights: a row of weight w counts w times.")
 @click.option("--chunk-rows", type=int, default=None, help="The number of rows of a chunk. [default: about 8 MiB]")
 @click.option(
     "--dtype",
@@ -56,6 +61,7 @@ def command(
     source: str,
     store: str,
     target: tuple[str, ...],
+    weight: str | None,
     chunk_rows: int | None,
     dtype: Unchecked,
     shuffle: bool,
@@ -69,12 +75,13 @@ def command(
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
     with IngestBar(display.quiet) as bar:
         if append:
-            info = append_rows(source, store, target=_target(target), progress=bar)
+            info = append_rows(source, store, target=_target(target), weight=_weight(weight), progress=bar)
         else:
             info = ingest(
                 source,
                 store,
                 target=_target(target),
+                weight=_weight(weight),
                 chunk_rows=chunk_rows,
                 dtype=dtype or "float32",
                 shuffle=shuffle,
@@ -86,6 +93,8 @@ def command(
     names = ("path", "rows", "features", "columns", "target_names", "chunk_rows", "chunks", "bytes_stored", "seconds")
     shown = {name: result[name] for name in names} | {"columns": _listed(info.columns), "target": _target_of(info)}
     del shown["target_names"]
+    if info.weight is not None:
+        shown["weight"] = info.weight
     if info.left_out:
         shown["left out"] = "; ".join(info.left_out)
     display.emit(result, "table", shown)

@@ -39,6 +39,7 @@ class AppendingWriter(ChunkWriter):
             table.features.dtype,
             locked.chunk_rows,
             coded=targets is not None and targets.coded,
+            weighted=table.weights is not None,
         )
 
     def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
@@ -54,7 +55,8 @@ class AppendingWriter(ChunkWriter):
         if rows > full:
             # The rows of the last chunk, which is not full: they are written with the new ones.
             y = None if table.targets is None else RowReader(table.targets.rows).read(full, rows)
-            self.append(RowReader(table.features).read(full, rows), y)
+            w = None if table.weights is None else RowReader(table.weights).read(full, rows)
+            self.append(RowReader(table.features).read(full, rows), y, w)
         arrays: Fields = {name: group[name] for name in locked.manifest.arrays}
         return group, arrays
 

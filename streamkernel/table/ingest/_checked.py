@@ -12,8 +12,8 @@ from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.targets import MAX_CLASSES
-from streamkernel.table.values import check_finite
-from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked
+from streamkernel.table.values import check_finite, check_weights
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int, Unchecked
 from streamkernel.wording import option
 
 # With at least this many distinct labels, and at most this share of them not numbers, the column is numeric with a few
@@ -30,8 +30,11 @@ class Labels(Protocol):
 
 def checked_batches(
     reader: Reader, kind: AnyDType, labels: Labels | None, watcher: Progress
-) -> Iterator[tuple[AnyArray, AnyArray | None]]:
-    """Batches with labels as provisional codes; a missing or infinite value, or one too large for `kind`, raises."""
+) -> Iterator[tuple[AnyArray, AnyArray | None, Float | None]]:
+    """X, y and w of batches, with labels as provisional codes.
+
+    A missing or infinite value raises, one that is too large for `kind`, and a negative weight.
+    """
     watcher.start(reader.total, reader.unit)
     row = 0
     try:
@@ -51,7 +54,9 @@ def checked_batches(
                 y = labels.encode(batch.y, batch.labels or (), row)
             elif y is not None:
                 check_finite(y, row, reader.target_names, reader.where, "y")
-            yield X, y
+            if batch.w is not None:
+                check_weights(batch.w, row, reader.where, reader.weight)
+            yield X, y, batch.w
             row += X.shape[0]
             watcher.advance(batch.done)
     finally:

@@ -33,7 +33,7 @@ class CsvReader(Reader):
 
     unit = "bytes"
 
-    def __init__(self, path: Path, target: str | int | None) -> None:
+    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
         self._path = path
         self.total = path.stat().st_size
         _refuse_other_encodings(path)
@@ -61,7 +61,7 @@ class CsvReader(Reader):
         # A line longer than a block cannot be parsed.
         self._block_bytes = max(_BLOCK_BYTES, 8 * len(first))
         self._skip_lines = head[0][0] if self._header else 0
-        self._choose(self._names, target, path)
+        self._choose(self._names, target, weight, path)
         sample = [fields_of(text, self._delimiter, f"{path}:{number}") for number, text in head[self._header :]]
         if self._target is not None:
             self.labelled = not all(is_number(row[self._target]) for row in sample if len(row) > self._target)
@@ -110,16 +110,17 @@ class CsvReader(Reader):
     def _batch(self, batch: Untyped, done: int) -> Batch:
         labels = None
         y: AnyArray | None = None
+        w = None if self._weight is None else batch.column(self._weight).to_numpy(zero_copy_only=False)
         if self._target is not None:
             column = batch.column(self._target)
             if self.labelled:
                 y, labels = text_labels(column)
             else:
                 y = column.to_numpy(zero_copy_only=False).reshape(-1, 1)
-            keep = [index for index in range(len(self._names)) if index != self._target]
-            batch = batch.select(keep)
+        if len(self.columns) < len(self._names):
+            batch = batch.select(self._features(len(self._names)))
         X = batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()
-        return Batch(X, y, labels, done)
+        return Batch(X, y, labels, done, w)
 
     def _explain(self, error: Exception, rows: int) -> SourceFormatError:
         """The error for pyarrow's exception, with file, line and column."""

@@ -28,7 +28,12 @@ class LibsvmReader(Reader):
     unit = "bytes"
     target_names = ("y",)
 
-    def __init__(self, path: Path, target: str | int | None) -> None:
+    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
+        if weight is not None:
+            raise ParameterError(
+                f"{path}: a libsvm file has no column of row weights; leave {option('weight')} out, or ingest the rows "
+                "from a file of columns"
+            )
         if target not in (None, "y"):
             raise ParameterError(f"{path}: a libsvm file has its target in front (y); leave {option('target')} out")
         self._path = path

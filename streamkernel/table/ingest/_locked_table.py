@@ -55,7 +55,8 @@ class LockedTable(ABC):
         _, self.attributes, _ = node_kind(self.store, "")
         complete = (read_bytes(self.store, COMPLETE) or b"").decode()
         self.manifest: Manifest = parse_manifest(complete, f"{path}/{COMPLETE}")
-        if self.manifest.arrays.keys() != ({"X"} if self.table.targets is None else {"X", "y"}):
+        parts = {"X": self.table.features, "y": self.table.targets, "w": self.table.weights}
+        if self.manifest.arrays.keys() != {name for name, part in parts.items() if part is not None}:
             raise CorruptMetadataError(
                 f"{path}/{COMPLETE} lists other arrays than the table has; write the store again"
             )
@@ -100,7 +101,9 @@ class LockedFolder(LockedTable):
     def building(self) -> Building:
         folder = Path(self.path)
         full, rows = self.full_rows, self.table.n_rows
-        rewritten = () if full == rows else tuple(f"{name}/c/{full // self.chunk_rows}" for name in ("X", "y"))
+        rewritten = (
+            () if full == rows else tuple(f"{name}/c/{full // self.chunk_rows}" for name in self.manifest.arrays)
+        )
         made = PartialFolder(folder, "table", grown=True)
         try:
             link_tree(folder, made.folder, rewritten)

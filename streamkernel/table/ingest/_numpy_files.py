@@ -145,15 +145,16 @@ def _header(handle: BinaryIO, label: str) -> tuple[tuple[int, ...], bool, AnyDTy
 
 
 class NpyReader(Reader):
-    """Rows of a 2-d .npy array; `target` is the index of a column."""
+    """Rows of a 2-d .npy array; `target` and `weight` are indices of columns."""
 
-    def __init__(self, path: Path, target: str | int | None) -> None:
+    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
         self._place = str(path)
         self._X = _Member(path, None)
         self._y: _Member | None = None
-        self._set_up(target)
+        self._w: _Member | None = None
+        self._set_up(target, weight)
 
-    def _set_up(self, target: str | int | None) -> None:
+    def _set_up(self, target: str | int | None, weight: str | int | None) -> None:
         X = self._X
         if len(X.shape) != 2:
             raise ShapeError(f"{X.label} has shape {X.shape}; a table is 2-d (rows, columns)")
@@ -161,7 +162,7 @@ class NpyReader(Reader):
             raise EmptyDataError(f"{X.label} has shape {X.shape}: no rows or no columns")
         names = [f"x{index}" for index in range(X.shape[1])]
         self.named = False
-        self._choose(names, target, X.label)
+        self._choose(names, target, weight, X.label)
         self.dtype = float_dtype(X.dtype, X.label)
         self.n_rows = self.estimated_rows = self.total = X.shape[0]
         y = self._y
@@ -179,14 +180,25 @@ class NpyReader(Reader):
                 raise ShapeError(f"{y.label} has {y.shape[1]} columns of labels; give one")
             width = y.shape[1] if len(y.shape) > 1 else 1
             self.target_names = ("y",) if width == 1 else tuple(f"y{index}" for index in range(width))
+        w = self._w
+        if w is not None:
+            if w.shape != X.shape[:1]:
+                raise ShapeMismatchError(
+                    f"{self._place}: X has shape {X.shape} and {self.weight} has shape {w.shape}; give one weight per "
+                    "row of X"
+                )
+            float_dtype(w.dtype, w.label)
 
     def batches(self) -> Iterator[Batch]:
         widest = self._X.shape[1] + (int(np.prod(self._y.shape[1:])) if self._y else 0)
         step = max(1, BATCH_BYTES // (8 * widest))
         with _damaged(self._place, _BROKEN):
             targets = self._y.rows(step) if self._y is not None else None
+            weights = self._w.rows(step) if self._w is not None else None
             for values in self._X.rows(step):
-                X, y = self._split(values)
+                X, y, w = self._split(values)
+                if weights is not None:
+                    w = next(weights).astype(np.float64)
                 labels = None
                 if targets is not None:
                     y = next(targets).reshape(values.shape[0], -1)
@@ -198,13 +210,13 @@ class NpyReader(Reader):
                         ]
                     else:
                         y = y.astype(np.float64)
-                yield Batch(X.astype(self.dtype, copy=False), y, labels, values.shape[0])
+                yield Batch(X.astype(self.dtype, copy=False), y, labels, values.shape[0], w)
 
 
 class NpzReader(NpyReader):
-    """Rows of the members X and y of an .npz archive, compressed or not."""
+    """Rows of the members X and y of an .npz archive, compressed or not; `weight` may name a member, too."""
 
-    def __init__(self, path: Path, target: str | int | None) -> None:
+    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
         self._place = str(path)
         with _damaged(path, "is not an .npz archive ({}); save it with numpy.savez"), zipfile.ZipFile(path) as archive:
             members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
@@ -216,4 +228,7 @@ class NpzReader(NpyReader):
         self._y = _Member(path, "y") if "y" in members and target in (None, "y") else None
         if target == "y" and self._y is None:
             raise ParameterError(f"{path}: there is no target y; its members are {', '.join(members[:20])}")
-        self._set_up(None if self._y is not None else target)
+        self._w = None
+        if weight in members and weight not in ("X", "y"):
+            self.weight, self._w = str(weight), _Member(path, str(weight))
+        self._set_up(None if self._y is not None else target, None if self._w is not None else weight)

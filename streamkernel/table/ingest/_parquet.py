@@ -29,7 +29,7 @@ class ParquetReader(Reader):
 
     unit = "rows"
 
-    def __init__(self, path: Path, target: str | int | None) -> None:
+    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
         self._path = path
         self._files = [path] if path.is_file() else _files_below(path)
         if not self._files:
@@ -62,11 +62,11 @@ class ParquetReader(Reader):
             raise SourceFormatError(f"{self._files[0]}: column name {names[again]!r} is there twice; rename one")
         if not self.n_rows:
             raise EmptyDataError(f"{path} has no rows; give at least one")
-        of_pandas = of_pandas - {target}
+        of_pandas = of_pandas - {target, weight}
         self._places = [place for place, name in enumerate(names) if name not in of_pandas]
         names = [names[place] for place in self._places]
         self._names = names
-        self._choose(names, target, path)
+        self._choose(names, target, weight, path)
         self.left_out = (
             *_partitions(path, self._files, names),
             *(
@@ -77,7 +77,7 @@ class ParquetReader(Reader):
         types = [_numeric(schema.field(place), path, at == self._target) for at, place in enumerate(self._places)]
         if self._target is not None:
             self.labelled = types[self._target] is None
-        kinds = [kind for index, kind in enumerate(types) if index != self._target and kind is not None]
+        kinds = [types[index] for index in self._features(len(types))]
         self.dtype = np.result_type(*kinds)
 
     def batches(self) -> Iterator[Batch]:
@@ -101,15 +101,17 @@ class ParquetReader(Reader):
 
     def _batch(self, batch: Untyped) -> Batch:
         X = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
-        features = (index for index in range(len(self._names)) if index != self._target)
-        for position, index in enumerate(features):
+        for position, index in enumerate(self._features(len(self._names))):
             X[:, position] = _floats(batch.column(self._places[index]))
+        w = None
+        if self._weight is not None:
+            w = _floats(batch.column(self._places[self._weight])).astype(np.float64)
         if self._target is None:
-            return Batch(X, None, None, batch.num_rows)
+            return Batch(X, None, None, batch.num_rows, w)
         column = batch.column(self._places[self._target])
         if not self.labelled:
-            return Batch(X, _floats(column).astype(np.float64).reshape(-1, 1), None, batch.num_rows)
-        return Batch(X, *text_labels(column), batch.num_rows)
+            return Batch(X, _floats(column).astype(np.float64).reshape(-1, 1), None, batch.num_rows, w)
+        return Batch(X, *text_labels(column), batch.num_rows, w)
 
     def where(self, row: int) -> str:
         index = max(0, int(np.searchsorted(self._starts, row, side="right")) - 1)

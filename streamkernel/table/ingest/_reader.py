@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkernel.errors import EmptyDataError, ParameterError
 from streamkernel.table.values import listed
-from streamkernel.type_aliases import AnyArray, AnyDType, Int, Untyped
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int, Untyped
 
 # Approximate limit on the bytes of a batch as float64, for any source.
 BATCH_BYTES = 1 << 23
@@ -32,12 +32,15 @@ class Batch:
         Text labels that `y` points into.
     done
         Bytes or rows (the reader's unit) that were read for this batch.
+    w
+        (b,) float64 row weights, where the source has some.
     """
 
     X: AnyArray
     y: AnyArray | None
     labels: Sequence[Any] | None
     done: int
+    w: Float | None = None
 
 
 class Reader(ABC):
@@ -47,6 +50,8 @@ class Reader(ABC):
     ----------
     columns, target_names
         Names.
+    weight
+        Name of the column of row weights; None without weights.
     named
         Whether the names are from the source; an array's columns are x0, x1, ...
     left_out
@@ -65,6 +70,7 @@ class Reader(ABC):
 
     columns: tuple[str, ...]
     target_names: tuple[str, ...] = ()
+    weight: str | None = None
     named: bool = True
     dtype: AnyDType = np.dtype(np.float64)
     left_out: tuple[str, ...] = ()
@@ -76,6 +82,7 @@ class Reader(ABC):
 
     _place: str  # name of the source, for messages
     _target: int | None = None  # position of y among the columns of the source
+    _weight: int | None = None  # position of the row weights among them
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
@@ -85,33 +92,52 @@ class Reader(ABC):
         """Place of a row in the source, for messages: file:line where there are lines, else the source."""
         return self._place
 
-    def _choose(self, columns: Sequence[str], target: str | int | None, where: Path | str) -> None:
-        """Set the names of the features and of the target.
-
-        A name is tried first. Text that is a whole number but not a name is an index, because a command line passes
-        text.
-        """
+    def _choose(
+        self, columns: Sequence[str], target: str | int | None, weight: str | int | None, where: Path | str
+    ) -> None:
+        """Set the names of the features, of the target and of the row weights."""
         if target is not None:
-            try:
-                index = columns.index(str(target)) if target in columns else int(target)
-            except ValueError:
-                index = len(columns)
-            if not -len(columns) <= index < len(columns):
-                raise ParameterError(
-                    f"{where}: there is no target column {target!r}; its columns are {listed(columns, 20)} "
-                    "(or give an index)"
-                )
-            self._target = index % len(columns)
+            self._target = _position(columns, target, "target column", where)
             self.target_names = (columns[self._target],)
-        self.columns = tuple(name for index, name in enumerate(columns) if index != self._target)
+        if weight is not None:
+            self._weight = _position(columns, weight, "column of row weights", where)
+            self.weight = columns[self._weight]
+            if self._weight == self._target:
+                raise ParameterError(
+                    f"{where}: column {self.weight!r} cannot be target and row weight; choose two columns"
+                )
+        self.columns = tuple(columns[index] for index in self._features(len(columns)))
         if not self.columns:
-            raise EmptyDataError(f"{where} has no column besides the target; give at least one feature")
+            given = {"the target": target, "the row weights": weight}
+            taken = " and ".join(name for name, value in given.items() if value is not None)
+            raise EmptyDataError(f"{where} has no column besides {taken}; give at least one feature")
 
-    def _split(self, values: AnyArray) -> tuple[AnyArray, AnyArray | None]:
-        """X and y from rows of all columns of the source."""
-        if self._target is None:
-            return values, None
-        return np.delete(values, self._target, axis=1), values[:, [self._target]].astype(np.float64)
+    def _features(self, width: int) -> list[int]:
+        """Positions of the features among the columns of the source."""
+        return [index for index in range(width) if index not in (self._target, self._weight)]
+
+    def _split(self, values: AnyArray) -> tuple[AnyArray, AnyArray | None, Float | None]:
+        """X, y and w from rows of all columns of the source."""
+        y = None if self._target is None else values[:, [self._target]].astype(np.float64)
+        w = None if self._weight is None else values[:, self._weight].astype(np.float64)
+        taken = [index for index in (self._target, self._weight) if index is not None]
+        return np.delete(values, taken, axis=1) if taken else values, y, w
+
+
+def _position(columns: Sequence[str], wanted: str | int, what: str, where: Path | str) -> int:
+    """Position of a column by name or index.
+
+    A name is tried first. Text that is a whole number but not a name is an index, because a command line passes text.
+    """
+    try:
+        index = columns.index(str(wanted)) if wanted in columns else int(wanted)
+    except ValueError:
+        index = len(columns)
+    if not -len(columns) <= index < len(columns):
+        raise ParameterError(
+            f"{where}: there is no {what} {wanted!r}; its columns are {listed(columns, 20)} (or give an index)"
+        )
+    return index % len(columns)
 
 
 def text_labels(column: Untyped) -> tuple[Int, list[str]]:

@@ -13,18 +13,36 @@ from streamkernel.wording import option
 
 
 class TableReader(Reader):
-    """Rows of a Table; `target` chooses a column where the table has no y."""
+    """Rows of a Table; `target` chooses a column where the table has no y, `weight` one where it has no weights.
 
-    def __init__(self, table: Table, target: str | int | None, place: str) -> None:
+    Parameters
+    ----------
+    weight_name
+        Name of the weights that the table has.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        target: str | int | None,
+        weight: str | int | None,
+        place: str,
+        weight_name: str = "w",
+    ) -> None:
         self._place = place
         targets = table.targets
+        if table.weights is not None and weight not in (None, weight_name):
+            raise ParameterError(f"{place} has row weights, {weight_name}; leave {option('weight')} out")
         if targets is not None and target is not None and target not in targets.names:
             raise ParameterError(f"{place} has its target {', '.join(targets.names)}; leave {option('target')} out")
         if targets is not None and targets.classes is None and targets.rows.dtype.kind in "UTO":
             targets = Targets(targets.rows, targets.names, discover_classes(targets.rows, targets.names))
         self._targets = targets
         self._table = table.without_targets()
-        self._choose(table.columns, None if targets is not None else target, place)
+        weighted = table.weights is not None
+        self._choose(table.columns, None if targets is not None else target, None if weighted else weight, place)
+        if weighted:
+            self.weight = weight_name
         self.named = table.named
         if targets is not None:
             self.target_names = targets.names
@@ -37,12 +55,14 @@ class TableReader(Reader):
         reader = None if targets is None else RowReader(targets.rows)
         rows = max(1, BATCH_BYTES // (8 * table.n_features))
         for block in table.blocks(table.start, table.stop, rows):
+            X, y, w = self._split(block.X)
+            w = w if block.weights is None else block.weights
             if targets is None or reader is None:
-                yield Batch(*self._split(block.X), None, len(block))
+                yield Batch(X, y, None, len(block), w)
                 continue
             values = reader.read(block.start, block.stop)
             if targets.classes is None:
-                yield Batch(block.X, targets.encode(values, block.start), None, len(block))
+                yield Batch(X, targets.encode(values, block.start), None, len(block), w)
             else:
                 codes = targets.codes(values, block.start)
-                yield Batch(block.X, codes, targets.classes.tolist(), len(block))
+                yield Batch(X, codes, targets.classes.tolist(), len(block), w)

@@ -1,6 +1,6 @@
 """The writer of a Zarr v3 store in whole chunks: it adds checksums and digests, and sums the statistics.
 
-Memory: one chunk of X and y being filled, one being written (with its compressed copy), for any number of rows.
+Memory: one chunk of X, y and w being filled, one being written (with its compressed copy), for any number of rows.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from zarr.storage import LocalStore
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import EmptyDataError
-from streamkernel.manifest import TABLE_FORMAT, VERSION, Ancestor, ArrayManifest, manifest_content
+from streamkernel.manifest import TABLE_FORMAT, VERSION, WEIGHTED_VERSION, Ancestor, ArrayManifest, manifest_content
 from streamkernel.outputs import Building
 from streamkernel.table._zarr_metadata import ZarrArray
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
-from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Int
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 
 _CHUNK_BYTES = 1 << 23
 _LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
@@ -56,26 +56,37 @@ class ChunkWriter:
         Rows of a chunk.
     coded
         y holds class codes (int64) instead of numbers (float64).
+    weighted
+        Rows have weights w; the statistics are then weighted.
     """
 
     def __init__(
-        self, building: Building, n_features: int, n_targets: int, dtype: AnyDType, chunk_rows: int, *, coded: bool
+        self,
+        building: Building,
+        n_features: int,
+        n_targets: int,
+        dtype: AnyDType,
+        chunk_rows: int,
+        *,
+        coded: bool,
+        weighted: bool = False,
     ) -> None:
         self._building = building
         self._chunk_rows = chunk_rows
         self._widths = (n_features, n_targets)
-        self._coded = coded
+        self._coded, self._weighted = coded, weighted
+        self._version = WEIGHTED_VERSION if weighted else VERSION
         self._dtype = dtype
         self._filled = 0
         self.n_rows = 0
         self._counted = 0  # number of first rows that the statistics contain already
-        self._digests: dict[str, list[str]] = {"X": [], "y": []}
+        self._digests: dict[str, list[str]] = {"X": [], "y": [], "w": []}
         self._statistics: dict[str, ColumnStatistics | None] = {"X": None, "y": None}
         self._history: tuple[Ancestor, ...] = ()
         self._pending: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
         try:
-            self._X, self._y = self._buffers()
+            self._X, self._y, self._w = self._buffers()
             self._group, self._arrays = self._begin()
         except BaseException:
             self.close()
@@ -85,7 +96,7 @@ class ChunkWriter:
         """Empty arrays; a subclass may begin with rows."""
         n_features, n_targets = self._widths
         # The format is written first: a killed writer then leaves an incomplete table, not a foreign group.
-        mark = {"format": TABLE_FORMAT, "version": VERSION}
+        mark = {"format": TABLE_FORMAT, "version": self._version}
         # A LocalStore, because zarr would read text with :: in it as a URL.
         group = zarr.create_group(LocalStore(self._building.folder), attributes=mark)
         arrays = {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
@@ -94,6 +105,8 @@ class ChunkWriter:
             dtype = np.dtype(np.int64 if self._coded else np.float64)
             # Fill with -1, which is no class: a lost code then cannot be read as the first class.
             arrays["y"] = self._create(group, "y", shape, dtype, -1 if self._coded else np.nan)
+        if self._weighted:
+            arrays["w"] = self._create(group, "w", (0,), np.dtype(np.float64), np.nan)
         return group, arrays
 
     def _create(self, group: zarr.Group, name: str, shape: tuple[int, ...], dtype: AnyDType, fill: float) -> ZarrArray:
@@ -111,18 +124,19 @@ class ChunkWriter:
             config={"write_empty_chunks": True},
         )
 
-    def _buffers(self) -> tuple[AnyArray, AnyArray | None]:
+    def _buffers(self) -> tuple[AnyArray, AnyArray | None, Float | None]:
         p, d = self._widths
         y = None if not d else np.empty((self._chunk_rows, d), dtype=np.int64 if self._coded else np.float64)
-        return np.empty((self._chunk_rows, p), dtype=self._dtype), y
+        w = np.empty(self._chunk_rows) if self._weighted else None
+        return np.empty((self._chunk_rows, p), dtype=self._dtype), y, w
 
     @property
     def rows_given(self) -> int:
         """Rows given so far, including those in a chunk that is not full yet."""
         return self.n_rows + self._filled
 
-    def append(self, X: AnyArray, y: AnyArray | None) -> None:
-        """Add any number of rows (b, p) and targets (b, d), or (b,) for one, already checked."""
+    def append(self, X: AnyArray, y: AnyArray | None, w: Float | None = None) -> None:
+        """Add any number of rows (b, p), targets (b, d), or (b,) for one, and weights (b,), already checked."""
         y = None if y is None else y.reshape(X.shape[0], -1)
         row = 0
         while row < X.shape[0]:
@@ -132,6 +146,9 @@ class ChunkWriter:
             if self._y is not None:
                 assert y is not None
                 self._y[into] = y[row : row + take]
+            if self._w is not None:
+                assert w is not None
+                self._w[into] = w[row : row + take]
             self._filled += take
             row += take
             if self._filled == self._chunk_rows:
@@ -140,23 +157,29 @@ class ChunkWriter:
     def _flush(self) -> None:
         if not self._filled:
             return
-        X, y = self._X[: self._filled], None if self._y is None else self._y[: self._filled]
+        X, y, w = (None if part is None else part[: self._filled] for part in (self._X, self._y, self._w))
+        assert X is not None
         start = self.n_rows
         self.n_rows += self._filled
         self._filled = 0
         self._wait()
-        self._pending = self._pool.submit(self._write, start, X, y)
-        self._X, self._y = self._buffers()
+        self._pending = self._pool.submit(self._write, start, X, y, w)
+        self._X, self._y, self._w = self._buffers()
 
     def _wait(self) -> None:
         if self._pending is not None:
             self._pending.result()
             self._pending = None
 
-    def _write(self, start: int, X: AnyArray, y: AnyArray | None) -> None:
+    def _write(self, start: int, X: AnyArray, y: AnyArray | None, w: Float | None) -> None:
         self._write_chunk("X", start, X)
+        self._count("X", start, X, w)
         if y is not None:
             self._write_chunk("y", start, y if y.shape[1] > 1 else y[:, 0])
+            if not self._coded:
+                self._count("y", start, y, w)
+        if w is not None:
+            self._write_chunk("w", start, w)
 
     def _write_chunk(self, name: str, start: int, values: AnyArray) -> None:
         array = self._arrays[name]
@@ -164,13 +187,16 @@ class ChunkWriter:
         array[start : start + values.shape[0]] = values
         self._building.send(self._key(name, start))
         self._digests[name].append(array_digest(values))
-        if name == "X" or not self._coded:
-            # Statistics are summed by chunks, not by read batches: the same rows then give the same bits from any
-            # source.
-            fresh = values[max(0, self._counted - start) :]
-            part = ColumnStatistics.of(fresh.reshape(fresh.shape[0], -1))
-            known = self._statistics[name]
-            self._statistics[name] = part if known is None else known.merge(part)
+
+    def _count(self, name: str, start: int, values: AnyArray, w: Float | None) -> None:
+        """Add the rows of one chunk that are not counted yet to the statistics, which are those of weighted rows.
+
+        Statistics are summed by chunks, not by read batches: the same rows then give the same bits from any source.
+        """
+        first = max(0, self._counted - start)
+        part = ColumnStatistics.of(values[first:], None if w is None else w[first:])
+        known = self._statistics[name]
+        self._statistics[name] = part if known is None else known.merge(part)
 
     def _key(self, name: str, start: int) -> str:
         """Key of the chunk that begins with row `start`."""
@@ -200,6 +226,10 @@ class ChunkWriter:
         statistics = self._statistics["X"]
         if statistics is None:
             raise EmptyDataError("the source has no rows; give at least one")
+        if statistics.total == 0.0:
+            raise EmptyDataError(
+                f"all {statistics.count} row weights are 0, so no row counts; give some rows a weight > 0"
+            )
         self._group.attrs.update(
             {
                 **attributes,
@@ -212,7 +242,7 @@ class ChunkWriter:
         }
         folder = self._building.folder
         metadata = {name: (folder / name / "zarr.json").read_bytes() for name in ("", *arrays)}
-        self._building.publish(manifest_content(arrays, metadata, self._history), overwrite=overwrite)
+        self._building.publish(manifest_content(arrays, metadata, self._history, self._version), overwrite=overwrite)
 
     def close(self) -> None:
         """Remove the store if it was not published."""

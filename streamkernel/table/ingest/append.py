@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ import numpy as np
 
 from streamkernel.blobs import display_form, normalised, translated_os_errors
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
-from streamkernel.table.info import TableInfo
+from streamkernel.table.info import TableInfo, weight_name
 from streamkernel.table.ingest._appending import AppendingWriter
 from streamkernel.table.ingest._checked import checked_batches, missing_labels
 from streamkernel.table.ingest._locked_table import LockedTable, locked_store
 from streamkernel.table.ingest._reader import Reader
-from streamkernel.table.ingest.ingest import open_reader
+from streamkernel.table.ingest.ingest import check_column_option, open_reader
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
@@ -30,6 +31,7 @@ def append_rows(
     store: str | os.PathLike[str],
     *,
     target: str | int | None = None,
+    weight: str | int | None = None,
     progress: Progress | Callable[[int, int | None, str], object] | None = None,
 ) -> TableInfo:
     """Stream a source into the Zarr table at `store`, after its existing rows.
@@ -46,6 +48,9 @@ def append_rows(
         A table that `ingest` made.
     target
         Name or index of the column that is y; by default the column with the target's name in the table.
+    weight
+        Name or index of the column of row weights, where the table has some; by default the column that gave the
+        table its weights.
     progress
         A `Progress`, or a callable (done, total, unit).
 
@@ -57,8 +62,8 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
-    if target is not None and (isinstance(target, bool) or not isinstance(target, (str, int))):
-        raise ParameterError(f"{option('target')} must be a column's name or index, not {target!r}", value=target)
+    check_column_option("target", target)
+    check_column_option("weight", weight)
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
@@ -66,7 +71,7 @@ def append_rows(
     with translated_os_errors(path, "writing", "nothing was appended"):
         locked = locked_store(path)
         try:
-            reader = _reader(source, target, locked)
+            reader = _reader(source, target, weight, locked)
             _check_names(reader, locked)
             _write(reader, locked, watcher)
         finally:
@@ -75,16 +80,42 @@ def append_rows(
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
 
-def _reader(source: Unchecked, target: str | int | None, locked: LockedTable) -> Reader:
-    """The source, opened with the table's target where it has a column of that name."""
+def _reader(source: Unchecked, target: str | int | None, weight: str | int | None, locked: LockedTable) -> Reader:
+    """The source, opened with the table's target and weights where it has columns of these names.
+
+    Raises
+    ------
+    ParameterError
+        The table has row weights and the source has not, or the other way round.
+    """
+    path, weighted = locked.path, locked.table.weights is not None
+    if weight is not None and not weighted:
+        raise ParameterError(
+            f"the rows of {path} have no weights: they count once each; leave {option('weight')} out, or ingest all "
+            "rows anew with it"
+        )
     names = locked.attributes["target_names"]
-    if target is not None or len(names) != 1:
-        return open_reader(source, target)
-    try:
-        return open_reader(source, names[0])
-    except ParameterError:
-        # A source with its own y (arrays in files, other tables) has no target column to name.
-        return open_reader(source, None)
+    targets = [target] if target is not None or len(names) != 1 else [names[0], None]
+    # A source with its own y or weights (arrays in files, other tables) has no column to name.
+    weights = [weight] if weight is not None or not weighted else [weight_name(locked.attributes), None]
+    *choices, last = product(targets, weights)
+    for choice in choices:
+        with suppress(ParameterError):
+            reader = open_reader(source, *choice)
+            break
+    else:
+        reader = open_reader(source, *last)
+    if weighted and reader.weight is None:
+        raise ParameterError(
+            f"the rows of {path} have weights, of column {weight_name(locked.attributes)!r}, and the source has no "
+            f"such column; give rows with it, or name another by {option('weight')}"
+        )
+    if not weighted and reader.weight is not None:
+        raise ParameterError(
+            f"the source has row weights, and the rows of {path} have none: they count once each; give rows without "
+            f"weights, or ingest all rows anew with {option('weight')}"
+        )
+    return reader
 
 
 def _check_names(reader: Reader, locked: LockedTable) -> None:
@@ -110,8 +141,8 @@ def _write(reader: Reader, locked: LockedTable, watcher: Progress) -> None:
     labels = None if classes is None else _KnownLabels(reader, classes, locked.path)
     before = locked.table.n_rows
     with AppendingWriter(locked) as writer:
-        for X, y in checked_batches(reader, locked.table.features.dtype, labels, watcher):
-            writer.append(X, y)
+        for X, y, w in checked_batches(reader, locked.table.features.dtype, labels, watcher):
+            writer.append(X, y, w)
         added = writer.rows_given - before
         if not added:
             raise DataError("the source has no rows; give at least one")

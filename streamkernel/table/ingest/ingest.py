@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.outputs import PartialFolder, building_at, check_output, translated_os_errors
-from streamkernel.table.info import TableInfo
+from streamkernel.table.info import TableInfo, stored_weight
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
 from streamkernel.table.ingest._csv import CsvReader
 from streamkernel.table.ingest._libsvm import LibsvmReader
@@ -32,10 +32,10 @@ from streamkernel.table.ingest._writer import ChunkWriter, default_chunk_rows
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.open import open_table
 from streamkernel.table.values import DTypeName
-from streamkernel.type_aliases import AnyArray, Fields, Unchecked
+from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 from streamkernel.wording import option
 
-_BY_SUFFIX: dict[str, Callable[[Path, str | int | None], Reader]] = {
+_BY_SUFFIX: dict[str, Callable[[Path, str | int | None, str | int | None], Reader]] = {
     ".csv": CsvReader,
     ".parquet": ParquetReader,
     ".pq": ParquetReader,
@@ -53,6 +53,7 @@ def ingest(
     store: str | os.PathLike[str],
     *,
     target: str | int | None = None,
+    weight: str | int | None = None,
     chunk_rows: int | None = None,
     dtype: DTypeName = "float32",
     shuffle: bool = False,
@@ -76,6 +77,9 @@ def ingest(
         Path of the new table, whose folder must exist, or a URL such as ``s3://bucket/table``.
     target
         Name or index of the column that is y.
+    weight
+        Name or index of the column of row weights (at least 0; a row counts as if it stood w_i times), which is no
+        feature then. It may name another array of an .npz file or a Zarr group. A table that has weights keeps them.
     chunk_rows
         Rows of a chunk; by default about 8 MiB of X, a power of two between 1,024 and 65,536.
     dtype
@@ -93,24 +97,26 @@ def ingest(
         One error with the place of the fault; nothing is left behind, and an existing `store` is unchanged.
     """
     began = time.perf_counter()
-    _check_options(chunk_rows, dtype, seed, target)
+    _check_options(chunk_rows, dtype, seed)
+    check_column_option("target", target)
+    check_column_option("weight", weight)
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
     with translated_os_errors(path, "writing", "nothing was left behind"):
-        reader = open_reader(source, target)
+        reader = open_reader(source, target, weight)
         _write(reader, source, path, chunk_rows, dtype, seed if shuffle else None, overwrite, watcher)
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
 
-def open_reader(source: Unchecked, target: str | int | None) -> Reader:
+def open_reader(source: Unchecked, target: str | int | None, weight: str | int | None = None) -> Reader:
     """The reader for a source, chosen by its type, then by its suffix."""
     if not isinstance(source, (str, os.PathLike)):
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
-        return TableReader(table, None if hasattr(source, "data_vars") else target, type(source).__name__)
+        return TableReader(table, None if hasattr(source, "data_vars") else target, weight, type(source).__name__)
     path = display_form(source)
     if isinstance(path, str) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
-        return TableReader(open_table(path), target, os.fsdecode(source))
+        return _zarr_reader(path, target, weight, os.fsdecode(source))
     if not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no source at {path}; check the path (nothing was created)")
     if not os.access(path, os.R_OK):
@@ -126,7 +132,18 @@ def open_reader(source: Unchecked, target: str | int | None) -> Reader:
         )
     if path.stat().st_size == 0:
         raise SourceFormatError(f"{path}:1:1: the file is empty; give a header and rows")
-    return kind(path, target)
+    return kind(path, target, weight)
+
+
+def _zarr_reader(path: str | Path, target: str | int | None, weight: str | int | None, place: str) -> Reader:
+    """The reader of a Zarr array or group, where `weight` may name an array of the group besides X and y."""
+    table = open_table(path)
+    stored = stored_weight(table, path)
+    if stored is None and isinstance(weight, str) and weight not in (*table.columns, "X", "y"):
+        with suppress(StoreNotFoundError):
+            weights = open_table(table, weights=f"{path}/{weight}")
+            return TableReader(weights, target, None, place, weight)
+    return TableReader(table, target, weight, place, stored or "w")
 
 
 def _write(
@@ -143,23 +160,26 @@ def _write(
     features, width = len(reader.columns), len(reader.target_names)
     labels = FoundLabels(reader) if reader.labelled else None
     with ExitStack() as stack:
-        spool = None
+        spool, weighted = None, reader.weight is not None
         if seed is not None:
             y_dtype = np.dtype(np.int64 if reader.labelled else np.float64)
             around = _spool_folder(path)
             stack.callback(around.abandon)
-            spool = stack.enter_context(RowSpool(around.folder / "rows", seed, kind, features, y_dtype, width))
+            spool = stack.enter_context(
+                RowSpool(around.folder / "rows", seed, kind, features, y_dtype, width, weighted=weighted)
+            )
         rows = checked_batches(reader, kind, labels, watcher)
         n_rows = reader.n_rows or reader.estimated_rows
         if spool is not None:
-            for X, y in rows:
-                spool.append(X, y)
+            for X, y, w in rows:
+                spool.append(X, y, w)
             n_rows = spool.n_rows
         step = chunk_rows or default_chunk_rows(features * kind.itemsize, n_rows)
         building = building_at(path, "table")
-        writer = stack.enter_context(ChunkWriter(building, features, width, kind, step, coded=labels is not None))
-        for X, y in rows if spool is None else _watched(spool, watcher):
-            writer.append(X, y)
+        coded = labels is not None
+        writer = stack.enter_context(ChunkWriter(building, features, width, kind, step, coded=coded, weighted=weighted))
+        for X, y, w in rows if spool is None else _watched(spool, watcher):
+            writer.append(X, y, w)
         attributes: Fields = {
             "columns": list(reader.columns),
             "named": reader.named,
@@ -171,6 +191,8 @@ def _write(
             else type(source).__name__,
             "seed": seed,
         }
+        if weighted:
+            attributes["weight"] = reader.weight
         if labels is not None:
             attributes["classes"], order = labels.finished()
             writer.relabel(order)
@@ -184,17 +206,17 @@ def _spool_folder(path: str | Path) -> PartialFolder:
     return PartialFolder(path, None)
 
 
-def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[AnyArray, AnyArray | None]]:
+def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[AnyArray, AnyArray | None, Float | None]]:
     watcher.start(spool.n_rows, "rows")
     try:
-        for X, y in spool.rows():
-            yield X, y
+        for X, y, w in spool.rows():
+            yield X, y, w
             watcher.advance(X.shape[0])
     finally:
         watcher.finish()
 
 
-def _check_options(chunk_rows: int | None, dtype: str, seed: int, target: object) -> None:
+def _check_options(chunk_rows: int | None, dtype: str, seed: int) -> None:
     if chunk_rows is not None and (
         isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or not 1 <= chunk_rows <= _MAX_CHUNK_ROWS
     ):
@@ -206,8 +228,12 @@ def _check_options(chunk_rows: int | None, dtype: str, seed: int, target: object
         raise ParameterError(f"{option('dtype')} must be 'keep', 'float32' or 'float64', not {dtype!r}", value=dtype)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
         raise ParameterError(f"{option('seed')} must be a whole number from 0 to 2^64 - 1, not {seed!r}", value=seed)
-    if target is not None and (isinstance(target, bool) or not isinstance(target, (str, int))):
-        raise ParameterError(f"{option('target')} must be a column's name or index, not {target!r}", value=target)
+
+
+def check_column_option(name: str, value: object) -> None:
+    """Refuse what is neither the name nor the index of a column, nor None."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
+        raise ParameterError(f"{option(name)} must be a column's name or index, not {value!r}", value=value)
 
 
 def _check_output(path: str | Path, overwrite: bool) -> None:
