@@ -16,10 +16,13 @@ from streamkernel.reductions.scores.errors import (
     PredictionScores,
     Predictive,
     combine_errors,
+    counted,
     error_bytes,
     error_scores,
     error_sums,
+    rows_of,
     share_explained,
+    total,
     width_of,
 )
 from streamkernel.table import RowBlock
@@ -40,7 +43,7 @@ class CountCalibration:
 
     Attributes
     ----------
-    scalars : ``rows``, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``deviance``, ``d2``; averages over targets.
+    scalars : those of `rows_of`, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``deviance``, ``d2``; averages over targets.
     transform : (d, 20) histogram of the probability integral transform. The transform of a count y is the interval from
         P(y - 1) to P(y), and its row is spread evenly over it (Czado, Gneiting & Held 2009, eq. (2)).
     """
@@ -68,10 +71,15 @@ class CountScores(PredictionScores[CountCalibration]):
 
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
-        if not (block.Y >= 0.0).all():
-            row = block.start + int((~(block.Y >= 0.0)).any(axis=1).argmax())
+        wrong = ~(block.Y >= 0.0).all(axis=1)
+        if block.weights is not None:
+            wrong &= block.weights > 0.0
+        if wrong.any():
+            row = block.start + int(wrong.argmax())
             raise DataError(f"row {row} has a negative target, and a Poisson model is of counts; leave such rows out")
-        return _count_sums(block.Y, self.predictions.values(block.X))
+        block = counted(block)
+        assert block.Y is not None
+        return _count_sums(block.Y, self.predictions.values(block.X), block.weights)
 
     def combine(self, left: State, right: State) -> State:
         sums = {name: left[name] + right[name] for name in ("deviance", "log_density", "transform")}
@@ -79,7 +87,8 @@ class CountScores(PredictionScores[CountCalibration]):
         # sum D(y, mean) = sum_a D(y, mean_a) + rows_a D(mean_a, mean), as for every Bregman divergence: all terms are
         # positive, so no digits cancel.
         least = sum(
-            part["least"] + part["y_count"] * _unit_deviance(part["y_mean"], errors["y_mean"]) for part in (left, right)
+            part["least"] + part.get("y_weight", part["y_count"]) * _unit_deviance(part["y_mean"], errors["y_mean"])
+            for part in (left, right)
         )
         return errors | sums | {"least": np.asarray(least)}
 
@@ -99,13 +108,13 @@ def score_counts(Y: Float, rate: Float) -> CountCalibration:
     return _count_calibration(_count_sums(Y, rate))
 
 
-def _count_sums(Y: Float, rate: Float) -> State:
-    errors = error_sums(Y, rate)
+def _count_sums(Y: Float, rate: Float, weights: Float | None = None) -> State:
+    errors = error_sums(Y, rate, weights)
     return errors | {
-        "deviance": _unit_deviance(Y, rate).sum(axis=0),
-        "least": _unit_deviance(Y, errors["y_mean"]).sum(axis=0),
-        "log_density": (xlogy(Y, np.maximum(rate, TINY)) - rate - gammaln(Y + 1.0)).sum(axis=0),
-        "transform": _spread_transforms(Y, rate).sum(axis=0),
+        "deviance": total(_unit_deviance(Y, rate), weights),
+        "least": total(_unit_deviance(Y, errors["y_mean"]), weights),
+        "log_density": total(xlogy(Y, np.maximum(rate, TINY)) - rate - gammaln(Y + 1.0), weights),
+        "transform": total(_spread_transforms(Y, rate), weights),
     }
 
 
@@ -129,10 +138,11 @@ def _spread_transforms(Y: Float, rate: Float) -> Float:
 
 def _count_calibration(state: State) -> CountCalibration:
     errors = error_scores(state)
+    weight, _ = rows_of(state, errors["rows"])
     scalars = {
         **errors,
-        "nlpd": float(-(state["log_density"] / errors["rows"]).mean()),
-        "deviance": float((state["deviance"] / errors["rows"]).mean()),
+        "nlpd": float(-(state["log_density"] / weight).mean()),
+        "deviance": float((state["deviance"] / weight).mean()),
         "d2": share_explained(state["deviance"], state["least"]),
     }
     return CountCalibration(scalars, state["transform"])

@@ -1,17 +1,18 @@
-"""Scores of predictions against targets, from sums over rows."""
+"""Scores of predictions against targets, from sums over rows: means by the row weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.errors import DataError
 from streamkernel.reductions.contract import Reduction, Result, State
 from streamkernel.reductions.row_map import Predictions
 from streamkernel.table import ColumnStatistics, RowBlock
-from streamkernel.type_aliases import AnyDType, Float
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 TRANSFORM_BINS = 20
 TINY = float(np.finfo(np.float64).tiny)
@@ -51,42 +52,92 @@ def bins_of(share: Float, count: int) -> NDArray[np.intp]:
     return np.minimum((count * share).astype(np.intp), count - 1)
 
 
-def tally(bins: NDArray[np.intp], count: int) -> Float:
-    """Number of values in each of `count` bins, per target, (d, count); `bins` (b, d) are bin numbers."""
+def tally(bins: NDArray[np.intp], count: int, weights: Float | None = None) -> Float:
+    """Weight of the values in each of `count` bins, per target, (d, count); `bins` (b, d) are bin numbers."""
     d = bins.shape[1]
     places = bins + count * np.arange(d)
-    return np.bincount(places.ravel(), minlength=d * count).reshape(d, count).astype(np.float64)
+    each = None if weights is None else np.repeat(weights, d)
+    return np.bincount(places.ravel(), each, minlength=d * count).reshape(d, count).astype(np.float64)
 
 
-def error_sums(Y: Float, predicted: Float) -> State:
-    """Sums of squared and absolute errors of one block, and the statistics of its targets; both arguments (b, d)."""
+def counted(block: RowBlock) -> RowBlock:
+    """The rows of weight > 0 of a block; where there are none, one row of weight 0, whose targets are 0."""
+    if block.weights is None or block.weights.all():
+        return block
+    assert block.Y is not None
+    kept = np.flatnonzero(block.weights)
+    if len(kept):
+        return replace(
+            block, X=np.ascontiguousarray(block.X[kept]), Y=block.Y[kept], weights=block.weights[kept], keys=None
+        )
+    return replace(block, X=block.X[:1], Y=np.zeros_like(block.Y[:1]), weights=np.zeros(1), keys=None)
+
+
+def total(values: AnyArray, weights: Float | None) -> AnyArray:
+    """Sum over the rows of values (b, ...), each times its weight."""
+    return np.asarray(values.sum(axis=0) if weights is None else np.tensordot(weights, values, axes=1))
+
+
+def weight_sums(weights: Float | None) -> State:
+    """Number of rows of weight > 0, and sums of the weights and of their squares; nothing without weights."""
+    return (
+        {} if weights is None else {"weights": np.array([np.count_nonzero(weights), weights.sum(), weights @ weights])}
+    )
+
+
+def rows_of(state: State, rows: float) -> tuple[float, dict[str, float]]:
+    """The sum of the weights, by which scores are divided, and what is said of the rows.
+
+    That is ``rows``, and with weights ``weight``, their sum, and ``effective_rows = (sum w)^2 / sum w^2``: so many rows
+    of equal weight have means of the same variance.
+
+    Parameters
+    ----------
+    state : sums with those of `weight_sums`.
+    rows : number of rows without weights.
+
+    Raises
+    ------
+    DataError
+        All weights are 0.
+    """
+    if "weights" not in state:
+        return rows, {"rows": int(rows)}
+    kept, weight, squares = (float(value) for value in state["weights"])
+    if not weight > 0.0:
+        raise DataError("all rows have weight 0, so that they have no mean score; give some a weight above 0")
+    return weight, {"rows": int(kept), "weight": weight, "effective_rows": weight * (weight / squares)}
+
+
+def error_sums(Y: Float, predicted: Float, weights: Float | None = None) -> State:
+    """Sums of squared and absolute errors of one block, and the statistics of its targets; (b, d) each."""
     error = Y - predicted
-    errors = {"squared_error": (error**2).sum(axis=0), "absolute_error": np.abs(error).sum(axis=0)}
-    return errors | ColumnStatistics.of(Y).to_arrays("y_")
+    errors = {"squared_error": total(error**2, weights), "absolute_error": total(np.abs(error), weights)}
+    return errors | ColumnStatistics.of(Y, weights).to_arrays("y_") | weight_sums(weights)
 
 
 def combine_errors(left: State, right: State) -> State:
     """`error_sums` of the rows of both states; other arrays of the states are ignored."""
-    errors = {name: left[name] + right[name] for name in ("squared_error", "absolute_error")}
+    names = ["squared_error", "absolute_error", *(["weights"] if "weights" in left else [])]
     spread = ColumnStatistics.from_arrays(left, "y_").merge(ColumnStatistics.from_arrays(right, "y_"))
-    return errors | spread.to_arrays("y_")
+    return {name: left[name] + right[name] for name in names} | spread.to_arrays("y_")
 
 
 def error_scores(state: State) -> dict[str, float]:
-    """The scores ``rows``, ``rmse``, ``mae`` and ``r2``, averaged over targets."""
+    """What `rows_of` says, and the scores ``rmse``, ``mae`` and ``r2``, averaged over targets."""
     targets = ColumnStatistics.from_arrays(state, "y_")
-    rows = targets.count
+    weight, rows = rows_of(state, targets.count)
     return {
-        "rows": rows,
-        "rmse": float(np.sqrt(state["squared_error"] / rows).mean()),
-        "mae": float((state["absolute_error"] / rows).mean()),
-        "r2": share_explained(state["squared_error"], rows * targets.std**2),
+        **rows,
+        "rmse": float(np.sqrt(state["squared_error"] / weight).mean()),
+        "mae": float((state["absolute_error"] / weight).mean()),
+        "r2": share_explained(state["squared_error"], weight * targets.std**2),
     }
 
 
 def error_bytes(d: int) -> int:
     """Bytes of `error_sums` for d targets."""
-    return 64 * d
+    return 64 * d + 32
 
 
 def share_explained(loss: Float, least: Float) -> float:
@@ -109,8 +160,9 @@ class RegressionScores(PredictionScores[dict[str, float]]):
     predictions: Predictions
 
     def map_block(self, block: RowBlock) -> State:
+        block = counted(block)
         assert block.Y is not None
-        return error_sums(block.Y, self.predictions.values(block.X))
+        return error_sums(block.Y, self.predictions.values(block.X), block.weights)
 
     def combine(self, left: State, right: State) -> State:
         return combine_errors(left, right)
@@ -131,11 +183,12 @@ class ClassificationScores(PredictionScores[dict[str, float]]):
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
         right = self.predictions.values(block.X).argmax(axis=1) == block.Y.argmax(axis=1)
-        return {"totals": np.array([len(right), np.count_nonzero(right)], dtype=np.float64)}
+        found = np.count_nonzero(right) if block.weights is None else block.weights @ right
+        return {"totals": np.array([len(right), found], dtype=np.float64), **weight_sums(block.weights)}
 
     def finalize(self, state: State) -> dict[str, float]:
-        rows, right = state["totals"]
-        return {"rows": int(rows), "accuracy": float(right / rows)}
+        weight, rows = rows_of(state, float(state["totals"][0]))
+        return {**rows, "accuracy": float(state["totals"][1] / weight)}
 
     def state_bytes(self) -> int:
-        return 16
+        return 40

@@ -16,10 +16,13 @@ from streamkernel.reductions.scores.errors import (
     Predictive,
     bins_of,
     combine_errors,
+    counted,
     error_bytes,
     error_scores,
     error_sums,
+    rows_of,
     tally,
+    total,
     width_of,
 )
 from streamkernel.table import RowBlock
@@ -45,11 +48,11 @@ class GaussianCalibration:
 
     Attributes
     ----------
-    scalars : ``rows``, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``coverage95``; averages over targets.
+    scalars : those of `rows_of`, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``coverage95``; averages over targets.
     levels : (k,) nominal levels of the central intervals.
     coverage : (d, k) share of the targets inside them.
-    transform : (d, 20) number of probability integral transforms ``Phi((y - m) / sqrt v)`` in each twentieth of [0, 1];
-        the numbers are about equal if the distributions are right.
+    transform : (d, 20) weight of the probability integral transforms ``Phi((y - m) / sqrt v)`` in each twentieth of [0,
+        1]; these are about equal if the distributions are right.
     """
 
     scalars: dict[str, float]
@@ -70,8 +73,9 @@ class GaussianScores(PredictionScores[GaussianCalibration]):
     predictions: GaussianPredictive
 
     def map_block(self, block: RowBlock) -> State:
+        block = counted(block)
         assert block.Y is not None
-        return _gaussian_sums(block.Y, *self.predictions.moments(block.X))
+        return _gaussian_sums(block.Y, *self.predictions.moments(block.X), block.weights)
 
     def combine(self, left: State, right: State) -> State:
         sums = {name: left[name] + right[name] for name in ("log_density", "inside", "transform")}
@@ -93,24 +97,25 @@ def score_gaussian(Y: Float, mean: Float, variance: Float) -> GaussianCalibratio
     return _calibration(_gaussian_sums(Y, mean, variance))
 
 
-def _gaussian_sums(Y: Float, mean: Float, variance: Float) -> State:
+def _gaussian_sums(Y: Float, mean: Float, variance: Float, weights: Float | None = None) -> State:
     variance = np.maximum(variance, TINY)
     z = (Y - mean) / np.sqrt(variance)
     with np.errstate(over="ignore"):
         log_density = np.maximum(-0.5 * (np.log(2.0 * np.pi * variance) + z * z), _LEAST_LOG_DENSITY)
-    return error_sums(Y, mean) | {
-        "log_density": log_density.sum(axis=0),
-        "inside": tally(np.searchsorted(_HALF_WIDTHS, np.abs(z)), len(LEVELS) + 1),
-        "transform": tally(bins_of(ndtr(z), TRANSFORM_BINS), TRANSFORM_BINS),
+    return error_sums(Y, mean, weights) | {
+        "log_density": total(log_density, weights),
+        "inside": tally(np.searchsorted(_HALF_WIDTHS, np.abs(z)), len(LEVELS) + 1, weights),
+        "transform": tally(bins_of(ndtr(z), TRANSFORM_BINS), TRANSFORM_BINS, weights),
     }
 
 
 def _calibration(state: State) -> GaussianCalibration:
     errors = error_scores(state)
-    coverage = state["inside"].cumsum(axis=1)[:, :-1] / errors["rows"]
+    weight, _ = rows_of(state, errors["rows"])
+    coverage = state["inside"].cumsum(axis=1)[:, :-1] / weight
     scalars = {
         **errors,
-        "nlpd": float(-(state["log_density"] / errors["rows"]).mean()),
+        "nlpd": float(-(state["log_density"] / weight).mean()),
         "coverage95": float(coverage[:, _AT_95].mean()),
     }
     return GaussianCalibration(scalars, LEVELS, coverage, state["transform"])

@@ -8,9 +8,17 @@ from typing import Protocol
 import numpy as np
 
 from streamkernel.reductions.contract import State
-from streamkernel.reductions.scores.errors import PredictionScores, Predictive, bins_of, width_of
+from streamkernel.reductions.scores.errors import (
+    PredictionScores,
+    Predictive,
+    bins_of,
+    rows_of,
+    total,
+    weight_sums,
+    width_of,
+)
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import AnyArray, Float
+from streamkernel.type_aliases import AnyArray, Bool, Float
 
 _CONFIDENCE_BINS = 15  # as in Guo et al. (2017) and most later papers
 
@@ -29,11 +37,11 @@ class Reliability:
 
     Attributes
     ----------
-    scalars : ``rows``, ``accuracy``, ``log_loss``, ``brier``, ``calibration_error``.
+    scalars : those of `rows_of`, ``accuracy``, ``log_loss``, ``brier``, ``calibration_error``.
     predicted, observed : (15,) mean probability, and share of the rows in the predicted class, for each fifteenth of
         [0, 1]; NaN for a bin without rows. The predicted class is the second of two classes, and the most probable
         class of each row of more than two.
-    count : (15,) number of rows in each bin.
+    count : (15,) weight of the rows in each bin.
     """
 
     scalars: dict[str, float]
@@ -57,13 +65,13 @@ class ProbabilityScores(PredictionScores[Reliability]):
 
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
-        return _probability_sums(block.Y, self.predictions.probabilities(block.X))
+        return _probability_sums(block.Y, self.predictions.probabilities(block.X), block.weights)
 
     def finalize(self, state: State) -> Reliability:
         return _reliability(state)
 
     def state_bytes(self) -> int:
-        return 8 * (4 + 3 * _CONFIDENCE_BINS)
+        return 8 * (7 + 3 * _CONFIDENCE_BINS)
 
     def scratch_bytes(self, rows: int) -> int:
         return super().scratch_bytes(rows) + 32 * rows * width_of(self.predictions, "probability")
@@ -74,7 +82,7 @@ def score_probabilities(Y: Float, P: Float) -> Reliability:
     return _reliability(_probability_sums(Y, P))
 
 
-def _probability_sums(Y: Float, P: Float) -> State:
+def _probability_sums(Y: Float, P: Float, weights: Float | None = None) -> State:
     rows, true = np.arange(len(Y)), Y.argmax(axis=1)
     right = P.argmax(axis=1) == true
     eps = np.finfo(np.float64).eps
@@ -86,26 +94,36 @@ def _probability_sums(Y: Float, P: Float) -> State:
         "totals": np.array(
             [
                 len(Y),
-                right.sum(),
-                -np.log(np.clip(P[rows, true], eps, 1.0 - eps)).sum(),
-                squares.sum() * (0.5 if two else 1.0),
+                total(right, weights),
+                -total(np.log(np.clip(P[rows, true], eps, 1.0 - eps)), weights),
+                total(squares, weights) * (0.5 if two else 1.0),
             ]
         ),
         "bins": np.array(
-            [np.bincount(bins, weights=values, minlength=_CONFIDENCE_BINS) for values in (claimed, came, None)]
+            [
+                np.bincount(bins, weights=values, minlength=_CONFIDENCE_BINS)
+                for values in _weighted(claimed, came, weights)
+            ]
         ),
+        **weight_sums(weights),
     }
 
 
+def _weighted(claimed: Float, came: Bool, weights: Float | None) -> tuple[AnyArray, AnyArray, Float | None]:
+    """What is added up in each bin: probabilities, rows of the predicted class, and rows, each by its weight."""
+    return (claimed, came, None) if weights is None else (weights * claimed, weights * came, weights)
+
+
 def _reliability(state: State) -> Reliability:
-    rows, right, log_loss, squares = state["totals"]
+    count_of_rows, right, log_loss, squares = state["totals"]
     claimed, came, count = state["bins"]
+    weight, rows = rows_of(state, count_of_rows)
     scalars = {
-        "rows": int(rows),
-        "accuracy": float(right / rows),
-        "log_loss": float(log_loss / rows),
-        "brier": float(squares / rows),
-        "calibration_error": float(np.abs(came - claimed).sum() / rows),
+        **rows,
+        "accuracy": float(right / weight),
+        "log_loss": float(log_loss / weight),
+        "brier": float(squares / weight),
+        "calibration_error": float(np.abs(came - claimed).sum() / weight),
     }
     with np.errstate(invalid="ignore"):
         return Reliability(scalars, claimed / count, came / count, count)
