@@ -13,6 +13,7 @@ __all__ = ["with_checks"]
 # What a class writes itself. All other checks are about `SupervisedEstimator`, `BasisTransformer` and the reading of
 # rows, which one class of each sort shows.
 _OF_EACH_CLASS = {
+    "check_class_weight_classifiers",
     "check_classifiers_classes",
     "check_classifiers_train",
     "check_decision_proba_consistency",

@@ -67,7 +67,7 @@ def test_the_record_of_the_settings_has_each_that_is_stored(kind: str) -> None:
     settings = PREDICTORS[kind].settings
     stored = {name for name, (parameter, _) in parameters_in(settings).items() if parameter.stored}
     assert settings.RECORD.fields().keys() - {"queries"} == stored
-    chosen = settings(**{name: value for name, value in PLAIN.items() if settings is RidgeSettings})
+    chosen = settings(**{name: value for name, value in PLAIN.items() if issubclass(settings, RidgeSettings)})
     assert chosen.to_record().to_config() == chosen.to_config()
     # The bounds and the words of each parameter are values that its record takes, too.
     for name, (parameter, _) in parameters_in(settings).items():
@@ -85,10 +85,10 @@ def test_docstrings_have_an_entry_for_each_parameter_with_its_default(kind: str)
     estimator = PREDICTORS[kind].estimator
     text = inspect.getdoc(estimator) or ""
     if refers := re.search(r"Parameters and\s+attributes are those of\s+`(\w+)`", text):
-        text = inspect.getdoc(
-            next(each.estimator for each in PREDICTORS.values() if each.estimator.__name__ == refers[1])
-        )
-    section = text.partition("Parameters\n----------\n")[2].partition("\nAttributes\n")[0]
+        referred = next(each.estimator for each in PREDICTORS.values() if each.estimator.__name__ == refers[1])
+        text = f"{text}\nAttributes\n{inspect.getdoc(referred)}"
+    parts = text.split("Parameters\n----------\n")[1:]
+    section = "\n".join(part.partition("\nAttributes\n")[0] for part in parts)
     entries = {}
     for names, rest in re.findall(r"^([a-z_0-9, ]+) : (.*)$", section, re.MULTILINE):
         entries |= dict.fromkeys(names.split(", "), rest)
@@ -192,14 +192,17 @@ def page() -> str:
                 classes.setdefault(each, []).append(kind.name)
     for each, kinds in classes.items():
         names = "all estimators" if len(kinds) == len(PREDICTORS) else ", ".join(f"`{name}`" for name in kinds)
+        own = inspect.get_annotations(each)
+        if not own.keys() & parameters_in(each).keys():
+            continue
         lines += ["", f"## {each.__name__}", "", f"Of {names}.", ""]
         lines += ["| parameter | command line | values | default | meaning |", "|---|---|---|---|---|"]
-        own = inspect.get_annotations(each)
         for name, (parameter, default) in parameters_in(each).items():
             if name not in own:
                 continue
             flag = "" if parameter.flag is None else f"`--{(parameter.flag or name).replace('_', '-')}`"
-            values = parameter.values if parameter.kind in (float, int, bool, str, list) else ""
+            stated_here = parameter.kind in (float, int, bool, str, list) or parameter.words
+            values = parameter.values if stated_here else ""
             if name == "kernel":
                 values = "a name, in Python a `Kernel`, too"
             shown = parameter.default_words or ("none" if default is None or default == {} else f"`{default}`")

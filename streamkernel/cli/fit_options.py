@@ -17,6 +17,7 @@ from streamkernel.cli.options import NumberOr, rows, run_options, stack
 from streamkernel.cli.rule_options import NAMED, name_and_value
 from streamkernel.kinds import PREDICTORS
 from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.classes import BALANCED
 from streamkernel.settings.parameter import Parameter, parameters_in
 from streamkernel.type_aliases import Fields
 
@@ -61,10 +62,21 @@ def _metric(value: str) -> str | list[list[float]]:
         raise click.BadParameter(f"{value} holds no matrix of numbers: {error}") from None
 
 
+def _class_weight(value: str) -> str | dict[str, float]:
+    """The word balanced, or weights by label."""
+    if value == BALANCED:
+        return value
+    try:
+        return {label: float(weight) for label, weight in (part.rsplit("=", 1) for part in value.split(","))}
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither {BALANCED} nor LABEL=NUMBER,LABEL=NUMBER,...") from None
+
+
 _METRIC_WORDS = parameters_in(BasisSettings)["metric"][0].words
-_TYPES = {"validation": _share_or_store, "queries": str, "metric": _metric}
+_TYPES = {"validation": _share_or_store, "queries": str, "metric": _metric, "class_weight": _class_weight}
 _METAVARS = {
     "metric": "|".join((*_METRIC_WORDS, "FILE")),
+    "class_weight": f"{BALANCED}|LABEL=FLOAT,...",
     "validation": "FLOAT|STORE",
     "queries": "STORE",
     "kernel": "NAME",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d
@@ -13,6 +13,7 @@ from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.fits.generalised import fit_generalised
 from streamkernel.models.generalised import GeneralisedModel
+from streamkernel.settings.classes import GeneralisedClassifierSettings
 from streamkernel.settings.generalised import GeneralisedSettings
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
 
@@ -21,7 +22,7 @@ class GeneralisedEstimator(SupervisedEstimator):
     """Parameters and fitted attributes of `GaussianProcessClassifier` and `GaussianProcessPoissonRegressor`."""
 
     _model = GeneralisedModel
-    _settings_class = GeneralisedSettings
+    _settings_class: ClassVar[type[GeneralisedSettings]] = GeneralisedSettings
     _fit = staticmethod(fit_generalised)
 
     model_: GeneralisedModel
@@ -87,6 +88,8 @@ class GaussianProcessClassifier(Classifier, GeneralisedEstimator):
     newton_tol : float, default 1e-6
         Newton's method ends when the predicted decrease of a step is less than this share of the loss.
     max_iterations : int, default 30
+    class_weight : "balanced" or dict, default None
+        Weight of each class; see `KernelRidgeClassifier`.
     rule, objective, rule_options, tol, scale, metric, metric_rank : as in `KernelRidge`
     random_state, memory_limit, client, progress : as in `KernelRidge`
 
@@ -111,6 +114,37 @@ class GaussianProcessClassifier(Classifier, GeneralisedEstimator):
     """
 
     _kind = "gp-classifier"
+    _settings_class = GeneralisedClassifierSettings
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "evidence",
+        ard: bool = False,
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        signal_variance: Unchecked = "evidence",
+        tune: str = "sample",
+        newton_tol: float = 1e-6,
+        max_iterations: int = 30,
+        class_weight: Unchecked = None,
+        rule: Unchecked = "few-sweep",
+        objective: Unchecked = "prediction",
+        rule_options: Fields | None = None,
+        tol: float = 0.0,
+        scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._set_parameters(locals())
 
     def predict_proba(self, X: Unchecked) -> ArrayOrDask:
         """Probabilities (m, classes); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
@@ -124,7 +158,8 @@ class GaussianProcessClassifier(Classifier, GeneralisedEstimator):
 class GaussianProcessPoissonRegressor(Regressor, GeneralisedEstimator):
     """Poisson regression ``y ~ Poisson(exp(b + f(x)))``, ``f ~ GP(0, s k)``, on n chosen rows.
 
-    Parameters and attributes are those of `GaussianProcessClassifier`, except `classes_`. Targets are counts: numbers
+    Parameters and attributes are those of `GaussianProcessClassifier`, except `class_weight` and
+    `classes_`. Targets are counts: numbers
     >= 0, whole or not. Predictions are means of the rate over Laplace's approximation, ``exp(m + v / 2)``.
 
     Examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from os import PathLike
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -18,6 +18,7 @@ from streamkernel.fits.pursuit import fit_pursuit
 from streamkernel.models.pursuit import PursuitModel
 from streamkernel.pursuit import AUTO, PursuitPath
 from streamkernel.reductions.predictions import probabilities_of_indicators
+from streamkernel.settings.classes import PursuitClassifierSettings
 from streamkernel.settings.pursuit import PursuitSettings
 from streamkernel.table import open_table
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
@@ -30,7 +31,7 @@ class PursuitEstimator(SupervisedEstimator):
     """Parameters and fitted attributes of the estimators of matching pursuit; see `KernelMatchingPursuit`."""
 
     _model = PursuitModel
-    _settings_class = PursuitSettings
+    _settings_class: ClassVar[type[PursuitSettings]] = PursuitSettings
     _fit = staticmethod(fit_pursuit)
 
     model_: PursuitModel
@@ -79,7 +80,7 @@ class PursuitEstimator(SupervisedEstimator):
             given["validation"] = open_table(*other, classify=self._classify and other[1] is not None)
         elif isinstance(other, (str, PathLike)) and other != AUTO:
             given["validation"] = open_table(other, classify=self._classify)
-        return PursuitSettings.from_parameters(given)
+        return self._settings_class.from_parameters(given)
 
     def _adopt(self, model: PursuitModel) -> Self:
         super()._adopt(model)
@@ -219,9 +220,53 @@ class KernelMatchingPursuitClassifier(IndicatorClassifier, PursuitEstimator):
     With ``loss="logistic"`` each sweep is a step of Newton's method on more functions (for more than two classes a
     smaller step), and a few sweeps at the end fit the coefficients alone. The model then has probabilities. Its path
     has the weighted squares of the last step, and the losses measured at the start of each sweep: ``path_.losses``.
+
+    Parameters
+    ----------
+    class_weight : "balanced" or dict, default None
+        Weight of each class, by which those of its rows are multiplied: ``(sum of all row weights) / (number of classes
+        * sum of those of the class)`` for "balanced", or numbers by label; other classes have weight 1, as all have for
+        None.
     """
 
     _kind = "kmp-classifier"
+    _settings_class = PursuitClassifierSettings
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "median",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        variant: str = "pre-fitting",
+        shrinkage: float = 1.0,
+        pool: str = "shared",
+        draw: str = "uniform",
+        candidates: int | None = None,
+        picks: int | None = None,
+        eps: float = 0.05,
+        quantile: float = 0.95,
+        validation: Unchecked = AUTO,
+        patience: int | None = None,
+        choose_by: str = "loss",
+        bound_gamma: float | None = None,
+        loss: str = "squared",
+        tol: float = 0.0,
+        scale: str = "standard",
+        metric: Unchecked = "none",
+        metric_rank: int | None = None,
+        fit_intercept: bool = True,
+        class_weight: Unchecked = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._set_parameters(locals())
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Unchecked) -> ArrayOrDask:

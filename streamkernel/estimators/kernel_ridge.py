@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from streamkernel.engine import Progress
 from streamkernel.estimators._classifier import IndicatorClassifier
@@ -10,6 +10,7 @@ from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.fits.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
+from streamkernel.settings.classes import RidgeClassifierSettings
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
@@ -18,7 +19,7 @@ class RidgeEstimator(UpdatingEstimator):
     """Parameters and fitted attributes of the kernel ridge estimators; see `KernelRidge`."""
 
     _model = RidgeModel
-    _settings_class = RidgeSettings
+    _settings_class: ClassVar[type[RidgeSettings]] = RidgeSettings
     _fit = staticmethod(fit_ridge)
 
     model_: RidgeModel
@@ -153,6 +154,42 @@ class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
     """Least squares classification: one indicator column per class, all from the same sums; the largest wins.
 
     Parameters and attributes are those of `KernelRidge`, and ``classes_``: the sorted labels.
+
+    Parameters
+    ----------
+    class_weight : "balanced" or dict, default None
+        Weight of each class, by which those of its rows are multiplied: ``(sum of all row weights) / (number of classes
+        * sum of those of the class)`` for "balanced", or numbers by label; other classes have weight 1, as all have for
+        None. An update keeps the weights that the fit has found.
     """
 
     _kind = "ridge-classifier"
+    _settings_class = RidgeClassifierSettings
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Unchecked = None,
+        lengthscale: Unchecked = "median",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        alpha: Unchecked = None,
+        solver: str = "auto",
+        rule: Unchecked = "few-sweep",
+        objective: Unchecked = "prediction",
+        rule_options: Fields | None = None,
+        tol: float = 0.0,
+        scale: str = "standard",
+        metric: Unchecked = None,
+        metric_rank: int | None = None,
+        fit_intercept: bool = True,
+        class_weight: Unchecked = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._set_parameters(locals())

@@ -17,6 +17,7 @@ from streamkernel.models.gaussian import TuningRecord
 from streamkernel.records import Executor, Rows, Run, ScalerRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import ClippedScaler, RankScaler, RowScaler, Scaler
+from streamkernel.table.class_weights import without_class_weights
 from streamkernel.tuning import Tuning
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
@@ -37,7 +38,7 @@ def basis_fields(chosen: Chosen, settings: BasisSettings, n: int) -> Fields:
         "metric_choice": chosen.metric,
         "scaler": scaler_record(chosen.scaler),
         "rows": Rows(start=table.start, stop=table.stop, count=table.n_rows),
-        "table_fingerprint": table.fingerprint,
+        "table_fingerprint": without_class_weights(table).fingerprint,
         "requested_basis": n,
         "basis_size": len(selection.basis),
         "rule": settings.selection_rule(has_targets=table.n_targets > 0).name,

@@ -51,7 +51,7 @@ def fit_generalised(
     with run.measured():
         likelihood = likelihood_for(table)
         tuner = _Tuner(settings, likelihood, session)
-        chosen = choose_basis(table, settings, session, run.n, tuner if settings.tunes else None)
+        chosen = choose_basis(run.table, settings, session, run.n, tuner if settings.tunes else None)
         start, laplace, posterior = _laplace(chosen, settings, session, likelihood)
         poisson = likelihood.name == "poisson"
         check = run.check(chosen, PoissonPredictions(posterior) if poisson else ClassProbabilities(posterior))

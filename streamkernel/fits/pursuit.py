@@ -32,7 +32,10 @@ def fit_pursuit(
     settings = settings.watching(table)
     run = SupervisedRun(table, settings, session, plan_pursuit, estimator=estimator, **options)
     with run.measured():
-        chosen = choose_basis(table, settings, session, run.n)
+        watching = settings
+        if isinstance(settings.validation, Table):
+            watching = replace(settings, validation=run.weighted(settings.validation))
+        chosen = choose_basis(run.table, watching, session, run.n)
         selection = chosen.selection  # its path has the coefficients, too
         assert isinstance(selection, PursuitSelection)
         path, terms = selection.path, selection.stages.terms

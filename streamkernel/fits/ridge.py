@@ -39,7 +39,7 @@ def fit_ridge(
     solver = settings.solver_for(table, run.n)
     with run.measured():
         folds = settings.folds(table.n_rows, run.n, solver)
-        chosen = choose_basis(table, settings, session, run.n, folds=folds)
+        chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
         basis, table = chosen.selection.basis, chosen.table
         if solver == "cg":
             solved = by_iterations(chosen, settings, session, run.n, folds)

@@ -16,6 +16,7 @@ from streamkernel.models.predicting import Predicting, PredictingModel
 from streamkernel.records import Run
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
+from streamkernel.table.class_weights import weighted_by_class
 from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
 
@@ -37,7 +38,7 @@ class SupervisedRun:
 
         run = SupervisedRun(table, settings, session, plan_ridge, estimator="ridge", **options)
         with run.measured():
-            chosen = choose_basis(table, settings, session, run.n)
+            chosen = choose_basis(run.table, settings, session, run.n)
             ...
             check = run.check(chosen, predictions)
         return run.model(RidgeModel, chosen, check, residual_path, arrays, alpha=alpha, ...)
@@ -60,6 +61,7 @@ class SupervisedRun:
     Attributes
     ----------
     n : basis size.
+    table : rows of the fit, with the weights of their classes.
 
     Raises
     ------
@@ -102,9 +104,15 @@ class SupervisedRun:
                 f"y holds one class only, {table.classes.tolist()[0]!r}; a classifier needs rows of at least two "
                 "classes"
             )
+        self._class_weights = settings.class_weights(table)
+        self.table = self.weighted(table)
         self._settings, self._session, self._whole, self._estimator = settings, session, whole, estimator
         self._targets_are_2d = targets_are_2d or (table.n_targets > 1 and table.classes is None)
         self._record: Callable[[], Run]  # once the steps are taken
+
+    def weighted(self, table: Table) -> Table:
+        """Rows of these classes, with the weights of the classes."""
+        return weighted_by_class(table, self._class_weights)
 
     @contextmanager
     def measured(self) -> Iterator[None]:
@@ -140,6 +148,8 @@ class SupervisedRun:
         residual_path : (n + 1,) exact residual traces.
         """
         table = chosen.table
+        if self._class_weights is not None:
+            fields["class_weights"] = self._class_weights
         record = kind.RECORD(
             **{
                 **fitted_fields(self._estimator, chosen, self._settings, self.n, len(self._session.records)),

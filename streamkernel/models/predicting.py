@@ -15,6 +15,7 @@ from streamkernel.records import ModelRecord
 from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table
+from streamkernel.table.class_weights import weighted_by_class
 from streamkernel.type_aliases import AnyArray, Fields, Float
 from streamkernel.wording import estimator, option
 
@@ -134,6 +135,10 @@ class PredictingModel(SavedModel, ABC):
             The table has another number of targets, numbers instead of labels, or labels unknown to the model.
         """
         return table.for_model(self.classes, self.target_count)
+
+    def weighted(self, table: Table) -> Table:
+        """Rows whose targets are prepared, with the weights that the fit gave to their classes."""
+        return weighted_by_class(table, self.record.class_weights)
 
 
 class Predicting(Protocol):

@@ -26,6 +26,7 @@ from streamkernel.errors import InputChangedError, ParameterError
 from streamkernel.models.row_runs import Runs, clipped, joined, without
 from streamkernel.records import SeenRows
 from streamkernel.table import Table
+from streamkernel.table.class_weights import without_class_weights
 from streamkernel.wording import call, option
 
 # Number of chunks that are read to recognise an input whose digests are not known.
@@ -247,5 +248,6 @@ def spread(items: list[Any]) -> list[Any]:
 
 def seen_by_fit(table: Table) -> tuple[SeenRows, ...]:
     """The record of a fitted model: the rows of the fit."""
+    table = without_class_weights(table)
     rows: Runs = ((table.start, table.stop),)
     return Seen((SeenInput(rows, marks_of(table, rows)),)).records

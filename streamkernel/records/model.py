@@ -69,6 +69,7 @@ class ModelRecord(FittedRecord):
     dtype: str
     totals: Totals
     independent: float = 1.0
+    class_weights: tuple[float, ...] | None = None
     check: CheckedRows | None = None
 
 

@@ -393,6 +393,10 @@ class BasisSettings:
             )
         return int(self.n_components)
 
+    def class_weights(self, table: Table) -> tuple[float, ...] | None:
+        """The weight of each class, (C,); None where each has weight 1. Only classifiers have others."""
+        return None
+
     def to_config(self) -> Fields:
         """Plain JSON: what determines the result, for checkpoints and the model."""
         stated = parameters_in(self)

@@ -24,7 +24,8 @@ class Parameter:
     ----------
     help : what it means, one sentence.
     group : "kernel", "basis", "rows", or "model" for those that only some estimators have.
-    kind : type of its values: float, int, bool, str for words only, list for numbers, one for each feature; or another.
+    kind : type of its values: float, int, bool, str for words only, list for numbers, one for each feature,
+        dict for numbers by name; or another.
     words : texts that it takes, in place of a number or alone.
     least, most : range of a number.
     above : whether `least` itself is out of range.
@@ -61,7 +62,7 @@ class Parameter:
         elif self.words and isinstance(value, str):
             if value not in self.words:
                 raise ParameterError(f"{option(name)} must be {self.values}, not {value!r}", value=value)
-        elif self.kind is list:
+        elif self.kind in (list, dict):
             return  # The kernel, or the settings, check numbers.
         elif self.kind is int:
             checked_whole(name, value, int(self.least))
@@ -83,6 +84,8 @@ class Parameter:
             words.append(("a whole number" if self.kind is int else "a number") + self._range())
         if self.kind is list:
             words.append("a matrix" if self.matrix else "a number > 0")
+        if self.kind is dict:
+            words.append("a number for each class")
         return ", ".join(words[:-1]) + " or " * (len(words) > 1) + "".join(words[-1:])
 
     def _range(self) -> str:
@@ -95,7 +98,7 @@ class Parameter:
         found: Fields = {"description": self.help}
         if isinstance(default, (str, int, float)) or default is None:
             found["default"] = default
-        if self.kind not in (float, int, bool, str, list):
+        if self.kind not in (float, int, bool, str, list) and not self.words:
             return found
         kinds: list[Fields] = [{"enum": [*self.words]}] if self.words else []
         if self.kind is bool:
@@ -103,6 +106,12 @@ class Parameter:
         elif self.kind is list:
             numbers = {"type": "array", "items": {"type": "number"}}
             kinds += [{"type": "array", "items": numbers}] if self.matrix else [{"type": "number"}, numbers]
+        elif self.kind is dict:
+            pair = {"type": "array", "minItems": 2, "maxItems": 2}
+            kinds += [
+                {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
+                {"type": "array", "items": pair},
+            ]
         elif self.kind is str:
             kinds = kinds or [{"type": "string"}]
         else:

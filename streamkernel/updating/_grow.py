@@ -19,6 +19,7 @@ from streamkernel.reductions.pools import ResidualSample
 from streamkernel.selection import Greedy, Problem, RowCache, as_rule
 from streamkernel.selection.problem import gather_step, in_double, unfilled_basis
 from streamkernel.table import Table
+from streamkernel.table.class_weights import without_class_weights
 from streamkernel.type_aliases import AnyArray
 from streamkernel.wording import call, option
 
@@ -96,7 +97,7 @@ class Growth:
             basis_size=len(self.basis),
             ended="size",
             rows=Rows(start=span.start, stop=span.stop, count=count(runs)),
-            table_fingerprint=span.fingerprint,
+            table_fingerprint=without_class_weights(span).fingerprint,
             rounds=(*model.record.rounds, self.round),
         )
         if isinstance(record, RidgeRecord):

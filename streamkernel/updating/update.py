@@ -132,14 +132,15 @@ def update_model(
     if grown_only:
         seen.check_grown(table, found)
     known = Staleness.known(model.record)
-    room = rows_to_grow_on(table, seen, found) if grow else None
+    counted = model.weighted(table)
+    room = rows_to_grow_on(counted, seen, found) if grow else None
     if room:
         # No more functions than rows can be added; without the limit the plan would count them.
         grow = min(grow, room[0].n_rows)
     if not found.unseen and not (room and known.before):
         return Update(model, False, 0, count(found.seen), known)
     session = session if isinstance(session, Session) else session()
-    folding = Folding(model, table, found, session, chosen, stale, grow, room)
+    folding = Folding(model, counted, found, session, chosen, stale, grow, room)
     plan = folding.checked_plan(memory_limit, driver_bytes)
     with measured(session, plan) as run:
         new, staleness, grown = folding.run(known)
