@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,9 @@ def test_weights_are_computed_by_block(chunk: int) -> None:
     for rows in (33, M):
         blocks = [block.weights for block in whole.blocks(0, M, rows)]
         np.testing.assert_array_equal(np.concatenate(blocks), expected)
+    sent = pickle.loads(pickle.dumps(whole))
+    np.testing.assert_array_equal(sent.read(0, M).weights, expected)
+    assert sent.fingerprint == whole.fingerprint
     assert without_class_weights(whole).fingerprint == table.fingerprint != whole.fingerprint
     assert weighted_by_class(table, None) is table
     with pytest.raises(EmptyDataError, match="all 240 weights are zero"):

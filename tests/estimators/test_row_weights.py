@@ -95,6 +95,31 @@ def test_the_weights_of_a_table_hold_unless_others_are_given() -> None:
     np.testing.assert_allclose(model().fit(table, sample_weight=1).predict(X), plain, atol=1e-9)
 
 
+FIXED: dict[str, Any] = {"scale": "none", "lengthscale": 2.0}
+REPEATED: dict[str, Any] = {
+    "ridge": KernelRidge(9, alpha=0.1, **FIXED),
+    "ridge, gcv": KernelRidge(9, **FIXED),
+    "ridge, cg": KernelRidge(9, alpha=0.1, solver="cg", **FIXED),
+    "ridge, median": KernelRidge(9, alpha=0.1, scale="none"),
+    "ridge classifier": KernelRidgeClassifier(9, alpha=0.1, class_weight="balanced", **FIXED),
+    "pursuit": KernelMatchingPursuit(7, validation=None, pool="full", **FIXED),
+}
+
+
+@pytest.mark.filterwarnings("ignore:about 9 of 21 rows are distinct")
+@pytest.mark.parametrize("name", REPEATED)
+def test_whole_weights_are_repeated_rows(name: str) -> None:
+    """As scikit-learn's check of the equivalence, where all distinct rows are functions of the basis."""
+    rows, targets, times = X[:9], np.arange(9) % 3, np.arange(9) % 3 + 1
+    times[0] = 4
+    estimator = REPEATED[name]
+    values = "decision_function" if hasattr(estimator, "decision_function") else "predict"
+    again = np.repeat(np.arange(9), times)
+    repeated = getattr(estimator.fit(rows[again], targets[again]), values)(X)
+    weighted = getattr(estimator.fit(rows, targets, sample_weight=times), values)(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-9)
+
+
 def test_one_number_is_the_weight_of_all_rows() -> None:
     one, many = model().fit(X, y, sample_weight=2.5), model().fit(X, y, sample_weight=np.full(M, 2.5))
     np.testing.assert_array_equal(one.dual_coef_, many.dual_coef_)
