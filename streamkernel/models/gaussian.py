@@ -54,10 +54,11 @@ class QuerySet(Record):
 
 
 class GaussianTotals(CountedTotals):
-    """Sums over the rows of the fit."""
+    """Sums over the rows of the fit; `weight` is there where it is not the number of rows."""
 
     residual_trace: float
     log_det: float
+    weight: float | None = None
 
 
 class GaussianSolutionRecord(Record):
@@ -129,6 +130,7 @@ class GaussianModel(UpdatableModel):
             trace=totals.trace,
             residual_trace=totals.residual_trace,
             count=totals.rows,
+            weight=float(totals.rows) if totals.weight is None else totals.weight,
         )
 
     @property
@@ -230,6 +232,7 @@ def gaussian_record(sums: GaussianSums, solution: GaussianSolution) -> Fields:
             trace=sums.trace,
             residual_trace=sums.residual_trace,
             log_det=sums.log_det,
+            **({} if sums.weight == sums.count else {"weight": sums.weight}),
         ),
         "certificate": certificate_of(sums.trace, sums.residual_trace),
         "solution": GaussianSolutionRecord(

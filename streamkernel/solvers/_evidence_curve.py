@@ -37,7 +37,7 @@ class EvidenceCurve:
     ----------
     values : (n,) eigenvalues h, ascending, at least 0.
     squares : (n,) ``c^2``; square : YY. For several targets, their means.
-    count : number of rows m.
+    count : number of rows m, or the sum of their weights.
     residual_trace : residual trace T, or 0 for the evidence.
     least_noise : smallest noise variance that is not rounding.
     signal, noise : fixed variances; None for a variance that is chosen.
@@ -46,7 +46,7 @@ class EvidenceCurve:
     values: Float
     squares: Float
     square: float
-    count: int
+    count: float
     residual_trace: float
     least_noise: float
     signal: float | None = None

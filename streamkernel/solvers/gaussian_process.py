@@ -122,7 +122,7 @@ class GaussianSystem:
         self._unit = np.ones(len(sums.centre)) if scale is None else np.asarray(scale, np.float64) ** 2
         self._made = row_noise if isinstance(row_noise, (DiagonalNoise, BlockNoise)) else None
         with single_threaded_blas():
-            self.path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY).copy(), sums.count)
+            self.path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY).copy(), sums.weight)
 
     @property
     def has_bound(self) -> bool:
@@ -196,7 +196,7 @@ class GaussianSystem:
                 path.values,
                 squares[:, some].mean(axis=1),
                 float(square[some].mean()),
-                self._sums.count,
+                self._sums.weight,
                 penalty,
                 float(least[some].mean()),
                 signal,
@@ -232,7 +232,7 @@ class GaussianSystem:
             coefficients = self._basis.coefficients(beta)
         require_finite(coefficients, f"the solution for signal {wanted.signal} and noise {wanted.noise}")
         left = np.maximum(path.square - (weight * path.rotated**2).sum(axis=0), 0.0)
-        spread = sums.count * np.log(2.0 * np.pi * level) + sums.log_det + np.log1p(prior * h).sum(axis=0)
+        spread = sums.weight * np.log(2.0 * np.pi * level) + sums.log_det + np.log1p(prior * h).sum(axis=0)
         log_evidence = -0.5 * (spread + left / level)
         return GaussianSolution(
             signal=wanted.signal,
@@ -247,7 +247,7 @@ class GaussianSystem:
 
     def _check_digits(self, wanted: Variances, prior: Float) -> None:
         """Refuse a noise variance that is rounding relative to the prior variance of a row or to the sums."""
-        count = max(self._sums.count, 1)
+        count = self._sums.weight or 1.0
         mean = self._sums.trace / count
         # A constant target is only the rounding of its mean, and every noise variance is accepted for it.
         constant = self.path.square / count <= (4.0 * _EPS * self._sums.centre) ** 2

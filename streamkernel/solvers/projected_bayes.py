@@ -89,7 +89,7 @@ class ProjectedBayes:
             self._basis, self._sums = basis, sums
             self._g = self._W.T @ sums.g
             H = self._W.T @ sums.H @ self._W
-            self.path = RidgePath.of(0.5 * (H + H.T), self._g, np.diagonal(sums.YY).copy(), sums.count)
+            self.path = RidgePath.of(0.5 * (H + H.T), self._g, np.diagonal(sums.YY).copy(), sums.weight)
 
     def solve(self, noise: float, signal: float = 1.0) -> ProjectedSolution:
         """The posterior given the rows; `signal` is the prior variance that multiplies the kernel."""
@@ -102,7 +102,7 @@ class ProjectedBayes:
         """The posterior in the limit of many rows, separately for each eigenfunction; for comparison."""
         noise, signal = checked_number("noise", noise), checked_number("signal", signal)
         # phi_j^T y = lambda_j^-1/2 (W^T g)_j, and c_j = lambda_j^-1/2 b_j.
-        informed = self._sums.count * self.eigenvalues
+        informed = self._sums.weight * self.eigenvalues
         shrunk = informed + noise / signal
         return self._solution(self._g / shrunk[:, None], noise, signal, informed / shrunk, np.eye(len(shrunk)))
 

@@ -34,7 +34,6 @@ class Bounds:
     typical : log of the typical distance between rows in the features of each lengthscale; of 1 for the variances.
     shared : (t + 2,) False for lengthscales of a single feature; True for others, and for the variances.
     unit : log of the signal variance at which the prior variance is 1.
-    weight : log of the mean weight of a row, whose noise variance is noise / weight.
     """
 
     low: Float
@@ -42,11 +41,10 @@ class Bounds:
     typical: Float
     shared: Bool
     unit: float
-    weight: float = 0.0
 
     @classmethod
-    def of(cls, kernel: Kernel, X: NDArray[np.floating], weight: float = 1.0) -> Bounds:
-        """Relative to rows (a, p), of this mean weight, and to targets of variance 1."""
+    def of(cls, kernel: Kernel, X: NDArray[np.floating]) -> Bounds:
+        """Relative to rows (a, p), and to targets of variance 1."""
         spread = _spread(X)
         parts = _parts(kernel)
         # The root mean square distance of two rows, or ``sqrt(2 p) spread`` for each feature.
@@ -58,14 +56,12 @@ class Bounds:
         )
         diagonal = float(kernel.diagonal(X).mean())
         unit = -np.log(diagonal) if diagonal > 0.0 else 0.0
-        noise = _NOISE + np.log(weight)
         return cls(
-            low=np.concatenate([typical - _LENGTHS, [unit - _SIGNAL, noise[0]]]),
-            high=np.concatenate([typical + _LENGTHS, [unit + _SIGNAL, noise[1]]]),
+            low=np.concatenate([typical - _LENGTHS, [unit - _SIGNAL, _NOISE[0]]]),
+            high=np.concatenate([typical + _LENGTHS, [unit + _SIGNAL, _NOISE[1]]]),
             typical=np.concatenate([typical, [unit, 0.0]]),
             shared=shared,
             unit=unit,
-            weight=float(np.log(weight)),
         )
 
     @classmethod

@@ -156,10 +156,10 @@ def tune(
     weights = None if bool((sample.weights == 1.0).all()) else sample.weights
     table = open_table(X, Y, weights=weights)
     run = run or in_this_thread
-    bounds = Bounds.of(kernel, X, 1.0 if weights is None else float(weights[weights > 0.0].mean()))
+    bounds = Bounds.of(kernel, X)
     start = np.concatenate([log_lengthscales(kernel), np.zeros(2)])
     start[-2] = bounds.unit if signal is None else np.log(checked_number("signal", signal))
-    start[-1] = np.log(_START_NOISE) + bounds.weight if noise is None else np.log(checked_number("noise", noise))
+    start[-1] = np.log(_START_NOISE) if noise is None else np.log(checked_number("noise", noise))
     search = EvidenceSearch(kernel, fixed, bounds)
     best: tuple[Float, Evidence] | None = None
     for number in range(rounds):

@@ -54,14 +54,14 @@ class Evidence:
     value : log evidence, nats, summed over targets.
     gradient : (t + 2,) gradient by the log lengthscales (`kernels.log_lengthscales`), log signal and log noise
         variance.
-    count : number of rows times number of targets.
+    count : sum of the row weights times number of targets.
     basis : the points without those that depend on earlier points.
     sums : sums of the first pass; for fitc with the noise in them.
     """
 
     value: float
     gradient: Float
-    count: int
+    count: float
     basis: Basis
     sums: GaussianSums
 
@@ -123,7 +123,7 @@ class SparseEvidence:
                 "check the scale of the features"
             )
         # The search stores one result of many: its points only, without their packed copy.
-        return Evidence(algebra.value, gradient, sums.count * algebra.d, basis.unpacked(), sums)
+        return Evidence(algebra.value, gradient, sums.weight * algebra.d, basis.unpacked(), sums)
 
 
 _REMEDY = (
@@ -138,13 +138,13 @@ class _Algebra:
         for name in ("H", "g", "YY"):
             require_finite(getattr(sums, name), f"the sum {name} of the evidence")
         self.signal, self.noise, self.fitc = signal, noise, fitc
-        self.count, self.d, n = sums.count, int(np.isfinite(scale).sum()), len(sums.H)
+        self.count, self.d, n = sums.weight, int(np.isfinite(scale).sum()), len(sums.H)
         # The sums of vfe do not have the noise in them.
         within = 1.0 if fitc else noise
         self.g = sums.g / scale / within
         self.square = float((np.diagonal(sums.YY) / scale**2).sum()) / within
         self.left = 0.0 if fitc else sums.residual_trace / noise
-        log_det = sums.log_det + (0.0 if fitc else sums.count * math.log(noise))
+        log_det = sums.log_det + (0.0 if fitc else sums.weight * math.log(noise))
         self.SH = (signal / within) * sums.H
         factor = cholesky(np.eye(n) + self.SH, "the precision of the evidence", _REMEDY)
         half = solve_lower(factor, self.g)

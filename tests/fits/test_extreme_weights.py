@@ -65,18 +65,6 @@ def test_no_row_has_a_say(name: str) -> None:
         model.fit(_table(X, targets, np.zeros(60)))
 
 
-@pytest.mark.parametrize("approximation", ["fitc", "dtc"])
-@pytest.mark.parametrize("weight", [1e-12, 1e12])
-def test_a_common_factor_is_a_unit_of_the_noise(approximation: str, weight: float) -> None:
-    """Of a row of weight w the noise variance is noise / w: the search has to look for it there."""
-    model = GaussianProcessRegressor(30, approximation=approximation)
-    plain = model.fit(_table(X, y)).predict(apart)
-    noise = model.noise_variance_[0]
-    found = model.fit(_table(X, y, np.full(60, weight))).predict(apart)
-    np.testing.assert_allclose(found, plain, atol=0.02)
-    assert model.noise_variance_[0] == pytest.approx(noise * weight, rel=0.2)
-
-
 @pytest.mark.filterwarnings("ignore:.* columns are constant")
 @pytest.mark.parametrize("scale", ["none", "standard"])
 def test_features_whose_squares_vanish(scale: str) -> None:

@@ -63,26 +63,26 @@ def assert_sums(found: GaussianSums, expected: GaussianSums, tolerance: float = 
 
 
 # ------------------------------------------------------------------------------------------------- by definition
-def by_definition(work: GaussianEquations, X: Any, Y: Float, members: Any, weights: Any = None) -> GaussianSums:
+def by_definition(work: GaussianEquations, X: Any, Y: Float, members: Any) -> GaussianSums:
     """In the features that the basis has (tested with it), and dense matrices for all else."""
     G, K = work.basis.features(X), work.basis.kernel(X.astype(np.float64))
-    w = np.ones(len(X)) if weights is None else weights
     R, Yc = K - G @ G.T, Y - work.centre
     made = work.row_noise
     signal, noise = (1.0, 1.0) if isinstance(made, ConstantNoise) else (made.signal, made.noise)  # type: ignore[attr-defined]
-    Om = naive.conditional_covariance(R, noise, signal, members, w)
+    Om = naive.conditional_covariance(R, noise, signal, members)
     return GaussianSums(
         H=G.T @ np.linalg.solve(Om, G),
         g=G.T @ np.linalg.solve(Om, Yc),
         YY=Yc.T @ np.linalg.solve(Om, Yc),
-        G1=G.T @ w,
-        Y1=Yc.T @ w,
-        squares=w @ G**2,
+        G1=G.sum(axis=0),
+        Y1=Yc.sum(axis=0),
+        squares=(G**2).sum(axis=0),
         centre=work.centre,
         log_det=np.linalg.slogdet(Om)[1],
-        trace=w @ np.diag(K),
-        residual_trace=w @ np.diag(R),
+        trace=np.trace(K),
+        residual_trace=np.trace(R),
         count=len(X),
+        weight=float(len(X)),
     )
 
 
@@ -109,17 +109,20 @@ def test_sums_by_their_definition(noise: RowNoise, size: int, kernel: Kernel, dt
     assert_sums(swept(work, X, Y), by_definition(work, X, Y, successive(60, size) if size else None), 1e-9)
 
 
-@pytest.mark.parametrize("noise", [ConstantNoise(), DiagonalNoise(SIGNAL, NOISE)], ids=str)
-def test_weights_divide_the_noise(noise: RowNoise) -> None:
+NOISES = [ConstantNoise(), DiagonalNoise(SIGNAL, NOISE), BlockNoise(SIGNAL, NOISE, 1000)]
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_a_row_of_weight_w_is_w_rows(noise: RowNoise) -> None:
+    """In blocks the copies of a row have one value of f: they belong to the same block."""
     X, Y = problem()
-    w = np.random.default_rng(1).uniform(0.2, 3.0, 60)
-    work = equations(X, noise)
-    members = None if isinstance(noise, ConstantNoise) else successive(60, 1)
-    assert_sums(swept(work, X, Y, w), by_definition(work, X, Y, members, w), 1e-10)
+    w = np.random.default_rng(1).integers(0, 4, 60)
+    work, again = equations(X, noise), np.repeat(np.arange(60), w)
+    assert_sums(replace(swept(work, X, Y, w.astype(float)), count=len(again)), swept(work, X[again], Y[again]), 1e-10)
     assert_sums(swept(work, X, Y, np.ones(60)), swept(work, X, Y), 1e-13)
 
 
-@pytest.mark.parametrize("noise", [ConstantNoise(), DiagonalNoise(SIGNAL, NOISE)], ids=str)
+@pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_a_row_of_weight_0_says_nothing(noise: RowNoise) -> None:
     X, Y = problem()
     w = np.random.default_rng(2).integers(0, 3, 60).astype(np.float64)
@@ -286,10 +289,18 @@ def test_the_failing_row_is_one_of_its_cell() -> None:
         work.map_block(RowBlock(0, X, Y))
 
 
-def test_weighted_rows_have_no_blocks() -> None:
+def test_members_of_weight_0_only_are_none() -> None:
+    """Rows 10 to 30 have weight 0: a whole member of 10 rows, and parts of two."""
     X, Y = problem()
-    with pytest.raises(ParameterError, match=r"weights have no blocks of noise; leave out the weights, or .*'fitc'"):
-        swept(equations(X, BlockNoise(SIGNAL, NOISE, 10)), X, Y, np.ones(60))
+    w = np.where((np.arange(60) >= 10) & (np.arange(60) < 30), 0.0, 2.0)
+    w[33] = 0.0
+    work, kept = equations(X, BlockNoise(SIGNAL, NOISE, 10)), np.flatnonzero(w)
+    found = swept(work, X, Y, w)
+    parts = [swept(work, X[rows], Y[rows], w[rows]) for rows in np.split(kept, [10, 19, 29])]
+    expected = parts[0]
+    for part in parts[1:]:
+        expected = expected.merge(part)
+    assert_sums(found, expected, 1e-10)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, "1", True])

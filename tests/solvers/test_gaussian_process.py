@@ -121,20 +121,19 @@ def test_the_prior_mean_is_taken_off_and_put_back(kind: str) -> None:
     np.testing.assert_allclose(means[1][-1], centre, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["dtc", "fitc"])
-def test_a_weight_divides_the_noise_of_its_row(kind: str) -> None:
-    """Also of weight 0, which no dense algebra can hold: such a row is left out."""
+@pytest.mark.parametrize("kind", ["dtc", "fitc", "pitc"])
+def test_a_row_of_weight_w_is_w_rows(kind: str) -> None:
+    """Also of weight 0: such a row is none. The block of pitc holds all rows."""
     c = case(5)
-    w = np.random.default_rng(1).uniform(0.2, 3.0, len(c.X))
-    w[[4, 9]] = 0.0
-    heard = np.flatnonzero(w)
-    noise = noise_of(kind, c.signal, c.noise)
-    sums = sums_of(c.X, c.Y, c.basis, noise, weights=w)
+    w = np.random.default_rng(1).integers(0, 4, len(c.X))
+    again = np.repeat(np.arange(len(c.X)), w)
+    noise = BlockNoise(c.signal, c.noise, 1000) if kind == "pitc" else noise_of(kind, c.signal, c.noise)
+    sums = sums_of(c.X, c.Y, c.basis, noise, weights=w.astype(float))
     solution = GaussianSystem(c.basis, sums, noise).solve(c.signal, c.noise)
-    left = replace(c, X=c.X[heard], Y=c.Y[heard])
-    expected = left.oracle(members_of(kind, len(heard)), weights=w[heard])
+    copies = replace(c, X=c.X[again], Y=c.Y[again])
+    expected = copies.oracle([range(len(again))] if kind == "pitc" else members_of(kind, len(again)))
     assert_is(solution, c.basis, expected, c.queries)
-    assert sums.count == len(heard)
+    assert (sums.count, sums.weight) == (np.count_nonzero(w), w.sum())
     if solution.bound is not None:
         np.testing.assert_allclose(solution.bound, expected.bound, rtol=1e-8)
 

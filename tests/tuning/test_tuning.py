@@ -192,7 +192,8 @@ def test_weights_of_rows() -> None:
     weights = np.full(200, 4.0)
     options: dict[str, Any] = {"scale": ONE, "n_basis": 40, "rounds": 2, "evaluations": 30}
     plain, heavy = (tune(sample_of(X, Y, w), Gaussian(1.0), **options) for w in (None, weights))
-    assert heavy.noise == pytest.approx(4.0 * plain.noise, rel=0.05)
+    # As of four times as many rows: the noise is that of a row, and is known better.
+    assert heavy.noise == pytest.approx(plain.noise, rel=0.2)
 
 
 def test_equal_bits_on_one_thread_and_on_two() -> None:

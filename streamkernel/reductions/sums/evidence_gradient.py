@@ -1,11 +1,12 @@
 """Gradient of the log evidence of a sparse Gaussian process, given the sums of the previous sweep.
 
 Prior ``s k``, noise variance ``noise``, unit whitened features G (m, n), residuals ``r_i = k_ii - |G_i|^2``, scaled
-targets Y (m, d), row weights w. With ``Om = noise / w`` for every row (vfe) or ``noise / w + s r`` (fitc)::
+targets Y (m, d), row weights w. With ``Om = noise / w`` for every row (vfe) or ``(noise + s r) / w`` (fitc)::
 
     B = I + s G^T Om^-1 G,    u = B^-1 G^T Om^-1 Y,    a = Om^-1 (Y - s G u)
     dF / dG = s ( a u^T - d Om^-1 G B^-1 + e o G ),    e_i = d w_i / noise  (vfe)
-                                                       e_i = d (cov Y)^-1_ii - |a_i|^2  (fitc)
+                                                       e_i = (d (cov Y)^-1_ii - |a_i|^2) / w_i
+                                                             + d (w_i - 1) / (noise + s r_i)  (fitc)
 
 The evidence depends on G only through ``G G^T = K_mn k(Z, Z)^-1 K_nm``. Therefore ``dF / dK_mn = (dF / dG) L^-1`` and
 ``dF / dk(Z, Z) = - L^-T (G^T dF/dG) L^-1 / 2``. The first is contracted here with the slopes of the kernel, block by
@@ -35,8 +36,8 @@ class EvidenceSlopes:
     ----------
     lengthscales : (t,) gradient by the log lengthscales, through ``k(X, Z)``.
     E : (n, n) ``G^T diag(e) G``; (0, 0) for vfe, whose e is a constant.
-    noise : ``sum_i dF / dOm_i / w_i``; 0 for vfe.
-    residual : ``sum_i r_i dF / dOm_i``; 0 for vfe.
+    noise : ``sum_i dF / dv_i`` with ``v_i = noise + s r_i``; 0 for vfe.
+    residual : ``sum_i r_i dF / dv_i``; 0 for vfe.
     """
 
     lengthscales: Float
@@ -122,12 +123,16 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
         d, s = self.targets, self.signal
         r = np.maximum(self.basis.kernel.diagonal(block.X) - np.einsum("ij,ij->i", G, G), 0.0)
         # The formula with weights in the numerator: a row of weight 0 gets precision 0, not a division by 0.
-        precision = weights / (self.noise + s * weights * r)
+        precision = weights / (self.noise + s * r)
         a = residual * precision[:, None]
         # T and `scaled` are overwritten where they are no longer read: a block has at most four (b, n) arrays.
         T = G @ self.inverse
         share = s * precision * np.einsum("ij,ij->i", T, G)
-        e = d * precision * (1.0 - share) - (a**2).sum(axis=1)
+        if block.weights is None:
+            e = d * precision * (1.0 - share) - (a**2).sum(axis=1)
+        else:
+            per_weight = np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0.0)
+            e = per_weight * (d * precision * (weights - share) - (a**2).sum(axis=1))
         scaled = G * e[:, None]
         E = G.T @ scaled
         T *= (d * precision)[:, None]
@@ -135,8 +140,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
         W = scaled @ self.features_part
         W *= s
         W += a @ self.targets_part
-        per_weight = np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0.0)
-        return W, E, -0.5 * np.array([e @ per_weight, e @ r])
+        return W, E, -0.5 * np.array([e.sum(), e @ r])
 
     def finalize(self, state: State) -> EvidenceSlopes:
         noise, residual = (float(value) for value in state["totals"])

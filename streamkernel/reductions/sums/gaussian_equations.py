@@ -37,9 +37,10 @@ class GaussianSums(MergeableSums):
     squares : (n,) ``diag G^T G`` without Om^-1, with the row weights: the decrease of the residual trace by each
         function.
     centre : (d,) prior mean, which was subtracted from the targets.
-    log_det : log det Om.
+    log_det : log det Om, of rows that stand as often as their weights say.
     trace, residual_trace : traces of K and of K - K~, with the row weights.
     count : number of rows of nonzero weight.
+    weight : sum of the row weights.
     """
 
     H: Float
@@ -53,11 +54,15 @@ class GaussianSums(MergeableSums):
     trace: float
     residual_trace: float
     count: int
+    weight: float
 
     def times(self, factor: float) -> GaussianSums:
         """The sums as if every row occurred `factor` times."""
         scaled = {field.name: getattr(self, field.name) * factor for field in fields(self)}
-        return GaussianSums(**scaled | {"centre": self.centre, "count": round(self.count * factor)})
+        # Of whole rows a whole number remains, but for rounding.
+        weight = self.weight * factor
+        weight = float(round(weight)) if self.weight.is_integer() else weight
+        return GaussianSums(**scaled | {"centre": self.centre, "count": self.count, "weight": weight})
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class GaussianEquations(Sums[GaussianSums]):
 
     def finalize(self, state: State) -> GaussianSums:
         log_det, residual_trace = (float(value) for value in state["noise"])
-        count, _, trace = (float(value) for value in state["totals"])
+        count, weight, trace = (float(value) for value in state["totals"])
         return GaussianSums(
             H=mirror_upper(state["H"]),
             **{name: state[name] for name in ("g", "YY", "G1", "Y1", "squares")},
@@ -121,6 +126,7 @@ class GaussianEquations(Sums[GaussianSums]):
             trace=trace,
             residual_trace=residual_trace,
             count=int(count),
+            weight=weight,
         )
 
     def scratch_bytes(self, rows: int) -> int:

@@ -9,8 +9,13 @@ include in Om::
     Om = noise I + s R on blocks of rows      pitc    BlockNoise: the members of a Bayesian committee machine whose
                                                       query points are the basis (eqs. (8), (9), whitened: 6.1)
 
-All other quantities follow from the rows ``Om^-1/2 G`` and ``Om^-1/2 Y`` and from ``log det Om``. A row of weight w has
-the noise variance ``noise / w`` (ALGORITHMS 7); a row of weight 0 has no effect.
+All other quantities follow from the rows ``Om^-1/2 G`` and ``Om^-1/2 Y`` and from ``log det Om``. A row of weight w
+counts as w equal rows (ALGORITHMS 21). Sums over such copies are those over one row whose block of Om is::
+
+    noise / w    dtc        (noise + s r) / w    fitc        noise diag(1 / w) + s R    pitc: copies share a block
+
+The determinant of Om is that of all copies: ``w log(noise + s r)`` for fitc, and ``(w - 1) log noise + log w`` beyond
+the block of pitc. A row of weight 0 has no effect.
 """
 
 from __future__ import annotations
@@ -85,14 +90,17 @@ class RowNoise(ABC):
 
 @dataclass(frozen=True)
 class ConstantNoise(RowNoise):
-    """``Om = I / w``. The noise variance is one number, and the solver divides the sums by it."""
+    """``Om = I / w``. The noise variance is one number, and the solver divides the sums by it.
+
+    The solver also counts its logarithm in the determinant, once for each copy.
+    """
 
     def whiten(self, block: RowBlock, members: Members, kernel: Kernel, residual: Float, G: Float, Y: Float) -> float:
         weights = _weights(block, members)
         if weights is None:
             return 0.0
         _scale(np.sqrt(weights), G, Y)
-        return float(-np.log(weights[weights > 0.0]).sum())
+        return 0.0
 
     def scratch_bytes(self, rows: int, n_features: int, formulas: int) -> int:
         return 16 * rows
@@ -103,7 +111,7 @@ class ConstantNoise(RowNoise):
 
 @dataclass(frozen=True)
 class DiagonalNoise(RowNoise):
-    """``Om = noise / w + s r``, one number per row (Snelson & Ghahramani 2006; ALGORITHMS 10.2).
+    """``Om = (noise + s r) / w``, one number per row (Snelson & Ghahramani 2006; ALGORITHMS 10.2).
 
     Parameters
     ----------
@@ -122,11 +130,9 @@ class DiagonalNoise(RowNoise):
             variance = self.noise + self.signal * residual
             _scale(1.0 / np.sqrt(variance), G, Y)
             return float(np.log(variance).sum())
-        # The formula multiplies by the weights, because a row of weight 0 has no finite variance noise / w.
-        variance = self.noise + self.signal * weights * residual
+        variance = self.noise + self.signal * residual
         _scale(np.sqrt(weights / variance), G, Y)
-        positive = weights > 0.0
-        return float((np.log(variance[positive]) - np.log(weights[positive])).sum())
+        return float(weights @ np.log(variance))
 
     def scratch_bytes(self, rows: int, n_features: int, formulas: int) -> int:
         return 48 * rows
@@ -137,7 +143,7 @@ class DiagonalNoise(RowNoise):
 
 @dataclass(frozen=True)
 class BlockNoise(RowNoise):
-    """``Om_b = noise I + s (k(X_b, X_b) - G_b G_b^T)``, one matrix per member (ALGORITHMS 6.1).
+    """``Om_b = noise diag(1 / w) + s (k(X_b, X_b) - G_b G_b^T)``, one matrix per member (ALGORITHMS 6.1).
 
     The assignment of rows to members is part of the model. Rows are counted from the table's first row, and the
     assignment does not depend on chunks or workers.
@@ -204,21 +210,22 @@ class BlockNoise(RowNoise):
         return np.concatenate([clusters.assign(part * weights - clusters.origin)[0] for part in parts])
 
     def whiten(self, block: RowBlock, members: Members, kernel: Kernel, residual: Float, G: Float, Y: Float) -> float:
-        if block.weights is not None:
-            raise ParameterError(
-                "rows with weights have no blocks of noise; leave out the weights, or take the approximation 'fitc'"
-            )
+        weights = _weights(block, members)
+        if weights is not None and not weights.all():
+            return self._whiten_positive(block, members, kernel, weights, residual, G, Y)
         X = np.ascontiguousarray(block.X[members.rows], np.float64)
         largest = max(members.sizes)
         memory = np.empty(largest * largest)
         # C is Om / s: a multiplication by s would be one more pass over the largest matrix.
         log_det, first = len(X) * float(np.log(self.signal)), 0
+        if weights is not None:
+            log_det += float((weights - 1.0).sum() * np.log(self.noise) + np.log(weights).sum())
         for size in members.sizes:
             rows = slice(first, first + size)
             C = memory[: size * size].reshape(size, size)
             kernel.prepare(X[rows]).block(X[rows], out=C)
             subtract_gram(G[rows], into=C)
-            add_to_diagonal(C, self.noise / self.signal)
+            add_to_diagonal(C, self.noise / self.signal / (1.0 if weights is None else weights[rows]))
             factor = InPlaceCholesky(C)
             if factor.failed is not None:
                 self._refuse(block, members, rows, factor.failed)
@@ -227,6 +234,21 @@ class BlockNoise(RowNoise):
             factor.solve(Y[rows])
             first += size
         _scale(1.0 / np.sqrt(self.signal), G, Y)
+        return log_det
+
+    def _whiten_positive(
+        self, block: RowBlock, members: Members, kernel: Kernel, weights: Float, residual: Float, G: Float, Y: Float
+    ) -> float:
+        """`whiten`, of members without their rows of weight 0, which become 0 in G and Y."""
+        kept = np.flatnonzero(weights)
+        ends = np.cumsum(members.sizes)
+        sizes = np.diff(np.searchsorted(kept, ends), prepend=0)
+        positions = np.arange(len(block), dtype=np.int64)[members.rows][kept]
+        part = Members(positions, tuple(sizes[sizes > 0].tolist()))
+        G_kept, Y_kept = np.ascontiguousarray(G[kept]), np.ascontiguousarray(Y[kept])
+        log_det = BlockNoise.whiten(self, block, part, kernel, residual[kept], G_kept, Y_kept) if len(kept) else 0.0
+        G[:], Y[:] = 0.0, 0.0
+        G[kept], Y[kept] = G_kept, Y_kept
         return log_det
 
     def _refuse(self, block: RowBlock, members: Members, rows: slice, failed: int) -> NoReturn:
