@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from streamkernel.fits._validation import checked_numbers, held_out
 from streamkernel.kernels import Kernel
 from streamkernel.metric import MetricScaler
 from streamkernel.records import MetricChoiceRecord
-from streamkernel.reductions import Moments, Sample, stream_generator
+from streamkernel.reductions import DrawnRows, Moments, Sample, draw_rows
 from streamkernel.reductions.pools import Origins, Repeats
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.selection.problem import as_stored, before_metric
@@ -24,7 +24,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Folds, RowScaler, Table, TableStatistics
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
-from streamkernel.type_aliases import AnyArray, Float, Int
+from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
 
 _SAMPLE_STREAM = (6,)
@@ -113,9 +113,10 @@ def choose_basis(
         plain = before_metric(table, columns or unit_scaler(table.n_features))
     cache = RowCache(plain.with_keys() if settings.searches_sample else plain, session)
     draft = Problem(plain, settings.kernel_template, n, settings.tol, settings.seed, folds=folds)
-    sampled = _sample_rows(table, settings, draft.trained_share)
+    drawn = _sample_rows(table, settings, draft.trained_share)
+    sampled = drawn.rows
     checked = checked_numbers(table, folds, settings.seed)
-    wanted = np.concatenate([sampled, rule.prefetch(draft), checked])
+    wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows])
     repeats = None
     if table.n_targets:
         repeats = cache.count_repeats(wanted, _origins(table, statistics, scaled=columns is not None))
@@ -123,13 +124,16 @@ def choose_basis(
         cache.fetch(wanted)
     if repeats is not None:
         # Copies of a row share one error: in the sample they would look like rows without noise.
-        sampled = repeats.each_once(cache.held(sampled)).rows
+        drawn = drawn.where(repeats.first_of_copies(cache.held(sampled)))
+        sampled = drawn.rows
+    once = repeats is not None and repeats.share < 1.0
     if settings.samples_scaling:
         assert statistics is not None
-        drawn = cache.held(sampled[: settings.scaling_rows(table)])
-        columns = bounded_scaler(settings.scale, statistics.X, table.columns, drawn.X, drawn.weights)
+        part = drawn.first(settings.scaling_rows(table))
+        held = _counted(cache.held(part.rows), part, once=once)
+        columns = bounded_scaler(settings.scale, statistics.X, table.columns, held.X, held.weights)
         cache = cache.mapped_by(columns, plain.dtype if in_metric else table.dtype)
-    centre, scale = _centre_and_scale(table, settings, statistics, cache.held(sampled))
+    centre, scale = _centre_and_scale(table, settings, statistics, _counted(cache.held(sampled), drawn, once=once))
     search: MetricChoice | None = None
     scaler: RowScaler | None = columns
     kernel = settings.kernel_template
@@ -138,7 +142,7 @@ def choose_basis(
         scaler = MetricScaler(unmapped, given)
         cache = cache.mapped_by(scaler, table.dtype)
     if settings.searches_sample:
-        rows = draft.trained_on(cache.get(sampled))
+        rows = draft.trained_on(_counted(cache.get(sampled), drawn, once=once))
         search = _search_sample(rows, table, settings, session, centre, scale)
         kernel = search.kernel
         if search.metric is not None:
@@ -147,7 +151,8 @@ def choose_basis(
         mapped = isinstance(scaler, MetricScaler) or settings.samples_scaling
         cache = cache.mapped_by(scaler if mapped else None, table.dtype)
     table = table.with_scaler(scaler)
-    sample = cache.get(sampled[: settings.tuning_rows(table)])
+    part = drawn.first(settings.tuning_rows(table))
+    sample = _counted(cache.get(part.rows), part, once=once)
     choice = None
     if search is not None:
         choice = search.lengthscale
@@ -170,7 +175,7 @@ def choose_basis(
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric)
     selection = rule.select(problem, session, cache)
     _warn(selection, n, settings, session, _told_of(repeats), searched=search is not None)
-    held = None if folds is None else held_out(cache.get(checked), folds)
+    held_rows = None if folds is None else held_out(_of_all(cache.get(checked.rows), checked), folds)
     if scaler is not None and not scaler.invertible:
         # A sweep of the choice: `points_of` then finds all rows in the cache.
         cache.fetch(selection.basis.rows[selection.basis.rows >= 0])
@@ -187,7 +192,7 @@ def choose_basis(
         repeats=repeats,
         points_of=cache.points,
         metric=None if search is None else search.record,
-        held=held,
+        held=held_rows,
     )
 
 
@@ -232,16 +237,35 @@ def _origins(table: Table, statistics: TableStatistics | None, *, scaled: bool) 
 
 def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:
     if not needs_moments(table, settings):
-        return table.statistics
+        return table.own_statistics
     plain = table.without_targets() if table.classes is not None else table
     return session.sweep(Moments(table.n_features, plain.n_targets), plain, "column statistics")
 
 
-def _sample_rows(table: Table, settings: BasisSettings, trained_share: float) -> Int:
-    """Row numbers for the lengthscale and for the shares of the classes, in random order."""
-    generator = stream_generator(settings.seed, _SAMPLE_STREAM)
-    picked = generator.choice(table.n_rows, settings.sampled_rows(table, trained_share), replace=False)
-    return table.start + picked.astype(np.int64)
+def _sample_rows(table: Table, settings: BasisSettings, trained_share: float) -> DrawnRows:
+    """Rows for the lengthscale and for the shares of the classes, in random order."""
+    return draw_rows(table, settings.sampled_rows(table, trained_share), settings.seed, _SAMPLE_STREAM)
+
+
+def _counted(sample: Sample, drawn: DrawnRows, *, once: bool) -> Sample:
+    """The drawn rows as a search on them counts them: with `once` each as one row, as copies are too.
+
+    Else as many as would be drawn if row i stood w_i times: their weights sum to the number of drawn rows, or to the
+    sum of the weights where these are all rows, or fewer.
+    """
+    if drawn.weights is None:
+        return sample
+    if once:
+        return replace(sample, weights=np.ones(len(sample)))
+    counted = drawn.importance
+    if not drawn.complete:
+        counted = counted * (min(len(drawn), drawn.total) / drawn.total)
+    return replace(sample, weights=counted)
+
+
+def _of_all(sample: Sample, drawn: DrawnRows) -> Sample:
+    """The drawn rows with the weights with which they stand for all rows."""
+    return sample if drawn.weights is None else replace(sample, weights=drawn.importance)
 
 
 def _centre_and_scale(
@@ -253,7 +277,7 @@ def _centre_and_scale(
         return np.zeros(0), np.zeros(0)
     if table.classes is not None:
         # Indicators have common units; the sums hold their exact means.
-        centre, scale = sample.Y.mean(axis=0), np.ones(d)
+        centre, scale = _mean(sample), np.ones(d)
     else:
         assert statistics is not None
         assert statistics.y is not None
@@ -262,6 +286,13 @@ def _centre_and_scale(
         scale = np.array(np.where(statistics.y.std > 0.0, statistics.y.std, 1.0), dtype=np.float64)
     # Without an intercept the basis must explain the mean too.
     return (centre if settings.fit_intercept else np.zeros_like(centre)), scale
+
+
+def _mean(sample: Sample) -> Float:
+    """Mean (d,) of the targets of a sample."""
+    if (sample.weights == 1.0).all():
+        return np.asarray(sample.Y.mean(axis=0))
+    return np.asarray(sample.weights @ sample.Y / sample.weights.sum())
 
 
 def _check_spread(targets: ColumnStatistics, names: tuple[str, ...]) -> None:
@@ -276,10 +307,10 @@ def _check_spread(targets: ColumnStatistics, names: tuple[str, ...]) -> None:
 
 def _told_of(repeats: Repeats | None) -> str:
     """Text of the warning about rows that repeat others; empty without such rows."""
-    if repeats is None or repeats.share == 1.0:
+    if repeats is None or not repeats.copied:
         return ""
     return (
-        f"about {repeats.distinct:.0f} of {repeats.rows} rows are distinct, the others repeat the features and targets "
+        f"about {repeats.distinct:.0f} of {repeats.stored} rows are distinct, the others repeat features and targets "
         "of one: each distinct row counts once where alpha, noise and lengthscale are chosen, but held-out "
         "figures on repeated rows are too good; drop the copies before the fit, or give these parameters as numbers"
     )

@@ -73,7 +73,7 @@ def _by_iterations_and_folds(
         trained,
         held,
         _independent(sample, folds),
-        chosen.table.n_rows / len(sample),
+        chosen.table.weight / float(sample.weights.sum()),
         intercept=settings.fit_intercept,
         scale=scale,
         classes=classes,

@@ -82,7 +82,7 @@ def query_set_rule(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
     if sample is None or len(sample) == 0:
         return None
     X = sample.X[:DEGREES_ROWS]
-    rows = max(round(chosen.independent * chosen.table.n_rows), len(X))
+    rows = max(round(chosen.independent * chosen.table.weight), len(X))
     degrees = degrees_of_sample(X, rows, chosen.kernel, noise.signal, noise.noise)
     rule = QuerySetRule(len(chosen.selection.basis), from_sample=degrees, sample=len(X))
     if rule.warning is not None:

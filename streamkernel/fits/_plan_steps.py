@@ -28,7 +28,7 @@ TUNING_BYTES = 100 << 20  # resident after a search: the optimiser, compiled loo
 def needs_moments(table: Table, settings: BasisSettings) -> bool:
     """Whether the fit needs a sweep for means and deviations of the columns, because the store has none."""
     wanted = settings.scale != "none" or (table.n_targets > 0 and table.classes is None)
-    return table.statistics is None and wanted
+    return table.own_statistics is None and wanted
 
 
 def steps_of_choice(

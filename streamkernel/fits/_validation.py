@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.records import Validation
-from streamkernel.reductions import Predictions, Sample, uniform_rows
+from streamkernel.reductions import DrawnRows, Predictions, Sample, draw_rows
 from streamkernel.solvers import FoldChoice, standard_error
 from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import Float, Int
@@ -23,11 +23,11 @@ _CHECKED_BYTES, _LEAST_CHECKED = 64 << 20, 400  # of the rows among which they a
 _DIFFERS = 1.02  # ratio of two root mean squared errors that a user should know of
 
 
-def checked_numbers(table: Table, folds: Folds | None, seed: int) -> Int:
-    """Row numbers of a uniform sample, of which those in validation folds show how errors scatter."""
+def checked_numbers(table: Table, folds: Folds | None, seed: int) -> DrawnRows:
+    """A uniform sample of rows, of which those in validation folds show how errors scatter."""
     if folds is None:
-        return np.zeros(0, np.int64)
-    return uniform_rows(table, checked_rows(table, folds), seed, _CHECK_STREAM)
+        return DrawnRows(np.zeros(0, np.int64), 0.0)
+    return draw_rows(table, checked_rows(table, folds), seed, _CHECK_STREAM)
 
 
 def checked_rows(table: Table, folds: Folds) -> int:

@@ -247,7 +247,7 @@ def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolutio
             # Infinite where all degrees of freedom are used; JSON has no infinity.
             gcv=solution.gcv if math.isfinite(solution.gcv) else None,
             effective_df=solution.effective_df,
-            training_rmse=_rmse(solution, sums.count),
+            training_rmse=_rmse(solution, sums.weight),
         ),
     }
 
@@ -267,7 +267,7 @@ def falkon_record(system: FalkonSystem, solution: FalkonSolution) -> Fields:
             solver="cg",
             gcv=None,
             effective_df=None,
-            training_rmse=_rmse(solution, system.sums.count),
+            training_rmse=_rmse(solution, system.sums.weight),
             iterations=solution.iterations,
             ended=solution.ended,
             relative_residual=tuple(solution.residuals[-1].tolist()),
@@ -283,5 +283,5 @@ def _of_rows(sums: RidgeSums | TargetSums, residual_trace: float) -> Fields:
     }
 
 
-def _rmse(solution: RidgeSolution | FalkonSolution, rows: int) -> tuple[float, ...]:
-    return tuple(np.sqrt(solution.residual_square / max(rows, 1)).tolist())
+def _rmse(solution: RidgeSolution | FalkonSolution, weight: float) -> tuple[float, ...]:
+    return tuple(np.sqrt(solution.residual_square / (weight or 1.0)).tolist())

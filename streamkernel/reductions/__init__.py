@@ -7,12 +7,20 @@ from streamkernel.reductions.gather import Gather, Sample
 from streamkernel.reductions.moments import Moments
 from streamkernel.reductions.reweighted import Reweighted, WithoutHeldOut
 from streamkernel.reductions.row_map import Predictions, RowMap
-from streamkernel.reductions.row_random import row_uniforms, stream_generator, uniform_rows
+from streamkernel.reductions.row_random import (
+    DrawnRows,
+    counted_rows,
+    draw_rows,
+    row_uniforms,
+    stream_generator,
+    uniform_rows,
+)
 from streamkernel.reductions.views import View
 
 __all__ = [
     "Both",
     "Collect",
+    "DrawnRows",
     "Gather",
     "Moments",
     "Predictions",
@@ -23,6 +31,8 @@ __all__ = [
     "State",
     "View",
     "WithoutHeldOut",
+    "counted_rows",
+    "draw_rows",
     "row_uniforms",
     "stream_generator",
     "uniform_rows",

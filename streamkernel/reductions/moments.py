@@ -27,10 +27,10 @@ class Moments(Reduction[TableStatistics]):
         return ["x", "y"] if self.n_targets else ["x"]
 
     def map_block(self, block: RowBlock) -> State:
-        state = ColumnStatistics.of(block.X).to_arrays("x_")
+        state = ColumnStatistics.of(block.X, block.weights).to_arrays("x_")
         if self.n_targets:
             assert block.Y is not None
-            state |= ColumnStatistics.of(block.Y).to_arrays("y_")
+            state |= ColumnStatistics.of(block.Y, block.weights).to_arrays("y_")
         return state
 
     def combine(self, left: State, right: State) -> State:
@@ -47,11 +47,11 @@ class Moments(Reduction[TableStatistics]):
         )
 
     def state_bytes(self) -> int:
-        return 32 * (self.n_features + self.n_targets) + 16
+        return 32 * (self.n_features + self.n_targets) + 32
 
     def scratch_bytes(self, rows: int) -> int:
-        # Features, then targets: in float64, and less their first row.
-        return 16 * rows * max(self.n_features, self.n_targets)
+        # Features, then targets: in float64, less their first row, and times the weights.
+        return 24 * rows * max(self.n_features, self.n_targets)
 
     def flops_per_row(self) -> float:
         return 8.0 * (self.n_features + self.n_targets)

@@ -19,7 +19,7 @@ the number of iterations grows, and a larger sample of rows (`sample`) gives a b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +37,7 @@ from streamkernel.linalg import (
     solve_lower,
     solve_lower_t,
 )
-from streamkernel.reductions import Gather, Sample, uniform_rows
+from streamkernel.reductions import Gather, Sample, draw_rows
 from streamkernel.reductions.sums import (
     EachFold,
     FeatureGram,
@@ -259,11 +259,19 @@ def relative_residual(rz: Float, first: Float) -> Float:
 
 def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> Table:
     """The features of up to `count` uniform rows of a table, without replacement, as a table in memory: one sweep."""
-    return open_table(np.ascontiguousarray(uniform_sample(table, session, count, seed).X))
+    sample = uniform_sample(table, session, count, seed)
+    return open_table(np.ascontiguousarray(sample.X), weights=None if table.weights is None else sample.weights)
 
 
 def uniform_sample(table: Table, session: Session, count: int, seed: int = 0) -> Sample:
-    """Up to `count` uniform rows of a table, without replacement: one sweep."""
-    rows = np.sort(uniform_rows(table, count, seed, _SAMPLE_STREAM))
-    gather = Gather(rows, table.width, table.n_targets, np.dtype(table.dtype))
-    return session.sweep(gather, table, "rows for the preconditioner")
+    """Up to `count` rows of a table, drawn in proportion to their weights, without replacement: one sweep.
+
+    The weights of the sample are those with which it stands for all rows, in sum the number of drawn rows; the row
+    weights where all rows are drawn.
+    """
+    drawn = draw_rows(table, count, seed, _SAMPLE_STREAM).ascending()
+    gather = Gather(drawn.rows, table.width, table.n_targets, np.dtype(table.dtype))
+    sample: Sample = session.sweep(gather, table, "rows for the preconditioner")
+    if drawn.weights is None or drawn.complete:
+        return sample
+    return replace(sample, weights=drawn.importance * (min(len(drawn), drawn.total) / drawn.total))

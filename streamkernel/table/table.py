@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import cast_rows, check_rows, check_weights
-from streamkernel.type_aliases import AnyArray, AnyDType
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 from streamkernel.wording import option
 
 
@@ -65,6 +67,31 @@ class Table:
     def n_rows(self) -> int:
         """Rows of the range."""
         return self.stop - self.start
+
+    @cached_property
+    def weight(self) -> float:
+        """Sum of the row weights, by a pass over them; the number of rows where every row counts once."""
+        return float(self.n_rows) if self.weights is None else float(sum(w.sum() for _, w in self.weight_runs()))
+
+    def weight_runs(self) -> Iterator[tuple[int, Float]]:
+        """The row weights in runs: the number of the first row, and the weights (b,); no other column is read."""
+        if self.weights is None:
+            return
+        reader, cuts = RowReader(self.weights), self.weights.cuts(self.start, self.stop).tolist()
+        for first, last in pairwise(cuts):
+            yield first, self._weights_of(first, last, reader)
+
+    def _weights_of(self, first: int, last: int, reader: RowReader) -> Float:
+        assert self.weights is not None
+        w = np.ascontiguousarray(reader.read(first, last), dtype=np.float64)
+        check_weights(w, first, self.weights.where)
+        return w
+
+    @property
+    def own_statistics(self) -> TableStatistics | None:
+        """The stored statistics where they count the rows as this table does; else None."""
+        known = self.statistics
+        return known if known is None or (known.X.weight is None) == (self.weights is None) else None
 
     @property
     def n_features(self) -> int:
@@ -259,11 +286,7 @@ class Table:
         if targets is not None:
             assert self.targets is not None
             Y = self.targets.encode(targets.read(first, last), first)
-        w = None
-        if weights is not None:
-            assert self.weights is not None
-            w = np.ascontiguousarray(weights.read(first, last), dtype=np.float64)
-            check_weights(w, first, self.weights.where)
+        w = None if weights is None else self._weights_of(first, last, weights)
         return RowBlock(first, X, Y, w, row_keys(raw) if self.keyed else None)
 
     def read(self, start: int, stop: int) -> RowBlock:

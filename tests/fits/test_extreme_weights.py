@@ -65,6 +65,18 @@ def test_no_row_has_a_say(name: str) -> None:
         model.fit(_table(X, targets, np.zeros(60)))
 
 
+@pytest.mark.parametrize("approximation", ["fitc", "dtc"])
+@pytest.mark.parametrize("weight", [7.0, 1e12])
+def test_a_common_factor_is_that_of_copies(approximation: str, weight: float) -> None:
+    """Copies share one error: of rows that all stand as often, the process is that of the rows once."""
+    model = GaussianProcessRegressor(60, approximation=approximation)
+    plain = model.fit(_table(X, y)).predict(apart)
+    noise = model.noise_variance_[0]
+    found = model.fit(_table(X, y, np.full(60, weight))).predict(apart)
+    np.testing.assert_allclose(found, plain, atol=0.02)
+    assert model.noise_variance_[0] == pytest.approx(noise, rel=0.2)
+
+
 @pytest.mark.filterwarnings("ignore:.* columns are constant")
 @pytest.mark.parametrize("scale", ["none", "standard"])
 def test_features_whose_squares_vanish(scale: str) -> None:

@@ -40,7 +40,7 @@ def reduced_ridge(
 
     intercept: b is not penalised: centre Y and the columns of K_mI by their (weighted) means. raw=False takes the
     same minimiser in whitened coordinates, a = U l^-1/2 b: for K_II too ill conditioned for the formula (cond > 1e6).
-    H: fitted = H Y, H = K A^+ K'W (+ 1 w'/sum w);  edf = tr H;  GCV = m RSS/(m - edf)^2, m the number of rows.
+    H: fitted = H Y, H = K A^+ K'W (+ 1 w'/sum w);  edf = tr H;  GCV = m RSS/(m - edf)^2, m the sum of the weights.
     """
     Y, m = columns_of(Y), len(K_mI)
     w = np.ones(m) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -53,7 +53,7 @@ def reduced_ridge(
     alpha, hat = smoother @ (Y - mean @ Y), Kc @ smoother + mean
     b = (mean @ (Y - K_mI @ alpha))[0]
     rss, edf = (w[:, None] * (Y - hat @ Y) ** 2).sum(axis=0), float(np.trace(hat))
-    return Ridge(alpha, b, hat @ Y, rss, edf, m * rss / (m - edf) ** 2)
+    return Ridge(alpha, b, hat @ Y, rss, edf, w.sum() * rss / (w.sum() - edf) ** 2)
 
 
 def kernel_ridge(K: Array, Y: ArrayLike, rho: float, *, intercept: bool = False) -> tuple[Array, Array]:

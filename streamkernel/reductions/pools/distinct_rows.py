@@ -64,7 +64,8 @@ class Repeats:
 
     Attributes
     ----------
-    rows : number of rows of nonzero weight.
+    rows : sum of the row weights: the number of rows where each counts once.
+    stored : number of rows of nonzero weight.
     alike, equal : numbers of distinct rows, with features compared in few digits or in many; estimates for large
         tables.
     features : number of distinct features, likewise.
@@ -73,7 +74,8 @@ class Repeats:
     origins : origins that were subtracted before rows were compared.
     """
 
-    rows: int
+    rows: float
+    stored: int
     alike: float
     equal: float
     features: float
@@ -95,16 +97,23 @@ class Repeats:
         return self.equal if copies else float(self.rows)
 
     @property
+    def copied(self) -> bool:
+        """Whether rows of the table repeat others, which a weight does not."""
+        return self.share < 1.0 and self.distinct <= FEW * self.stored
+
+    @property
     def share(self) -> float:
         """Share of the rows that count as independent: distinct rows over rows, or 1 if there are few copies."""
         return 1.0 if self.distinct > FEW * self.rows else self.distinct / self.rows
 
-    def each_once(self, sample: Sample) -> Sample:
-        """The sample with only the first row of each set of copies, in the same order."""
+    def first_of_copies(self, sample: Sample) -> Bool:
+        """Mask (s,) of the first rows of each set of copies in the sample."""
         if self.share == 1.0:
-            return sample
+            return np.ones(len(sample), np.bool_)
         keys = joined_keys(*self.origins.keys(sample.X, sample.Y, _EQUAL if self.chance else _ALIKE))
-        return sample.at_positions(first_of_each(keys))
+        found = np.zeros(len(sample), np.bool_)
+        found[first_of_each(keys)] = True
+        return found
 
 
 @dataclass(frozen=True)
@@ -128,17 +137,20 @@ class CountRepeats(Reduction[Repeats]):
         X, Y = block.X[some], None if block.Y is None else block.Y[some]
         alike, equal = self.origins.keys(X, Y, _ALIKE), self.origins.keys(X, Y, _EQUAL)
         ones = np.ones(len(X), np.int64)
+        times = ones if block.weights is None else block.weights[some]
+        counts = {} if block.weights is None else {"weight": np.array([times.sum()])}
         return {
             "rows": np.array([len(X)]),
+            **counts,
             "alike": self._least(joined_keys(*alike)),
             "equal": self._least(joined_keys(*equal)),
-            **self._features(equal[0], ones, equal[1], ones.astype(bool)),
+            **self._features(equal[0], times, equal[1], ones.astype(bool)),
         }
 
     def combine(self, left: State, right: State) -> State:
         both = {name: np.concatenate([left[name], right[name]]) for name in left}
         return {
-            "rows": left["rows"] + right["rows"],
+            **{name: left[name] + right[name] for name in ("rows", "weight") if name in left},
             "alike": self._least(both["alike"]),
             "equal": self._least(both["equal"]),
             **self._features(both["features"], both["times"], both["targets"], both["agree"]),
@@ -147,20 +159,21 @@ class CountRepeats(Reduction[Repeats]):
     def _least(self, keys: Keys) -> Keys:
         return np.unique(keys)[: self.kept]
 
-    def _features(self, keys: Keys, times: Int, targets: Keys, agree: Bool) -> State:
+    def _features(self, keys: Keys, times: Int | Float, targets: Keys, agree: Bool) -> State:
         """The K smallest keys of features: their counts, their first targets, and if all their targets are equal."""
         found, first, at = np.unique(keys, return_index=True, return_inverse=True)
         differ = ~agree | (targets != targets[first][at])
         size = len(found)
         return {
             "features": found[: self.kept],
-            "times": np.bincount(at, times, size).astype(np.int64)[: self.kept],
+            "times": np.bincount(at, times, size).astype(times.dtype)[: self.kept],
             "targets": targets[first][: self.kept],
             "agree": (np.bincount(at, differ, size) == 0)[: self.kept],
         }
 
     def finalize(self, state: State) -> Repeats:
-        rows, times = int(state["rows"][0]), state["times"]
+        stored, times = int(state["rows"][0]), state["times"]
+        rows = float(state["weight"][0]) if "weight" in state else stored
         repeated = times > 1
         agreeing = float(state["agree"][repeated].mean()) if repeated.any() else 0.0
         _, same = np.unique(state["targets"], return_counts=True)
@@ -168,7 +181,7 @@ class CountRepeats(Reduction[Repeats]):
         by_chance = float((same * (same - 1.0)).sum()) / pairs if pairs > 0.0 else 1.0
         alike, equal = (min(self._distinct(state[name]), float(rows)) for name in ("alike", "equal"))
         features = min(self._distinct(state["features"]), float(rows))
-        return Repeats(rows, alike, equal, features, agreeing, by_chance, self.origins)
+        return Repeats(rows, stored, alike, equal, features, agreeing, by_chance, self.origins)
 
     def _distinct(self, keys: Keys) -> float:
         """Estimated number of distinct keys, given the smallest ones."""
@@ -177,7 +190,7 @@ class CountRepeats(Reduction[Repeats]):
         return (self.kept - 1) / (float(keys[-1]) / 2.0**64)
 
     def state_bytes(self) -> int:
-        return 41 * self.kept + 8
+        return 41 * self.kept + 16
 
     def scratch_bytes(self, rows: int) -> int:
         return 8 * rows * (16 + 3 * min(max(self.n_features, self.n_targets), PANEL))
