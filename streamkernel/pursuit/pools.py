@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
-from streamkernel.reductions import stream_generator, uniform_rows
+from streamkernel.reductions import counted_rows, stream_generator, uniform_rows
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.table import Table
 from streamkernel.type_aliases import Int
@@ -106,7 +106,7 @@ class Pools:
         `held_out` is the share of held-out rows, which are not candidates; the features of a row decide.
         """
         if self.kind == "full":
-            return np.arange(table.start, table.stop, dtype=np.int64)
+            return counted_rows(table)
         return uniform_rows(table, self.drawn(terms, table.n_rows, held_out), seed, (_POOL, round_))
 
     def shuffled(self, seed: int, round_: int, count: int) -> Int:

@@ -1,9 +1,9 @@
 """One Lloyd step over the rows: assign each row to its nearest centre, then move each centre to the mean of its rows.
 
 With ``u = x * weights`` (p,) and centres c_j (n, p) in the same units, row i belongs to the centre with the smallest
-``|u_i - c_j|^2``; a tie goes to the lowest j. The new centres are the means ``sum u_i / count`` (Lloyd 1982). The same
-sweep finds the row nearest to each centre among the rows of that centre. It also finds the rows farthest from their
-centres: a centre without rows moves to one of them.
+``|u_i - c_j|^2``; a tie goes to the lowest j. The new centres are the means ``sum w_i u_i / sum w_i`` (Lloyd 1982),
+with row weights w, 1 unless given. The same sweep finds the row nearest to each centre among the rows of that centre.
+It also finds the rows farthest from their centres: a centre without rows moves to one of them.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class LloydStep:
     Attributes
     ----------
     centres : (n, p) the new centres.
-    counts : (n,) rows of each old centre.
-    square : sum of the squared distances of the rows to their old centres.
+    counts : (n,) weight of the rows of each old centre.
+    square : sum of the squared distances of the rows to their old centres, by their weights.
     shift : largest distance that a centre moved, relative to the centres' spread.
     rows, X : (n,), (n, p) number and features of the row nearest to each old centre, among the rows of that centre; -1
         and zeros where it has no row.
     """
 
     centres: Float
-    counts: Int
+    counts: Int | Float
     square: float
     shift: float
     rows: Int
@@ -96,21 +96,27 @@ class Clusters(Reduction[LloydStep]):
         keys = squares.astype(np.float32)
         rows = block.start + np.arange(len(U), dtype=np.int64)
         # Sorted by distance, then by row number: the first row of each centre in this order is the nearest one.
+        w = block.weights
         order = np.lexsort((rows, keys))
+        if w is not None:
+            order = order[w[order] > 0.0]
         members, first = np.unique(nearest[order], return_index=True)
         own = order[first]
         state: State = {
-            "square": np.array([squares.sum()]),
-            "counts": np.bincount(nearest, minlength=n),
+            "square": np.array([squares.sum() if w is None else w @ squares]),
+            "counts": np.bincount(nearest, w, minlength=n),
             # One bincount for each feature: np.add.at takes many times as long.
-            "sums": np.stack([np.bincount(nearest, column, n) for column in U.T], axis=1) if p else np.zeros((n, 0)),
+            "sums": np.stack([np.bincount(nearest, column if w is None else w * column, n) for column in U.T], axis=1)
+            if p
+            else np.zeros((n, 0)),
             "near_keys": np.full(n, np.inf, np.float32),
             "near_rows": np.full(n, -1, np.int64),
             "near_X": np.zeros((n, p), self.dtype),
         }
         for name, values in (("keys", keys), ("rows", rows), ("X", block.X)):
             state[f"near_{name}"][members] = values[own]
-        far = np.lexsort((rows, -keys))[:n]
+        far = np.lexsort((rows, -keys))
+        far = far[:n] if w is None else far[w[far] > 0.0][:n]
         far = far[squares[far] > none[far]]
         return {**state, "far_keys": keys[far], "far_rows": rows[far], "far_X": block.X[far]}
 

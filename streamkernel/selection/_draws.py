@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.reductions import Sample, uniform_rows
+from streamkernel.reductions import DrawnRows, Sample, draw_rows, uniform_rows
 from streamkernel.reductions.pools import ResidualSample, ResidualSampleResult
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
@@ -119,7 +119,8 @@ class UniformDraw(Draw):
     ----------
     per_pick : number of candidates per pick; None for 3 to 16, more for small n, where candidates are cheap.
     scoring_per_function : number of uniform scoring rows per basis function at the end of the round, each of weight m /
-        s; None for 8 to 66, more for small n. Rows in validation folds are no scoring rows; others take their places.
+        s (`DrawnRows.importance` where rows have weights); None for 8 to 66, more for small n. Rows in validation folds
+        are no scoring rows; others take their places.
     least_scoring : smallest number of scoring rows.
     all_rows : True to score on all rows of the table, by a sweep.
     split : True to give each pick its own sub-pool (Smola & Schoelkopf 2000, Algorithm 2, several picks per sweep).
@@ -184,22 +185,24 @@ class UniformDraw(Draw):
         size = self._candidates(problem, picks, chosen) + spare
         return uniform_rows(problem.table, size, problem.seed, (_POOL, round_))
 
-    def _scoring_numbers(self, problem: Problem, round_: int, size: int) -> Int | None:
-        """Numbers of the rows from which the scoring rows are taken, in random order unless they are all rows."""
+    def _scoring_numbers(self, problem: Problem, round_: int, size: int) -> DrawnRows | None:
+        """The rows from which the scoring rows are taken, in random order unless they are all rows."""
         drawn = self._drawn_scoring(replace(problem, in_metric=False), size)
         if drawn is None:
             return None
         if self.scoring_rows(problem, size) == problem.table.n_rows:
-            return problem.rows
-        return uniform_rows(problem.table, drawn, problem.seed, (_SCORING, round_))
+            if problem.table.weights is None:
+                return DrawnRows(problem.rows, float(problem.table.n_rows))
+            drawn = problem.table.n_rows
+        return draw_rows(problem.table, drawn, problem.seed, (_SCORING, round_))
 
-    def _scoring(self, problem: Problem, cache: RowCache, numbers: Int, size: int) -> Sample:
-        """The scoring rows, in the order of their numbers."""
+    def _scoring(self, problem: Problem, cache: RowCache, drawn: DrawnRows, size: int) -> tuple[Sample, Float]:
+        """The scoring rows, in the order of their numbers, and the weights with which they stand for all rows."""
         wanted = self.scoring_rows(problem, size)
         if problem.folds is not None:
-            numbers = problem.trained_on(cache.get(numbers)).rows
-        numbers = numbers[:wanted]
-        return cache.get(np.sort(numbers))
+            drawn = drawn.where(np.isin(drawn.rows, problem.trained_on(cache.get(drawn.rows)).rows))
+        drawn = drawn.first(len(drawn) if wanted is None else wanted).ascending()
+        return cache.get(drawn.rows), drawn.importance
 
     def prefetch(self, problem: Problem, take: Take) -> Int:
         parts = []
@@ -207,7 +210,7 @@ class UniformDraw(Draw):
             parts.append(self._pool_rows(problem, round_, picks, have))
             scoring = self._scoring_numbers(problem, round_, have + picks)
             if scoring is not None:
-                parts.append(scoring)
+                parts.append(scoring.rows)
         return np.unique(np.concatenate(parts))
 
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
@@ -222,8 +225,7 @@ class UniformDraw(Draw):
         numbers = self._scoring_numbers(problem, round_, len(basis) + picks)
         if numbers is None:
             return Drawn(pool, None, groups)
-        scoring = self._scoring(problem, cache, numbers, len(basis) + picks)
-        weights = np.full(len(scoring), problem.table.n_rows / max(len(scoring), 1))
+        scoring, weights = self._scoring(problem, cache, numbers, len(basis) + picks)
         return Drawn(pool, sample_table(scoring, weights), groups)
 
 
@@ -311,7 +313,7 @@ class ResidualDraw(Draw):
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         if round_ == 0 and len(basis) == 0 and problem.kernel.stationary:
             drawn = self._first(problem).draw(problem, session, cache, basis, picks, round_)
-            trace = float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
+            trace = float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.weight
             return Drawn(drawn.pool, drawn.scoring, None, trace)
         sample = self.sample(problem, session, basis, picks, round_)
         order = np.argsort(sample.candidates.rows)

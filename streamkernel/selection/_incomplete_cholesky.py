@@ -136,7 +136,7 @@ class IncompleteCholesky(Rule):
         first = cache.get(self.prefetch(problem))
         basis, _ = problem.empty_basis().append(first.X, first.rows)
         pivots = problem.kernel.diagonal(basis.points)
-        rounds = [RoundRecord(0, len(basis), float(pivots.sum()) * problem.table.n_rows, 1, 0)] if len(basis) else []
+        rounds = [RoundRecord(0, len(basis), float(pivots.sum()) * problem.table.weight, 1, 0)] if len(basis) else []
         ended = "size"
         done = len(basis) >= problem.n
         while not done or problem.tol > 0.0:

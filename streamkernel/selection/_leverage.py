@@ -29,7 +29,7 @@ _PROBES = 1000  # rows that estimate the sum of the estimated scores
 _LEAST_RIDGE = 1e-10  # of the mean of k(x, x): with a smaller ridge the estimates are rounding
 
 
-def matching_ridge(sample: Basis, probabilities: Float, probes: Float, rows: int, target: float) -> float:
+def matching_ridge(sample: Basis, probabilities: Float, probes: Float, rows: float, target: float) -> float:
     """The ridge at which the estimated leverage scores of `rows` rows sum to about `target`.
 
     It satisfies lam = (sum of the residuals of k_ii after the ridged sample) / target. Musco & Musco 2017, Algorithm 3,
@@ -40,7 +40,7 @@ def matching_ridge(sample: Basis, probabilities: Float, probes: Float, rows: int
     sample : rows of the sample, as an unwhitened basis.
     probabilities : (s,) probabilities with which they were drawn.
     probes : (r, p) some of the rows, drawn uniformly.
-    rows : number of rows whose scores are summed.
+    rows : number of rows whose scores are summed, or the sum of their weights.
     target : sum of the scores.
     """
     diagonal = sample.kernel.diagonal(probes)
@@ -129,6 +129,8 @@ class Leverage(Rule):
         m, n = problem.table.n_rows, problem.n
         base = np.ascontiguousarray(cache.get(self.prefetch(problem)).X)
         X, probabilities = base[:n], np.ones(min(n, len(base)))
+        # Rows that are drawn in proportion to their weights count once in the levels in memory.
+        weight = problem.table.weight / m
         local, swept = self._levels(problem)
         # Rows outside the first sample: the estimates would be too small for rows of the sample.
         probes = base[n : n + _PROBES] if len(base) > n else base
@@ -136,9 +138,10 @@ class Leverage(Rule):
         rows = np.zeros(0, np.int64)
         for level, size in enumerate([*local, *swept], 1):
             sample = Basis(problem.kernel, np.ascontiguousarray(X), np.full(len(X), -1, np.int64))
-            ridge = self.ridge or matching_ridge(sample, probabilities, probes, size, n)
-            kernel = SampledKernel(sample, probabilities, ridge)
             in_memory = level <= len(local)
+            count = size if in_memory else size * weight
+            ridge = self.ridge or matching_ridge(sample, probabilities, probes, count, n)
+            kernel = SampledKernel(sample, probabilities, ridge)
             share = 1.0 if in_memory else size / m
             work = RidgeLeverage(kernel, n, problem.seed, (_LEVELS, level), share)
             drawn: LeverageDraw

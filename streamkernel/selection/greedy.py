@@ -205,7 +205,7 @@ class Greedy(Rule):
             return drawn.residual_trace
         if len(basis) == 0 and problem.kernel.stationary:
             # With an empty basis the residual is the diagonal of the kernel, here a constant.
-            return float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
+            return float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.weight
         work = ResidualSample(basis, 0, 0, problem.seed, (0,), problem.table.n_targets)
         return session.sweep(work, problem.table, f"residual trace of {len(basis)} functions").residual_trace
 

@@ -16,7 +16,7 @@ from streamkernel.basis import unfilled
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import stream_generator, uniform_rows
+from streamkernel.reductions import DrawnRows, draw_rows, stream_generator
 from streamkernel.reductions.clusters import Clusters, LloydStep, feature_weights
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
 from streamkernel.table import Table, open_table
@@ -28,15 +28,15 @@ _LOCAL_STEPS = 10
 _STILL = 1e-6  # of the spread of the centres: a smaller move ends the Lloyd steps
 
 
-def plus_plus(U: Float, n: int, generator: np.random.Generator) -> Int:
+def plus_plus(U: Float, n: int, generator: np.random.Generator, counted: Float | None = None) -> Int:
     """Positions of up to n rows of U (m, p), each drawn with probability ~ its squared distance to the previous ones.
 
-    There are fewer if U has fewer distinct rows.
+    There are fewer if U has fewer distinct rows. With row weights (m,) `counted` the probability is ~ their product.
     """
     chosen: list[int] = []
     distances = np.ones(len(U))
     for variate in generator.random(n):
-        cumulative = np.cumsum(distances)
+        cumulative = np.cumsum(distances if counted is None else counted * distances)
         if cumulative[-1] <= 0.0:
             break
         # Rounding may put the variate at the end of the sums, beyond the last row.
@@ -78,7 +78,10 @@ class KMeans(Rule):
         return min(max(_LEAST_SAMPLE, _SAMPLE_PER_CENTRE * problem.n), problem.table.n_rows)
 
     def prefetch(self, problem: Problem) -> Int:
-        return np.sort(uniform_rows(problem.table, self._sampled(problem), problem.seed, _SAMPLE))
+        return self._drawn(problem).rows
+
+    def _drawn(self, problem: Problem) -> DrawnRows:
+        return draw_rows(problem.table, self._sampled(problem), problem.seed, _SAMPLE).ascending()
 
     def steps(self, problem: Problem) -> list[Step]:
         table, sampled = problem.table, self._sampled(problem)
@@ -100,14 +103,16 @@ class KMeans(Rule):
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
         table, n = problem.table, problem.n
         weights = feature_weights(problem.kernel, table.width)
-        sample = np.ascontiguousarray(cache.get(self.prefetch(problem)).X)
-        centres = self._start(problem, sample, weights, session)
+        drawn = self._drawn(problem)
+        sample = np.ascontiguousarray(cache.get(drawn.rows).X)
+        counted = None if drawn.weights is None else drawn.importance
+        centres = self._start(problem, sample, counted, weights, session)
         rounds = [RoundRecord(0, 0, None, len(sample), len(sample))]
         for _ in range(self.sweeps):
             step = session.sweep(self._work(table, centres, weights), table, "k-means")
             centres = step.centres
             rounds.append(RoundRecord(0, 0, None, n, table.n_rows))
-            session.progress.note(f"k-means: mean squared distance {step.square / table.n_rows:.6g}")
+            session.progress.note(f"k-means: mean squared distance {step.square / table.weight:.6g}")
             if step.shift <= _STILL:
                 break
         points, rows = centres / weights, np.full(n, -1, np.int64)
@@ -123,16 +128,23 @@ class KMeans(Rule):
     def _work(table: Table, centres: Float, weights: Float) -> Clusters:
         return Clusters(centres, weights, table.dtype)
 
-    def _start(self, problem: Problem, sample: NDArray[np.floating], weights: Float, session: Session) -> Float:
+    def _start(
+        self,
+        problem: Problem,
+        sample: NDArray[np.floating],
+        counted: Float | None,
+        weights: Float,
+        session: Session,
+    ) -> Float:
         """n centres of the sample.
 
         If the sample has fewer distinct rows, the first centre is repeated. Ties go to the lowest number, so that the
         copies have no rows and move to the farthest rows.
         """
         U = sample * weights
-        seeds = plus_plus(U, problem.n, stream_generator(problem.seed, _SEEDS))
+        seeds = plus_plus(U, problem.n, stream_generator(problem.seed, _SEEDS), counted)
         centres: Float = U[np.concatenate([seeds, np.full(problem.n - len(seeds), seeds[0])])]
-        table = open_table(sample)
+        table = open_table(sample, weights=counted)
         for _ in range(_LOCAL_STEPS):
             step: LloydStep = session.local(self._work(table, centres, weights), table)
             centres = step.centres

@@ -13,7 +13,7 @@ from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
 from streamkernel.metric import MetricScaler
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import Both, Gather, Sample
+from streamkernel.reductions import Both, Gather, Sample, counted_rows
 from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
 from streamkernel.table import Folds, RowScaler, Table
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
@@ -50,8 +50,8 @@ class Problem:
 
     @property
     def rows(self) -> Int:
-        """Numbers of all rows of the table."""
-        return np.arange(self.table.start, self.table.stop, dtype=np.int64)
+        """Numbers of all rows of the table; of those of weight > 0."""
+        return counted_rows(self.table)
 
     @property
     def trained_share(self) -> float:

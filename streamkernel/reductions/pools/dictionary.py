@@ -150,10 +150,15 @@ class DictionarySums(Reduction[Roots]):
             if self.logistic:
                 if self._sums_squares:
                     own = columns[fitted, : len(self.columns.basis)]
-                    state["squares"] = np.einsum("ij,ij->j", own, own)
+                    if block.weights is None:
+                        state["squares"] = np.einsum("ij,ij->j", own, own)
+                    else:
+                        state["squares"] = np.einsum("ij,ij,i->j", own, own, weights[fitted])
                 left, weights = self._newton(columns, Y, left, weights, fitted, totals)
             if self.draw is not None:
                 size = np.sqrt(((left / (1.0 if self.scale is None else self.scale)) ** 2).sum(axis=1))
+                if block.weights is not None:
+                    size *= block.weights
                 state |= self.draw.of(block.start, block.X, np.where(fitted, size, 0.0))
         if block.weights is not None or self.logistic:
             columns *= np.sqrt(weights)[:, None]

@@ -77,9 +77,16 @@ class LargestResiduals(Reduction[ResidualRows]):
         # The residual of a row in the span of the basis is rounding, and so is that of a chosen row.
         alive = np.flatnonzero(residual > PIVOT_TOLERANCE * diagonal)
         alive = alive[~np.isin(block.start + alive, self.basis.rows)]
+        w = block.weights
+        if w is None:
+            totals, taken = np.array([residual.sum(), diagonal.sum()]), parts[:, 1:].sum(axis=0)
+        else:
+            # Copies of a row have one residual: a weight counts in the sums, and not in the order of the rows.
+            alive = alive[w[alive] > 0.0]
+            totals, taken = np.array([w @ residual, w @ diagonal]), w @ parts[:, 1:]
         state: State = {
-            "totals": np.array([residual.sum(), diagonal.sum()]),
-            "taken": parts[:, 1:].sum(axis=0),
+            "totals": totals,
+            "taken": taken,
             "rows": block.start + alive.astype(np.int64),
             "residuals": residual[alive],
         }

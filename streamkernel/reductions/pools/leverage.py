@@ -8,6 +8,9 @@ For p = 1, tau is never below the exact score ``(K (K + lam I)^-1)_ii``, and equ
 probabilities weight S so that it represents the rows that it was drawn from (Musco & Musco 2017, section 3; ALGORITHMS
 12.2).
 
+A row of weight w counts as w rows, and each of them has the score tau_i: the draw is by ``w_i tau_i``, and in the
+formula the probability of a row of S is divided by its weight.
+
 The rows are drawn without replacement: those with the smallest keys ``E_i / tau_i``, E_i exponential (Efraimidis &
 Spirakis 2006), from a counter-based generator keyed by (seed, stream, row). Given the smallest key that was not drawn,
 the probability of each row was ``1 - exp(-tau_i key)`` (Cohen & Kaplan 2007, rank conditioning).
@@ -74,10 +77,10 @@ class LeverageDraw:
 
     Attributes
     ----------
-    total : sum of tau over the rows that were scored.
+    total : sum of tau over the rows that were scored, by their weights.
     scored : number of these rows.
     rows, X, scores, probabilities : (k,), (k, p), (k,), (k,) the drawn rows, in the order of the draw (that of
-        successive sampling), their tau and their probabilities of being drawn.
+        successive sampling), their tau and their probabilities of being drawn, divided by their weights.
     """
 
     total: float
@@ -115,10 +118,13 @@ class RidgeLeverage(Reduction[LeverageDraw]):
         X = np.ascontiguousarray(block.X[scored])
         scores = self.kernel.scores(X)
         variates = row_uniforms(self.seed, self.stream, block.start, b)[scored, 0]
-        alive = np.flatnonzero(scores > 0.0)
+        weights = None if block.weights is None else block.weights[scored]
+        share = scores if weights is None else weights * scores
+        alive = np.flatnonzero(share > 0.0)
         state: State = {
-            "totals": np.array([scores.sum(), float(len(scored))]),
-            "keys": -np.log(variates[alive]) / scores[alive],
+            "totals": np.array([share.sum(), float(len(scored))]),
+            "keys": -np.log(variates[alive]) / share[alive],
+            **({} if weights is None else {"weights": weights[alive]}),
             "rows": block.start + scored[alive].astype(np.int64),
             "scores": scores[alive],
             "X": X[alive],
@@ -138,18 +144,19 @@ class RidgeLeverage(Reduction[LeverageDraw]):
         k = self.count
         scores = state["scores"][:k]
         threshold = float(state["keys"][k]) if len(state["keys"]) > k else np.inf
+        weights = state["weights"][:k] if "weights" in state else np.ones(len(scores))
         return LeverageDraw(
             float(state["totals"][0]),
             int(state["totals"][1]),
             state["rows"][:k],
             state["X"][:k],
             scores,
-            -np.expm1(-scores * threshold),
+            -np.expm1(-scores * weights * threshold) / weights,
         )
 
     def state_bytes(self) -> int:
         points = self.kernel.sample.points
-        return int((self.count + 1) * (24 + points.shape[1] * points.dtype.itemsize) + 16)
+        return int((self.count + 1) * (32 + points.shape[1] * points.dtype.itemsize) + 16)
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.kernel.sample.points.shape

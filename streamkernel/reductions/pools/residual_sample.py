@@ -10,12 +10,15 @@ Per row, ``r_i = k(x_i, x_i) - |L^-1 k(Z, x_i)|^2``. One sweep computes
   With tau the largest priority of the other rows, the sum of ``max(1, tau / r_i) f_i`` over the drawn rows is an
   unbiased estimate of ``sum_i f_i`` over the rows with r_i > 0. No row is drawn twice.
 
+Rows with weights count as often as their weights say: w_i r_i stands in the place of r_i, and the weights of the
+scoring rows are multiplied by w_i.
+
 Both keys come from a counter-based generator keyed by (seed, stream, row).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,10 +36,10 @@ class ResidualSampleResult:
 
     Attributes
     ----------
-    residual_trace, trace : sums of the residual and of the kernel's diagonal
+    residual_trace, trace : sums of the residual and of the kernel's diagonal, by the row weights
     candidates : Sample
         The drawn candidates, in the order of the draw (not of the row numbers).
-    residuals : (k,) residual of each candidate
+    residuals : (k,) residual of each candidate, times its row weight
     scoring : Sample of scoring rows; its `weights` are the importance weights
     """
 
@@ -78,7 +81,10 @@ class ResidualSample(Reduction[ResidualSampleResult]):
         b = len(block.X)
         residual = self.basis.residual(block.X)
         variates = row_uniforms(self.seed, self.stream, block.start, b)
-        state: State = {"totals": np.array([residual.sum(), self.basis.kernel.diagonal(block.X).sum(dtype=np.float64)])}
+        diagonal = self.basis.kernel.diagonal(block.X)
+        if block.weights is not None:
+            residual, diagonal = block.weights * residual, block.weights * diagonal
+        state: State = {"totals": np.array([residual.sum(), diagonal.sum(dtype=np.float64)])}
         alive = np.flatnonzero(residual > 0.0)
         # The residual of a chosen row is rounding only, and the row must not be drawn again.
         alive = alive[~np.isin(block.start + alive, self.basis.rows)]
@@ -98,6 +104,8 @@ class ResidualSample(Reduction[ResidualSampleResult]):
             state[f"{prefix}rows"] = block.start + local.astype(np.int64)
             state[f"{prefix}residual"] = r[chosen]
             state[f"{prefix}X"] = block.X[local]
+            if block.weights is not None:
+                state[f"{prefix}weights"] = block.weights[local]
             state[f"{prefix}Y"] = np.zeros((len(local), self.n_targets)) if block.Y is None else block.Y[local]
         return state
 
@@ -122,12 +130,14 @@ class ResidualSample(Reduction[ResidualSampleResult]):
         scoring = Sample(
             state["s_rows"][kept], state["s_X"][kept], state["s_Y"][kept], np.maximum(1.0, threshold / r[kept])
         )
+        if "s_weights" in state:
+            scoring = replace(scoring, weights=scoring.weights * state["s_weights"][kept])
         residual_trace, trace = (float(value) for value in state["totals"])
         return ResidualSampleResult(residual_trace, trace, candidates, drawn["c_residual"], scoring)
 
     def state_bytes(self) -> int:
         p, item = self.basis.points.shape[1], self.basis.points.dtype.itemsize
-        return int((self.n_candidates + self.n_scoring + 1) * (24 + p * item + 8 * self.n_targets) + 16)
+        return int((self.n_candidates + self.n_scoring + 1) * (32 + p * item + 8 * self.n_targets) + 16)
 
     def scratch_bytes(self, rows: int) -> int:
         return int(8 * rows * (sum(self.basis.points.shape) + 12))

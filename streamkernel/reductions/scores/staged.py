@@ -33,8 +33,8 @@ class StagedSums:
         and gamma.
     losses : (2, S) sums of the logistic loss, or of the softmax loss if there is one target per class; 0 without
         `logistic`.
-    outside : (S,) number of wrong rows of the fit that are not functions of this size, without weights.
-    counted : number of rows of the fit, without weights.
+    outside : (S,) number of wrong rows of the fit that are not functions of this size, each of weight > 0 once.
+    counted : number of rows of the fit of weight > 0.
     """
 
     rows: Float
@@ -122,8 +122,8 @@ class StagedScores(Reduction[StagedSums]):
             "squares": squares,
             "wrong": sums,
             "losses": losses,
-            "outside": wrong[~held].sum(axis=0, dtype=np.int64),
-            "counted": np.array([np.count_nonzero(~held)]),
+            "outside": wrong[~held & (weights > 0.0)].sum(axis=0, dtype=np.int64),
+            "counted": np.array([np.count_nonzero(~held & (weights > 0.0))]),
         }
 
     def _along(self, block: RowBlock) -> Float:
