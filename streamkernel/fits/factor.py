@@ -241,7 +241,7 @@ def _trace(chosen: Chosen, session: Session) -> float:
         return table.n_rows * float(chosen.kernel.diagonal(basis.points[:1])[0])
     empty = basis.take(np.zeros(0, np.int64))
     return session.sweep(
-        ResidualSample(empty, 0, 0, 0, (0,), 0), table.without_targets(), "trace of the kernel"
+        ResidualSample(empty, 0, 0, 0, (0,), 0), replace(table, targets=None, weights=None), "trace of the kernel"
     ).residual_trace
 
 

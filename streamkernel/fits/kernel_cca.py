@@ -33,7 +33,7 @@ from streamkernel.models.kernel_cca import (
     ViewRecord,
 )
 from streamkernel.records import Certificate, Run
-from streamkernel.reductions import Moments, Sample, View, stream_generator
+from streamkernel.reductions import Moments, Sample, View, draw_rows
 from streamkernel.reductions.sums import CrossDisagreements, CrossFeatureSums, CrossGram, Features, FeatureTimes
 from streamkernel.selection import RowCache, Selection
 from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
@@ -119,17 +119,16 @@ def _choose_kernels(
     paired: Paired, settings: CCASettings, session: Session
 ) -> tuple[tuple[_ViewChoice, _ViewChoice], RowCache]:
     """Scalers, and lengthscales from a sample that is fetched together with all candidates."""
-    table, statistics = paired.table, paired.table.statistics
+    table, statistics = paired.table, paired.table.own_statistics
     if needs_statistics(paired, settings):
         statistics = session.sweep(Moments(table.n_features, table.n_targets), table, "column statistics")
     cache = RowCache(table, session)
-    generator = stream_generator(settings.seed, _SAMPLE_STREAM)
-    drawn = generator.choice(table.n_rows, sampled_rows(paired, settings), replace=False)
-    sampled = table.start + drawn.astype(np.int64)
+    drawn = draw_rows(table, sampled_rows(paired, settings), settings.seed, _SAMPLE_STREAM)
+    sampled = drawn.rows
     kernels = [each.kernel_template for each in settings.views]
     problem = settings.problem(paired, paired.views, (kernels[0], kernels[1]))
     cache.fetch(np.concatenate([sampled, settings.rule.prefetch(problem)]))
-    sample = cache.get(sampled)
+    sample = replace(cache.get(sampled), weights=drawn.importance)
     views = [
         replace(view, scaler=_scaler(view, names, each, statistics, sample))
         for view, names, each in zip(paired.views, paired.names, settings.views, strict=True)

@@ -41,7 +41,7 @@ def fit_nystroem(
     with measured(session, plan) as run:
         chosen = choose_basis(table, settings, session, n)
         basis, rows = chosen.selection.basis, FeatureRows(chosen.table, chosen.selection.basis)
-        sums = session.sweep(FeatureGram.within(rows.features, _ROUNDING), rows.table, "final sweep")
+        sums = session.sweep(FeatureGram.within(rows.features, _ROUNDING), chosen.table, "final sweep")
         inverse = np.ascontiguousarray(solve_lower(basis.L, np.eye(len(basis))))
     fields, arrays = _parts(NystroemModel.KIND, chosen, settings, n, sums, run())
     return NystroemModel(FittedRecord(**fields), {**arrays, "normalization": inverse}).with_basis(basis)
@@ -75,7 +75,7 @@ def fit_kernel_pca(
     with measured(session, plan) as run:
         chosen = choose_basis(table, settings, session, n)
         rows = FeatureRows(chosen.table, chosen.selection.basis)
-        sums = session.sweep(FeatureGram.within(rows.features, 0.0), rows.table, "final sweep")
+        sums = session.sweep(FeatureGram.within(rows.features, 0.0), chosen.table, "final sweep")
         if at_bound:
             stop = _least_bound(rows, sums, at_least)
             if stop.size < len(chosen.selection.basis):
@@ -173,7 +173,7 @@ def _least_bound(rows: FeatureRows, sums: FeatureSums, at_least: int) -> Stop:
     assert sums.trace is not None
     left = np.maximum(sums.trace - np.cumsum(sums.squares), 0.0)
     largest = float(rows.basis.kernel.diagonal(rows.basis.points[:1])[0])
-    found = stop_at(left, BoundStop(sums.count, largest=largest, patience=None))
+    found = stop_at(left, BoundStop(round(sums.count), largest=largest, patience=None))
     return replace(found, size=min(max(found.size, at_least), len(left)))
 
 

@@ -111,7 +111,9 @@ class KernelPCAModel(TransformerModel):
         if not kernel.stationary or np.any(rows < 0):
             return None
         largest = float(kernel.diagonal(points[:1])[0])
-        return compression_bound(self.residual_path[1:], self.record.rows.count, largest=largest)
+        # The residual traces are of rows that stand as often as their weights say: so many are the trace of K.
+        counted = round(float(self.residual_path[0] / largest))
+        return compression_bound(self.residual_path[1:], counted, largest=largest)
 
     @cached_property
     def eigen(self) -> FactorEigen:

@@ -38,5 +38,5 @@ class View:
         return np.ascontiguousarray(values, dtype=np.float64)
 
     def block(self, block: RowBlock) -> RowBlock:
-        """A block that has only the columns of this view, without weights."""
-        return RowBlock(block.start, self.of(block.X, block.Y), None)
+        """A block that has only the columns of this view, with the row weights."""
+        return RowBlock(block.start, self.of(block.X, block.Y), None, block.weights)

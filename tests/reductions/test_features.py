@@ -29,6 +29,7 @@ from streamkernel.reductions.sums import (
 from streamkernel.table import RowBlock
 
 FIRST = 100  # tables begin anywhere in their input
+WEIGHT = 3.0
 WORK: dict[str, Callable[[Features, Float, Float], Reduction[Any]]] = {
     "gram": lambda features, V, A: FeatureGram(features, whiten_first=features.basis is not None),
     "gram, whitened at the end": lambda features, V, A: FeatureGram(features, whiten_first=False),
@@ -39,8 +40,8 @@ WORK: dict[str, Callable[[Features, Float, Float], Reduction[Any]]] = {
 
 
 def blocks_from(X: Any, chunks: Any) -> list[RowBlock]:
-    """Blocks numbered from FIRST, with targets and weights that must not matter."""
-    Y, weights = np.full((len(X), 2), 7.0), np.full(len(X), 3.0)
+    """Blocks numbered from FIRST, with targets that must not matter, and weights that only count in sums of rows."""
+    Y, weights = np.full((len(X), 2), 7.0), np.full(len(X), WEIGHT)
     return [RowBlock(FIRST + block.start, block.X, block.Y, block.weights) for block in blocks(X, Y, chunks, weights)]
 
 
@@ -73,8 +74,8 @@ def test_any_chunking_is_the_dense_product(name: str, case: Any) -> None:
     X, features, G, V, A, chunks = case
     found = swept(WORK[name](features, V, A), X, chunks)
     expected = {
-        "gram": {"H": G.T @ G, "G1": G.sum(axis=0)},
-        "gram, whitened at the end": {"H": G.T @ G, "G1": G.sum(axis=0)},
+        "gram": {"H": WEIGHT * G.T @ G, "G1": WEIGHT * G.sum(axis=0)},
+        "gram, whitened at the end": {"H": WEIGHT * G.T @ G, "G1": WEIGHT * G.sum(axis=0)},
         "transposed": {"": G.T @ V},
         "times": {"": G @ A},
         "features": {"": G},
@@ -84,8 +85,8 @@ def test_any_chunking_is_the_dense_product(name: str, case: Any) -> None:
     for part, value in expected.items():
         np.testing.assert_allclose(found[part], value, rtol=tolerance, atol=tolerance, err_msg=part)
     if "gram" in name:
-        assert found["count"] == len(X)
-        assert found["trace"] == (None if features.basis is None else pytest.approx(len(X)))
+        assert found["count"] == WEIGHT * len(X)
+        assert found["trace"] == (None if features.basis is None else pytest.approx(WEIGHT * len(X)))
 
 
 @pytest.mark.parametrize("name", WORK)
@@ -150,7 +151,7 @@ def test_the_careful_way_is_taken_where_the_basis_asks_for_it() -> None:
     assert not FeatureGram.within(fewer, 1e-6).whiten_first
     G = basis.features(X)
     found = swept(FeatureGram(features), X, [1000, 2000])
-    np.testing.assert_allclose(found["H"], G.T @ G, atol=1e-11 * 3000)
+    np.testing.assert_allclose(found["H"], WEIGHT * G.T @ G, atol=1e-11 * 3000)
 
 
 def test_offsets_names_and_widths_of_row_maps() -> None:

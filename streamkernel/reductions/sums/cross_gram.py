@@ -2,10 +2,10 @@
 
 With ``G = [G_x, G_y]`` (m, n_x + n_y)::
 
-    H = G^T G        G^T 1        m        sum_i k_v(x_i, x_i)
+    H = G^T W G        G^T w        sum_i w_i        sum_i w_i k_v(x_i, x_i)
 
-where v is the view, x or y. These sums give the canonical correlations of the first t functions of each view, for every
-t, because whitening is triangular in the order of picking.
+where v is the view, x or y, and w are the row weights, 1 unless given. These sums give the canonical correlations of
+the first t functions of each view, for every t, because whitening is triangular in the order of picking.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class CrossFeatureSums:
 
     Attributes
     ----------
-    H : (2n, 2n), ``G^T G``; the first n columns are those of view x
-    G1 : (2n,), ``G^T 1``
-    count : number of rows m
-    traces : (2,) ``sum_i k_v(x_i, x_i)``
+    H : (2n, 2n), ``G^T W G``; the first n columns are those of view x
+    G1 : (2n,), ``G^T w``
+    count : sum of the row weights: the number of rows m without them
+    traces : (2,) ``sum_i w_i k_v(x_i, x_i)``
     """
 
     H: Float
     G1: Float
-    count: int
+    count: float
     traces: Float
 
     @property
@@ -86,15 +86,22 @@ class CrossGram(Sums[CrossFeatureSums]):
             G[:, at : at + features.width] = features.of(X)
             at += features.width
             assert features.basis is not None
-            totals.append(features.basis.kernel.diagonal(X).sum())
+            diagonal = features.basis.kernel.diagonal(X)
+            totals.append(diagonal.sum() if block.weights is None else block.weights @ diagonal)
+        if block.weights is None:
+            state["G1"] += G.sum(axis=0)
+            totals.append(float(len(G)))
+        else:
+            state["G1"] += block.weights @ G
+            totals.append(block.weights.sum())
+            G *= np.sqrt(block.weights)[:, None]
         syrk(G, into=state["H"])
-        state["G1"] += G.sum(axis=0)
-        state["totals"] += [*totals, len(G)]
+        state["totals"] += totals
         return state
 
     def finalize(self, state: State) -> CrossFeatureSums:
         totals = state["totals"]
-        return CrossFeatureSums(mirror_upper(state["H"]), state["G1"], int(totals[2]), totals[:2].copy())
+        return CrossFeatureSums(mirror_upper(state["H"]), state["G1"], float(totals[2]), totals[:2].copy())
 
     def scratch_bytes(self, rows: int) -> int:
         views = sum(each.scratch_bytes(rows) for each in self.features)
@@ -107,6 +114,8 @@ class CrossGram(Sums[CrossFeatureSums]):
 @dataclass(frozen=True)
 class CrossDisagreements(Reduction[Int]):
     """Number of rows outside the basis with ``|f_x(x) - f_y(y)| > gamma``, for each of s pairs of projections.
+
+    Rows of weight 0 are not counted, others once: the bound that takes the number is of independent rows.
 
     Parameters
     ----------
@@ -129,6 +138,8 @@ class CrossDisagreements(Reduction[Int]):
             for times, view in zip(self.projections, self.views, strict=True)
         )
         wrong = np.abs(first - second) > self.gamma
+        if block.weights is not None:
+            wrong[block.weights == 0.0] = False
         for place in np.flatnonzero((self.rows >= block.start) & (self.rows < block.stop)):
             wrong[self.rows[place] - block.start, self.sizes > place] = False
         return {"wrong": wrong.sum(axis=0, dtype=np.int64)}

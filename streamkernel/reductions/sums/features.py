@@ -5,7 +5,8 @@ With ``L L^T = k(Z, Z)`` and the rows' kernel values ``F = k(X, Z)``, or, for a 
     G = F L^-T        G^T V = L^-1 (F^T V)        G A = F (L^-T A)
 
 The n x n triangular solve is done once, not for every row: a product with G costs no more than a product with kernel
-blocks (Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1). Row weights are not used, because K~ is a matrix of rows.
+blocks (Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1). The Gram matrix and the means take row weights; products
+with G do not, because K~ is a matrix of rows.
 """
 
 from __future__ import annotations
@@ -76,15 +77,15 @@ class FeatureSums:
 
     Attributes
     ----------
-    H : (n, n), ``G^T G``, which has the eigenvalues of K~
-    G1 : (n,), ``G^T 1``
-    count : number of rows m
-    trace : ``sum_i k(x_i, x_i)``, or None for a stored factor, which does not know the kernel
+    H : (n, n), ``G^T W G``, which has the eigenvalues of K~; W are the row weights, 1 unless given
+    G1 : (n,), ``G^T w``
+    count : sum of the row weights: the number of rows m without them
+    trace : ``sum_i w_i k(x_i, x_i)``, or None for a stored factor, which does not know the kernel
     """
 
     H: Float
     G1: Float
-    count: int
+    count: float
     trace: float | None
 
     @property
@@ -126,10 +127,16 @@ class FeatureGram(Sums[FeatureSums]):
 
     def fold(self, state: State, block: RowBlock) -> State:
         F = self.features.of(block.X) if self.whiten_first else self.features.raw(block.X)
-        syrk(F, into=state["H"])
-        state["G1"] += F.sum(axis=0)
-        basis = self.features.basis
-        state["totals"] += [len(F), 0.0 if basis is None else basis.kernel.diagonal(block.X).sum()]
+        basis, w = self.features.basis, block.weights
+        diagonal = np.zeros(1) if basis is None else basis.kernel.diagonal(block.X)
+        if w is None:
+            syrk(F, into=state["H"])
+            state["G1"] += F.sum(axis=0)
+            state["totals"] += [len(F), diagonal.sum()]
+        else:
+            state["G1"] += w @ F
+            syrk(F * np.sqrt(w)[:, None], into=state["H"])
+            state["totals"] += [w.sum(), 0.0 if basis is None else w @ diagonal]
         return state
 
     def finalize(self, state: State) -> FeatureSums:
@@ -140,7 +147,7 @@ class FeatureGram(Sums[FeatureSums]):
                 # Two triangular solves round the two triangles differently; an eigendecomposition reads one of them.
                 H, G1 = 0.5 * (H + H.T), self.features.whitened(G1)
         count, trace = (float(value) for value in state["totals"])
-        return FeatureSums(H, G1, int(count), None if self.features.basis is None else trace)
+        return FeatureSums(H, G1, count, None if self.features.basis is None else trace)
 
     def scratch_bytes(self, rows: int) -> int:
         return self.features.scratch_bytes(rows) + 8 * rows
