@@ -135,7 +135,13 @@ def assert_same(found: ArrayLike, wanted: ArrayLike, what: str, tolerance: float
     """Equal to a relative 1e-10 of the largest value."""
     found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
     scale = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0))
-    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * scale, err_msg=what)
+    assert found.shape == wanted.shape, f"{what}: {found.shape} and {wanted.shape}"
+    if not np.allclose(found, wanted, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
+        raise AssertionError(f"{what}: {found.ravel()[:4]} and {wanted.ravel()[:4]}, off by {_off(found, wanted):.2g}")
+
+
+def _off(found: Float, wanted: Float) -> float:
+    return float(np.abs(found - wanted).max() / max(np.abs(wanted).max(), 1e-300))
 
 
 N = 14
