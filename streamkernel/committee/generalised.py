@@ -125,6 +125,7 @@ def _constants(table: Table, likelihood: Likelihood, functions: int, session: Se
     """Constant values of f whose response is the mean of the targets."""
     found = session.sweep(Moments(table.n_features, table.n_targets), table, "statistics")
     assert found.y is not None
-    totals = found.y.mean[-functions:] * table.n_rows
-    shares = (likelihood.shares(total, table.n_rows) for total in totals.reshape(-1, 1))
+    weight = found.y.total
+    totals = found.y.mean[-functions:] * weight
+    shares = (likelihood.shares(total, weight) for total in totals.reshape(-1, 1))
     return np.array([likelihood.constants(share)[0] for share in shares])

@@ -18,7 +18,7 @@ from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import NonFiniteDataError, ShapeError
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_rows
-from streamkernel.reductions import Gather, Sample, stream_generator
+from streamkernel.reductions import Gather, Sample, uniform_rows
 from streamkernel.reductions.members.combiners import combiner_of
 from streamkernel.reductions.members.predictions import MemberPredictions
 from streamkernel.reductions.sums import BlockNoise
@@ -123,12 +123,10 @@ def queries_of_a_sweep(shared: int) -> int:
 
 
 def _shared_rows(table: Table, size: int, session: Session, seed: int) -> Sample:
-    drawn = stream_generator(seed, _SHARED).choice(table.n_rows, size=size, replace=False)
-    rows = np.sort(table.start + drawn.astype(np.int64))
+    rows = np.sort(uniform_rows(table, size, seed, _SHARED))
     gather = Gather(rows, table.width, table.n_targets, table.dtype)
     sample: Sample = session.sweep(gather, table, "gather the rows that members share")
-    heard = np.flatnonzero(sample.weights > 0.0)
-    return sample if len(heard) == len(sample) else sample.at_positions(heard)
+    return sample
 
 
 def _checked_queries(queries: Unchecked, table: Table) -> Float:

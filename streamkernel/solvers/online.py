@@ -86,7 +86,7 @@ class OnlineGaussianProcess:
     # --- taking rows --------------------------------------------------------------------------------------------------
 
     def take_table(self, table: Table) -> OnlineGaussianProcess:
-        """Take all rows of a table with targets, in their order; row weights are not used.
+        """Take all rows of a table with targets and perhaps weights, in their order.
 
         Raises
         ------
@@ -97,11 +97,13 @@ class OnlineGaussianProcess:
             raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
         for block in table.blocks(table.start, table.stop, _BLOCK_ROWS):
             assert block.Y is not None
-            self.take(block.X, block.Y)
+            self.take(block.X, block.Y, block.weights)
         return self
 
-    def take(self, X: ArrayLike, y: ArrayLike) -> OnlineGaussianProcess:
+    def take(self, X: ArrayLike, y: ArrayLike, weights: Float | None = None) -> OnlineGaussianProcess:
         """Take rows X (b, p) with targets (b,) or (b, d), in their order. The state does not depend on the blocks.
+
+        A row of weight w counts as w rows in a run; one of weight 0 joins neither the points nor the sums.
 
         Raises
         ------
@@ -123,7 +125,8 @@ class OnlineGaussianProcess:
             )
         with single_threaded_blas():
             for first in range(0, len(rows), _BLOCK_ROWS):
-                self._block(rows[first : first + _BLOCK_ROWS], Y[first : first + _BLOCK_ROWS] - self._centre)
+                part = slice(first, first + _BLOCK_ROWS)
+                self._block(rows[part], Y[part] - self._centre, None if weights is None else weights[part])
         return self
 
     def _begin(self, rows: AnyArray, d: int) -> None:
@@ -133,12 +136,17 @@ class OnlineGaussianProcess:
         if self._centre.shape != (d,):
             raise ShapeMismatchError(f"centre has shape {self._centre.shape} for {d} targets; give one for each")
 
-    def _block(self, rows: AnyArray, Y: Float) -> None:
+    def _block(self, rows: AnyArray, Y: Float, weights: Float | None) -> None:
+        numbers = self.count + np.arange(len(rows))
+        self.count += len(rows)
+        if weights is not None:
+            heard = np.flatnonzero(weights)
+            rows, Y, weights, numbers = rows[heard], Y[heard], weights[heard], numbers[heard]
         V, gamma, joined = self._features(rows.astype(np.float64))
         n, grown = len(self), V.shape[1]
         if joined:
             self._Z = np.concatenate([self._Z, rows[joined].astype(self._Z.dtype)])
-            self._rows += [self.count + row for row in joined]
+            self._rows += numbers[joined].tolist()
             L = np.zeros((grown, grown))
             L[:n, :n] = self._L
             L[n:] = V[joined]
@@ -148,6 +156,8 @@ class OnlineGaussianProcess:
             self._A = A
             self._c = np.concatenate([self._c, np.zeros((grown - n, Y.shape[1]))])
         noise = self.noise / self.signal + gamma
+        if weights is not None:
+            noise /= weights
         V /= np.sqrt(noise)[:, None]
         # SYRK fills one triangle, at half the operations of V^T V; the other one is mirrored.
         upper = np.zeros_like(self._A)
@@ -155,7 +165,6 @@ class OnlineGaussianProcess:
         self._A += np.triu(upper) + np.triu(upper, 1).T
         # y in units of sqrt(signal), as u is.
         self._c += V.T @ (Y / (math.sqrt(self.signal) * np.sqrt(noise))[:, None])
-        self.count += len(rows)
 
     def _features(self, X: Float) -> tuple[Float, Float, list[int]]:
         """Features v of the rows (b, n + number that join), their novelties (b,), and the positions that join.

@@ -27,6 +27,7 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import DataError, NonFiniteDataError, NumericalError, ParameterError, ShapeError
 from streamkernel.kernels import Gaussian, Linear
+from streamkernel.reductions import stream_generator
 from streamkernel.reductions.members.combiners import COMBINERS
 from streamkernel.reductions.members.weights import MemberWeights
 from streamkernel.reductions.sums import BlockNoise, GaussianEquations
@@ -83,7 +84,7 @@ def test_the_bcm_of_one_query_is_tresps() -> None:
 def test_generalised_robust(communication: int) -> None:
     c = friendly(m=70)
     found = asked(c, "grbcm", 10, communication=communication, seed=5)
-    shared = np.sort(predict.stream_generator(5, predict._SHARED).choice(70, communication, replace=False))
+    shared = np.sort(stream_generator(5, predict._SHARED).choice(70, communication, replace=False))
     parts = [sorted({*rows} - {*shared.tolist()}) for rows in naive.member_rows(70, 10)]
     parts = [part for part in parts if part]
     assert found.members == len(parts)
@@ -96,9 +97,9 @@ def test_generalised_robust_gives_the_first_member_that_has_rows_of_its_own_weig
     c = friendly(m=12)
     seed = next(
         seed for seed in range(500)
-        if {0, 1, 2} <= {*predict.stream_generator(seed, predict._SHARED).choice(12, 5, replace=False).tolist()}
+        if {0, 1, 2} <= {*stream_generator(seed, predict._SHARED).choice(12, 5, replace=False).tolist()}
     )  # fmt: skip
-    shared = np.sort(predict.stream_generator(seed, predict._SHARED).choice(12, 5, replace=False))
+    shared = np.sort(stream_generator(seed, predict._SHARED).choice(12, 5, replace=False))
     parts = [part for rows in naive.member_rows(12, 3) if (part := sorted({*rows} - {*shared.tolist()}))]
     assert len(parts) == 3
     base = c.moments([shared])

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import table_of_chunks
 from strategies import cuts, rows, seeds
+from weighted_rows import assert_same, weighted_rows
 
 from streamkernel.errors import NonFiniteDataError, ParameterError, ShapeError, ShapeMismatchError
 from streamkernel.kernels import Gaussian, Kernel, Linear
@@ -152,3 +153,15 @@ def test_what_is_refused() -> None:
         model.take(np.ones((2, 3)), np.ones(2))
     with pytest.raises(ShapeError):
         model.moments(np.ones((2, 3)))
+
+
+def test_a_row_of_weight_w_is_w_rows_in_a_run() -> None:
+    given = weighted_rows(most=3)
+    one, other = (
+        OnlineGaussianProcess(Gaussian(1.2), 0.3, signal=1.4, tolerance=0.05).take_table(table) for table in given.both
+    )
+    assert len(one) == len(other)
+    X = np.random.default_rng(1).standard_normal((25, 3))
+    for value, there in zip(one.moments(X), other.moments(X), strict=True):
+        assert_same(value, there, "moments", 1e-9)
+    assert set(one.basis.rows.tolist()) <= set(given.numbers.tolist())
