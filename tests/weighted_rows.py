@@ -178,6 +178,7 @@ class Case:
 
 RIDGE = {"lengthscale": 1.5, "kernel": "gaussian", "metric": "none"}
 PURSUIT = {"lengthscale": 1.5, "pool": "full", "validation": None}
+DICTIONARY = {"pool": "full", "validation": None, "scale": "none"}
 CASES = [
     Case("ridge", KernelRidge, {**RIDGE, "alpha": 0.1}),
     Case("ridge, gcv", KernelRidge, {**RIDGE, "alpha": "gcv"}),
@@ -197,7 +198,10 @@ CASES = [
     Case("kmp", KernelMatchingPursuit, PURSUIT, ruled=False),
     Case("kmp, basic", KernelMatchingPursuit, {**PURSUIT, "variant": "basic"}, ruled=False),
     Case("kmp, back-fitting", KernelMatchingPursuit, {**PURSUIT, "variant": "back-fitting"}, ruled=False),
+    Case("kmp, held out", KernelMatchingPursuit, {**PURSUIT, "validation": 0.3}, ruled=False),
+    Case("kmp, not definite", KernelMatchingPursuit, {"kernel": "sigmoid", **DICTIONARY}, ruled=False),
     Case("kmp-classifier", KernelMatchingPursuitClassifier, PURSUIT, "classes", ruled=False),
+    Case("kmp-classifier, held out", KernelMatchingPursuitClassifier, {**PURSUIT, "validation": 0.3}, "classes", False),
     Case("kmp-classifier, labels", KernelMatchingPursuitClassifier, PURSUIT, "labels", ruled=False),
     Case(
         "kmp-classifier, logistic", KernelMatchingPursuitClassifier, {**PURSUIT, "loss": "logistic"}, "classes", False

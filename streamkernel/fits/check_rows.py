@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -89,7 +89,7 @@ def check_rows(
     if held_out is not None:
         most = _at_most(_MOST_READ, table)
         blocks = [table.read(start, stop) for start, stop in _runs(table.start, table.stop, most)]
-        masks = [held_out(block) for block in blocks]
+        masks = [held_out(block) & (block.row_weights > 0.0) for block in blocks]
         every = -(-int(sum(mask.sum() for mask in masks)) // _ROWS)
         if every:
             kept = [np.flatnonzero(mask)[::every] for mask in masks]
@@ -104,7 +104,18 @@ def check_rows(
 
 def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predicting) -> CheckRows:
     blocks = [source.read(start, stop) for start, stop in _runs(lo, hi, _at_most(_ROWS, source))]
+    if any(block.row_weights.any() for block in blocks):
+        blocks = [_heard(block) for block in blocks if block.row_weights.any()]
     return _compared(kind, [(block.X, block.Y) for block in blocks], predictions)
+
+
+def _heard(block: RowBlock) -> RowBlock:
+    """The rows of weight > 0: the others are no rows of the fit."""
+    if block.weights is None or block.weights.all():
+        return block
+    kept = np.flatnonzero(block.weights)
+    Y = None if block.Y is None else block.Y[kept]
+    return replace(block, X=np.ascontiguousarray(block.X[kept]), Y=Y, weights=block.weights[kept], keys=None)
 
 
 def _compared(kind: str, rows: list[tuple[AnyArray, Float | None]], predictions: Predicting) -> CheckRows:

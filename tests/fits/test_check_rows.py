@@ -7,6 +7,7 @@ from typing import Any
 import data_sets
 import numpy as np
 import pytest
+from weighted_rows import weighted_rows
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import StreamKernelWarning
@@ -76,3 +77,12 @@ def test_bad_rows_held_out_do_not_fail_the_fit(where: str, bad: float) -> None:
     assert model.config["check"] == {"kind": "training", "rows": 2000}
     assert (model.arrays["check_true"] < 5000).all()
     np.testing.assert_array_equal(model.arrays["dual_coef"], good.arrays["dual_coef"])
+
+
+def test_rows_of_weight_0_are_not_in_the_picture() -> None:
+    rows = weighted_rows()
+    table = rows.weighted
+    model = fit_ridge(table, RidgeSettings(n_components=8, lengthscale=1.5, alpha=0.1), Session(ThreadExecutor(1)))
+    assert model.record.check is not None
+    assert model.record.check.rows == len(rows.numbers)
+    np.testing.assert_array_equal(model.arrays["check_true"][:, 0], rows.y[rows.numbers])
