@@ -112,8 +112,11 @@ class DrawnRows:
 
 
 def draw_rows(table: Table, size: int, seed: int, stream: tuple[int, ...]) -> DrawnRows:
-    """Up to `size` rows of a table; their weights, if there are any, are read for it, and nothing else."""
-    if table.weights is None:
+    """Up to `size` rows of a table; their weights, if there are any, are read for it, and nothing else.
+
+    Weights that are all 1 draw the rows that no weights draw.
+    """
+    if all((w == 1.0).all() for _, w in table.weight_runs()):
         m = table.n_rows
         drawn = stream_generator(seed, stream).choice(m, size=min(size, m), replace=False)
         return DrawnRows(table.start + drawn.astype(np.int64), float(m))

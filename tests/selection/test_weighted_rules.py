@@ -149,3 +149,11 @@ def test_k_means_of_weighted_rows_are_those_of_repeated_ones() -> None:
     # The seeds are drawn from samples in another order: the sums of squares agree, not each centre.
     near = [float(rows.w @ ((rows.X[:, None] - points) ** 2).sum(axis=2).min(axis=1)) for points in (one, other)]
     assert near[0] == pytest.approx(near[1], rel=0.3)
+
+
+@pytest.mark.parametrize(("name", "options"), TABLE, ids=[title(*each) for each in TABLE])
+def test_weights_of_one_choose_what_no_weights_choose(name: str, options: dict[str, Any]) -> None:
+    rows = weighted_rows(m=60)
+    plain, ones = open_table(rows.X, rows.y), open_table(rows.X, rows.y, weights=np.ones(60))
+    one, other = (selected(table, name, options).basis for table in (ones, plain))
+    np.testing.assert_array_equal(one.rows, other.rows)
