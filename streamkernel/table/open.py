@@ -276,12 +276,12 @@ def weights_in_memory(weights: Unchecked, shape: tuple[int, ...]) -> Float | Non
     return values
 
 
-def _same_weight(weight: float, n_rows: int) -> RowArray:
-    """One weight for all rows."""
+def _same_weight(weight: float, n_rows: int) -> RowArray | None:
+    """One weight for all rows; None for 1, which is that of rows without weights."""
     check_weights(np.array([weight]), 0, lambda row: "the number that was given for all rows")
     if weight == 0.0:
         raise _no_weight(n_rows)
-    return ConstantRows(weight, n_rows, "weights")
+    return None if weight == 1.0 else ConstantRows(weight, n_rows, "weights")
 
 
 def _no_weight(n_rows: int) -> EmptyDataError:
