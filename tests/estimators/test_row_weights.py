@@ -18,10 +18,16 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data
 
 from streamkernel import (
+    BayesianCommitteeMachine,
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
+    KernelCCA,
     KernelMatchingPursuit,
+    KernelMatchingPursuitClassifier,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -92,16 +98,22 @@ def test_the_weights_of_a_table_hold_unless_others_are_given() -> None:
     np.testing.assert_array_equal(model().fit(table).dual_coef_, expected)
     np.testing.assert_array_equal(model().fit(open_table(X, y), sample_weight=w).dual_coef_, expected)
     plain = model().fit(X, y).predict(X)
-    np.testing.assert_allclose(model().fit(table, sample_weight=1).predict(X), plain, atol=1e-9)
+    np.testing.assert_array_equal(model().fit(table, sample_weight=1).predict(X), plain)
 
 
 FIXED: dict[str, Any] = {"scale": "none", "lengthscale": 2.0}
+GIVEN: dict[str, Any] = {"tune": "none", "signal_variance": 4.0}
 REPEATED: dict[str, Any] = {
     "ridge": KernelRidge(9, alpha=0.1, **FIXED),
     "ridge, gcv": KernelRidge(9, **FIXED),
     "ridge, cg": KernelRidge(9, alpha=0.1, solver="cg", **FIXED),
     "ridge, median": KernelRidge(9, alpha=0.1, scale="none"),
     "ridge classifier": KernelRidgeClassifier(9, alpha=0.1, class_weight="balanced", **FIXED),
+    "ridge, scaled": KernelRidge(9, alpha=0.1, lengthscale=2.0),
+    "fitc": GaussianProcessRegressor(9, noise_variance=0.1, **GIVEN, **FIXED),
+    "dtc": GaussianProcessRegressor(9, approximation="dtc", noise_variance=0.1, **GIVEN),
+    "gp classifier": GaussianProcessClassifier(9, **GIVEN, **FIXED),
+    "poisson": GaussianProcessPoissonRegressor(9, **GIVEN),
     "pursuit": KernelMatchingPursuit(7, validation=None, pool="full", **FIXED),
 }
 
@@ -113,11 +125,34 @@ def test_whole_weights_are_repeated_rows(name: str) -> None:
     rows, targets, times = X[:9], np.arange(9) % 3, np.arange(9) % 3 + 1
     times[0] = 4
     estimator = REPEATED[name]
-    values = "decision_function" if hasattr(estimator, "decision_function") else "predict"
+    methods = ("decision_function", "predict_proba", "predict")
+    values = next(method for method in methods if hasattr(estimator, method))
     again = np.repeat(np.arange(9), times)
     repeated = getattr(estimator.fit(rows[again], targets[again]), values)(X)
     weighted = getattr(estimator.fit(rows, targets, sample_weight=times), values)(X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-9)
+
+
+# Of the rows of scikit-learn's check 9 have a weight > 0: all are functions of the basis.
+OF_ALL_ROWS = [
+    KernelRidge(9),
+    KernelRidgeClassifier(9, class_weight="balanced"),
+    GaussianProcessRegressor(9, noise_variance=0.1, **GIVEN),
+    BayesianCommitteeMachine(9, noise_variance=0.1, **GIVEN),
+    GaussianProcessClassifier(9, **GIVEN),
+    GaussianProcessPoissonRegressor(9, **GIVEN),
+    KernelMatchingPursuit(7, validation=None, pool="full"),
+    KernelMatchingPursuitClassifier(7, validation=None, pool="full"),
+    KernelPCA(4, basis_size=9),
+    Nystroem(9),
+    KernelCCA(basis_size=9),
+]
+
+
+@pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
+@pytest.mark.parametrize("estimator", OF_ALL_ROWS, ids=lambda each: type(each).__name__)
+def test_scikit_learns_check_of_equivalence(estimator: Any) -> None:
+    check_sample_weight_equivalence_on_dense_data(type(estimator).__name__, estimator)
 
 
 def test_one_number_is_the_weight_of_all_rows() -> None:
