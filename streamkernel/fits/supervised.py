@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
+
 from streamkernel.engine import Machine, Plan, Session
 from streamkernel.errors import ParameterError, SingleClassError
 from streamkernel.fits._choose_basis import Chosen
@@ -16,7 +18,7 @@ from streamkernel.models.predicting import Predicting, PredictingModel
 from streamkernel.records import Run
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
-from streamkernel.table.class_weights import weighted_by_class
+from streamkernel.table.class_weights import class_counts, weighted_by_class
 from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
 
@@ -31,6 +33,18 @@ def check_numbers(table: Table, estimator: str) -> None:
     if estimator == "ridge":
         raise ParameterError("the target holds class labels; use the estimator ridge-classifier")
     raise ParameterError(f"the target holds class labels, {estimator} is a regression; use gp-classifier")
+
+
+def _check_weighted_classes(table: Table) -> None:
+    """Raise SingleClassError where the rows with a weight > 0 are of one class."""
+    if table.classes is None or table.weights is None:
+        return
+    held = class_counts(table) > 0.0
+    if np.count_nonzero(held) < 2:
+        raise SingleClassError(
+            f"the rows with a weight > 0 are of one class only, {table.classes[held].tolist()[0]!r}; a classifier "
+            "needs such rows of at least two classes"
+        )
 
 
 class SupervisedRun:
@@ -70,7 +84,7 @@ class SupervisedRun:
     ResourceLimitError
         The plan exceeds a limit.
     SingleClassError
-        A classifier was given one class.
+        A classifier was given one class, or rows of one class with a weight > 0.
     """
 
     def __init__(
@@ -106,6 +120,7 @@ class SupervisedRun:
             )
         self._class_weights = settings.class_weights(table)
         self.table = self.weighted(table)
+        _check_weighted_classes(self.table)
         self._settings, self._session, self._whole, self._estimator = settings, session, whole, estimator
         self._targets_are_2d = targets_are_2d or (table.n_targets > 1 and table.classes is None)
         self._record: Callable[[], Run]  # once the steps are taken

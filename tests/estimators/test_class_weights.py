@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from problems import zarr_of_chunks
+from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
 from streamkernel import (
@@ -20,7 +21,7 @@ from streamkernel import (
     KernelRidgeClassifier,
     open_table,
 )
-from streamkernel.errors import EmptyDataError, ParameterError
+from streamkernel.errors import EmptyDataError, ParameterError, SingleClassError
 from streamkernel.table.class_weights import class_counts, weighted_by_class, without_class_weights
 
 RNG = np.random.default_rng(0)
@@ -168,6 +169,15 @@ def test_wrong_class_weights(case: str, name: str) -> None:
             model.set_params(class_weight=given).fit(X, LABELS)
     finally:
         model.set_params(class_weight=None)
+
+
+@pytest.mark.parametrize("name", ["ridge", "cg", "gp", "kmp"])
+def test_one_class_with_weight(name: str) -> None:
+    message = "the rows with a weight > 0 are of one class only, 'b'"
+    with pytest.raises(SingleClassError, match=message):
+        CLASSIFIERS[name].fit(X, LABELS, sample_weight=(LABELS == "b").astype(float))
+    with pytest.raises(SingleClassError, match=message):
+        clone(CLASSIFIERS[name]).set_params(class_weight={"a": 0.0, "c": 0.0}).fit(X, LABELS)
 
 
 def test_more_labels_than_classes() -> None:
