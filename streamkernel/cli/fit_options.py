@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from streamkernel.cli.grouped_help import section_option
-from streamkernel.cli.options import NumberOr, rows, run_options, stack
+from streamkernel.cli.options import NumberOr, rows, run_options, stack, weight
 from streamkernel.cli.rule_options import NAMED, name_and_value
 from streamkernel.kinds import PREDICTORS
 from streamkernel.settings.basis import BasisSettings
@@ -223,6 +223,7 @@ fit_options = stack(
     ),
     _options(_of_predictors()),
     rows,
+    weight,
     run_options,
 )
 

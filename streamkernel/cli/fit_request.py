@@ -14,7 +14,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
 from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_of, with_stores_opened
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.table import Table, open_table
+from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.type_aliases import Fields, Unchecked
 
 
@@ -49,7 +49,7 @@ class FitRequest:
         return max(self.plan.worker_bytes, (self.limits.total - self.plan.driver_bytes) // self.place.workers)
 
 
-_OF_THE_RUN = {"estimator", "rows", *NAMED}
+_OF_THE_RUN = {"estimator", "rows", "weight", *NAMED}
 
 
 def settings_given(options: Fields) -> Fields:
@@ -89,7 +89,7 @@ def fit_request(
     """
     place = execution_target(resources)
     limits = place.limits()
-    whole = open_table(store, classify=classify)
+    whole = with_weights_of(open_table(store, classify=classify), options.get("weight"))
     table = cut(whole, options["rows"])
     settings = settings.for_table(table)
     n = settings.components(table)

@@ -195,6 +195,16 @@ run_options = stack(
 )
 
 
+weight = section_option(
+    "Rows",
+    "--weight",
+    metavar="COLUMN|none",
+    default=None,
+    help="The column that is the weight of each row, and no feature then; none: every row counts once. [default: the "
+    "weights of the table, if it was ingested with some]",
+)
+
+
 def cut(table: Unchecked, bounds: Bounds) -> Unchecked:
     """The rows A:B of a table."""
     if bounds is None:

@@ -23,7 +23,7 @@ from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.table import Table, open_table
+from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.type_aliases import Unchecked
 
 
@@ -80,11 +80,11 @@ def plan_of_predictions(work: AnyReduction | RowMap, model: PredictingModel, tab
     return make_plan([step], TableShape.of(table), machine, disk_bytes=0, kernel=basis.kernel)
 
 
-def opened(model: PredictingModel, store: str, bounds: Bounds, *, targets: bool) -> Table:
-    """The rows of a store, scaled for the model; with `targets` also y, in the model's classes."""
-    table: Unchecked = cut(open_table(store), bounds)
+def opened(model: PredictingModel, store: str, bounds: Bounds, *, targets: bool, weight: str | None = None) -> Table:
+    """The rows of a store, scaled for the model; with `targets` also y, in the model's classes, and row weights."""
+    table: Unchecked = cut(with_weights_of(open_table(store), weight), bounds)
     if not targets:
-        return model.prepare(table.without_targets())
+        return model.prepare(table.without_targets().without_weights())
     if table.n_targets == 0:
         raise ParameterError(f"{store} has no targets to compare predictions with; ingest it with --target")
     return model.prepare(model.prepare_targets(table))

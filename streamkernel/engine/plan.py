@@ -49,6 +49,7 @@ class TableShape:
     in_memory: bool
     chunks: int | None = field(default=None, compare=False)  # number of chunks that spans are made of, if known
     map_bytes: int = 0  # of the metric, in every process that maps rows
+    weights: int = 0  # 1 for row weights
 
     @classmethod
     def of(cls, table: Table) -> TableShape:
@@ -62,6 +63,7 @@ class TableShape:
             table.in_memory,
             len(table.features.cuts(table.start, table.stop)) - 1,
             table.scaler.held_bytes if isinstance(table.scaler, MetricScaler) else 0,
+            int(table.weights is not None),
         )
 
     def sample(self, rows: int) -> TableShape:
@@ -71,7 +73,7 @@ class TableShape:
 
     @property
     def row_bytes(self) -> int:
-        return self.features * self.itemsize + 8 * self.targets
+        return self.features * self.itemsize + 8 * (self.targets + self.weights)
 
     @property
     def cut_bytes(self) -> int:
@@ -81,7 +83,8 @@ class TableShape:
     @property
     def block_row_bytes(self) -> int:
         """Bytes of a row in a block, without scratch: as read (rows in memory are not copied), and scaled."""
-        return ((0 if self.in_memory else self.features) + self.width) * self.itemsize + 8 * self.targets
+        values = (0 if self.in_memory else self.features) + self.width
+        return values * self.itemsize + 8 * (self.targets + self.weights)
 
     @property
     def chunk_bytes(self) -> int:

@@ -28,7 +28,7 @@ from streamkernel.table.finite import require_finite
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
-from streamkernel.updating.update import new_rows
+from streamkernel.updating.update import known_rows
 
 _NO_TARGETS = "no_validation"  # scikit-learn's word for the check of X alone
 
@@ -276,7 +276,7 @@ class SupervisedEstimator(SavedEstimator):
     def _score_of_table(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, name: str) -> float:
         """The score of this name of rows that are not plain arrays, from one sweep."""
         model = self._fitted()
-        table = warn_of_names(self, model.known_columns, new_rows(model, X, y, sample_weight))
+        table = warn_of_names(self, model.known_columns, known_rows(model, X, y, sample_weight))
         if table.n_targets == 0:
             raise ParameterError("the rows have no targets to compare predictions with; give y")
         found = self._session().sweep(model.scores(), model.prepare(model.prepare_targets(table)), "scores")

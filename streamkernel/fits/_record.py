@@ -56,6 +56,7 @@ def fitted_fields(estimator: str, chosen: Chosen, settings: BasisSettings, n: in
         **basis_fields(chosen, settings, n),
         "columns": tuple(chosen.table.columns),
         "named_columns": chosen.table.named,
+        **({} if chosen.table.weight_column is None else {"weight_column": chosen.table.weight_column}),
         "sweep_count": sweeps,
     }
 

@@ -115,6 +115,7 @@ class JobsSession:
         memory_limit: int | str | None = None,
         lease_seconds: float = 15.0,
         check: bool = True,
+        weight: str | None = None,
     ) -> Job:
         """Fit an estimator on the cluster; the job goes on if this process ends.
 
@@ -128,6 +129,7 @@ class JobsSession:
         memory_limit : bytes or text such as "4GB", for all processes together; default: that of the estimator.
         lease_seconds : seconds without a record of the driver after which it is replaced.
         check : whether to check table and model here too; False if only the cluster sees them.
+        weight : name of the column that is the row weights, or "none" for no weights; default: those of the table.
 
         Raises
         ------
@@ -151,6 +153,7 @@ class JobsSession:
             overwrite=bool(overwrite),
             memory_limit=parse_bytes(memory_limit) or fit.memory_limit,
             lease_seconds=_checked_seconds(lease_seconds),
+            **({} if weight is None else {"weight": weight}),
         )
         if check:
             check_target(work.model, overwrite=overwrite)

@@ -19,7 +19,7 @@ from streamkernel.records import JsonObject, Record
 from streamkernel.records.json_types import AtLeast, Count
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.store.plain import plain
-from streamkernel.table import Table, open_table
+from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
 
@@ -36,6 +36,7 @@ class JobSpecification(Record, kw_only=False):
     overwrite : whether an existing model may be replaced.
     memory_limit : bytes, for all processes together; None for the machines' memory.
     lease_seconds : seconds without a record of the driver after which it is replaced.
+    weight : the column that is the row weights, or "none" for no weights; None for those of the table.
     """
 
     estimator: str
@@ -47,6 +48,7 @@ class JobSpecification(Record, kw_only=False):
     overwrite: bool = False
     memory_limit: Count | None = None
     lease_seconds: Annotated[float, AtLeast(1.0)] = 15.0
+    weight: str | None = None
 
     @classmethod
     def from_config(cls, config: object, where: str = "") -> Self:
@@ -77,7 +79,7 @@ class JobSpecification(Record, kw_only=False):
 
     def tables(self) -> tuple[Table, Table]:
         """All rows of the table, and those of the fit."""
-        whole = open_table(self.table, classify=self.kind.classify)
+        whole = with_weights_of(open_table(self.table, classify=self.kind.classify), self.weight)
         if self.rows is None:
             return whole, whole
         first, last = self.rows

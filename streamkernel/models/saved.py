@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Self
 
@@ -33,7 +33,8 @@ class SavedModel(SavedBasis):
 
     @property
     def known_columns(self) -> KnownColumns:
-        return self._known_columns(self.record.columns, self.record.named_columns)
+        known = self._known_columns(self.record.columns, self.record.named_columns)
+        return replace(known, weight=self.record.weight_column)
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model as a Zarr group with JSON beside it, in one step: a reader never sees a part of it.

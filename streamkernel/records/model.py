@@ -14,6 +14,7 @@ class FittedRecord(BasisRecord):
     columns: tuple[str, ...]
     sweep_count: Count
     named_columns: bool | None = None
+    weight_column: str | None = None
 
 
 class CheckedRows(Record):

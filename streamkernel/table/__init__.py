@@ -11,7 +11,7 @@ from __future__ import annotations
 # Only code that ingests imports `streamkernel.table.ingest`: its parsers would cost every worker 100 MB.
 from streamkernel.table.block import RowBlock
 from streamkernel.table.bounded_scalers import ClippedScaler, RankScaler
-from streamkernel.table.columns import KnownColumns
+from streamkernel.table.columns import KnownColumns, with_weights_of
 from streamkernel.table.folds import Folds
 from streamkernel.table.info import TableInfo, table_info
 from streamkernel.table.open import open_table, weights_in_memory
@@ -34,4 +34,5 @@ __all__ = [
     "open_table",
     "table_info",
     "weights_in_memory",
+    "with_weights_of",
 ]

@@ -25,6 +25,7 @@ from streamkernel.table.targets import Targets
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Unchecked
 
+NO_WEIGHTS = "none"
 _SHOWN = 5
 _DEFAULT = re.compile(r"x(0|[1-9][0-9]{0,17})", re.ASCII)
 
@@ -89,6 +90,13 @@ def with_names(table: Table, names: Sequence[str] | None) -> Table:
     return replace(table, columns=tuple(names), named=True)
 
 
+def with_weights_of(table: Table, column: str | None) -> Table:
+    """The table weighted by one of its columns; for "none" without weights, and for None as it is."""
+    if column is None:
+        return table
+    return table.without_weights() if column == NO_WEIGHTS else table.weighted_by(column)
+
+
 @dataclass(frozen=True)
 class KnownColumns:
     """The columns of a fit, to compare with those of a table.
@@ -100,6 +108,7 @@ class KnownColumns:
     made : words for messages, such as "the model was fitted on".
     remedy : remedy, for messages.
     what : name of the compared input, for messages.
+    weight : name of the column that was the row weights of the fit; other rows may have it or lack it.
     """
 
     names: tuple[str, ...]
@@ -107,6 +116,7 @@ class KnownColumns:
     made: str
     remedy: str
     what: str = "the table"
+    weight: str | None = None
 
     def order_in(self, found: Sequence[str], *, named: bool) -> tuple[int, ...] | None:
         """Positions of the known columns among those found; None where the order is right already, or there are no
@@ -117,6 +127,9 @@ class KnownColumns:
         ShapeError
             The names or their number differ, or a name occurs twice.
         """
+        if self.weight in found and self.weight not in self.names and {*found} == {*self.names, self.weight}:
+            check_distinct(found, self.what)
+            return tuple(list(found).index(name) for name in self.names)
         # A table's real names x0, x1, ... also match the default names of an array.
         if not named or not (self.named or sorted(found) == sorted(self.names)):
             if len(found) != len(self.names):

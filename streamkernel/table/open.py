@@ -123,6 +123,7 @@ def _reopen(
         targets=targets,
         weights=table.weights if weights is None else _weights(weights, table.features.shape),
         statistics=table.statistics if weights is None else None,
+        weight_column=table.weight_column if weights is None else None,
         keyed=False,
     )
     return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))

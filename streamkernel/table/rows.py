@@ -102,9 +102,23 @@ class RowReader:
         self._first = self._last = 0
         self._values: AnyArray | None = None
 
-    def read(self, start: int, stop: int) -> AnyArray:
-        """Rows [start, stop) as stored; a view where one chunk holds them all."""
+    def read_beside(self, start: int, stop: int, column: int) -> tuple[AnyArray, AnyArray]:
+        """Rows [start, stop), and this column (b,) of the rows as stored, from the same chunks."""
+        beside = np.empty(stop - start, dtype=self._rows.dtype)
+        return self.read(start, stop, (column, beside)), beside
+
+    def read(self, start: int, stop: int, beside: tuple[int, AnyArray] | None = None) -> AnyArray:
+        """Rows [start, stop) as stored; a view where one chunk holds them all.
+
+        Parameters
+        ----------
+        beside
+            A column of the rows as stored, and an array (b,) to fill with it.
+        """
         first = self._take(start)
+        if beside is not None and stop <= self._last:
+            beside[1][:] = first[start - self._first : stop - self._first, beside[0]]
+            beside = None
         if stop <= self._last and self._order is None:
             return first[start - self._first : stop - self._first]
         width = first.shape[1:] if self._order is None else (len(self._order),)
@@ -119,6 +133,8 @@ class RowReader:
                 into[:] = part
             else:
                 np.take(part, self._order, axis=1, out=into, mode="clip")  # other modes make a copy of `out`
+            if beside is not None:
+                beside[1][row - start : end - start] = part[:, beside[0]]
             del chunk, part
             row = end
         return out
@@ -219,6 +235,21 @@ class OrderedRows(GuidedRows):
 
     def load(self, first: int, last: int) -> AnyArray:
         return np.take(self.guide.load(first, last), self.order, axis=1)
+
+
+class ColumnRows(GuidedRows):
+    """One column of other rows, as numbers (m,); nothing is copied."""
+
+    def __init__(self, stored: RowArray, column: int, name: str) -> None:
+        super().__init__(stored, name, 1, stored.dtype)
+        self.shape, self.column = (stored.n_rows,), column
+
+    @property
+    def fingerprint(self) -> str:
+        return text_digest(f"{self.guide.fingerprint}/column {self.column}")
+
+    def load(self, first: int, last: int) -> AnyArray:
+        return self.guide.load(first, last)[:, self.column].copy()
 
 
 def content_digest(values: AnyArray) -> str:

@@ -14,11 +14,11 @@ from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.table.block import RowBlock
 from streamkernel.table.row_keys import row_keys
-from streamkernel.table.rows import OrderedRows, RowArray, RowReader
+from streamkernel.table.rows import ColumnRows, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
-from streamkernel.table.values import cast_rows, check_rows, check_weights
+from streamkernel.table.values import cast_rows, check_rows, check_weights, listed
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 from streamkernel.wording import option
 
@@ -49,6 +49,8 @@ class Table:
         Whether `columns` are real names; an array's are x0, x1, ...
     keyed
         Whether blocks have keys of their rows' features.
+    weight_column
+        Name of the column of the input that is the weights (`weighted_by`); None where they are not a column.
     """
 
     features: RowArray
@@ -62,6 +64,7 @@ class Table:
     scaler: RowScaler | None = None
     named: bool = False
     keyed: bool = False
+    weight_column: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -82,9 +85,12 @@ class Table:
             yield first, self._weights_of(first, last, reader)
 
     def _weights_of(self, first: int, last: int, reader: RowReader) -> Float:
+        return self._checked_weights(reader.read(first, last), first)
+
+    def _checked_weights(self, weights: AnyArray, first: int) -> Float:
         assert self.weights is not None
-        w = np.ascontiguousarray(reader.read(first, last), dtype=np.float64)
-        check_weights(w, first, self.weights.where)
+        w = np.ascontiguousarray(weights, dtype=np.float64)
+        check_weights(w, first, self.weights.where, self.weight_column)
         return w
 
     @property
@@ -130,8 +136,8 @@ class Table:
 
     @property
     def bytes_per_row(self) -> int:
-        """Bytes of one decoded row of X, in the stored dtype."""
-        return self.n_features * self.features.dtype.itemsize
+        """Bytes of one decoded row of X, in the stored dtype, with columns that are no features."""
+        return self.features.as_stored[0].width * self.features.dtype.itemsize
 
     @property
     def chunk_bytes(self) -> int:
@@ -220,7 +226,27 @@ class Table:
     def without_weights(self) -> Table:
         """The same rows, each of which counts once."""
         # Stored statistics are of the weighted rows.
-        return self if self.weights is None else replace(self, weights=None, statistics=None)
+        return self if self.weights is None else replace(self, weights=None, statistics=None, weight_column=None)
+
+    def weighted_by(self, column: str) -> Table:
+        """The same rows with one of the columns as their weights, and no longer as a feature; nothing is copied.
+
+        Raises
+        ------
+        ParameterError
+            There is no such column, or it is the only one.
+        """
+        if column not in self.columns:
+            raise ParameterError(
+                f"there is no column {column!r} of row weights; choose one of {listed(self.columns, 20)}"
+            )
+        if self.n_features == 1:
+            raise ParameterError(f"{column!r} is the only column, and cannot be the row weights; add a feature")
+        position = self.columns.index(column)
+        stored, order = self.features.as_stored
+        weights = ColumnRows(stored, position if order is None else int(order[position]), "weights")
+        features = self.reordered([index for index in range(self.n_features) if index != position])
+        return replace(features, weights=weights, statistics=None, weight_column=column)
 
     def check_unchanged(self) -> None:
         """Raise `InputChangedError`, `MissingChunkError` or `CorruptChunkError` where the input is not as pinned."""
@@ -268,7 +294,7 @@ class Table:
     def _blocks(self, runs: Sequence[tuple[int, int]], rows: int) -> Iterator[RowBlock]:
         features = RowReader(self.features)
         targets = None if self.targets is None else RowReader(self.targets.rows)
-        weights = None if self.weights is None else RowReader(self.weights)
+        weights = None if self.weights is None or self._weights_beside else RowReader(self.weights)
         for start, stop in runs:
             count = -(-(stop - start) // rows)
             for index in range(count):
@@ -276,18 +302,30 @@ class Table:
                 last = start + (stop - start) * (index + 1) // count
                 yield self._block(first, last, features, targets, weights)
 
+    @property
+    def _weights_beside(self) -> bool:
+        """Whether the weights are a column of the rows that hold the features, so that one read gives both."""
+        return isinstance(self.weights, ColumnRows) and self.weights.guide is self.features.as_stored[0]
+
     def _block(
         self, first: int, last: int, features: RowReader, targets: RowReader | None, weights: RowReader | None
     ) -> RowBlock:
-        raw = features.read(first, last)
+        w: AnyArray | None = None
+        if self._weights_beside:
+            assert isinstance(self.weights, ColumnRows)
+            raw, w = features.read_beside(first, last, self.weights.column)
+        else:
+            raw = features.read(first, last)
         X = self.scaled(raw)
         check_rows(raw, X, first, self.columns, self.features.where)
         Y = None
         if targets is not None:
             assert self.targets is not None
             Y = self.targets.encode(targets.read(first, last), first)
-        w = None if weights is None else self._weights_of(first, last, weights)
-        return RowBlock(first, X, Y, w, row_keys(raw) if self.keyed else None)
+        if weights is not None:
+            w = weights.read(first, last)
+        checked = None if w is None else self._checked_weights(w, first)
+        return RowBlock(first, X, Y, checked, row_keys(raw) if self.keyed else None)
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Rows [start, stop) as one block."""

@@ -68,7 +68,26 @@ class Update(Generic[M]):
 
 
 def new_rows(model: PredictingModel, X: Unchecked, y: Unchecked = None, weights: Unchecked = None) -> Table:
-    """Open the rows of an update or a score; the model knows the labels, so that no scan for them is needed."""
+    """Open the rows of an update: a column that was the row weights of the fit is theirs, too.
+
+    Raises
+    ------
+    ParameterError
+        The fit took its row weights from a column, and the new rows have neither weights nor this column.
+    """
+    table, column = known_rows(model, X, y, weights), model.record.weight_column
+    if column is None or table.weights is not None:
+        return table
+    if column not in table.columns:
+        raise ParameterError(
+            f"the rows of the fit had the weights of column {column!r}, and the new rows have no such column; give "
+            "rows with it"
+        )
+    return table.weighted_by(column)
+
+
+def known_rows(model: PredictingModel, X: Unchecked, y: Unchecked = None, weights: Unchecked = None) -> Table:
+    """Open the rows of a score; the model knows the labels, so that no scan for them is needed."""
     try:
         return open_table(X, y, weights=weights)
     except DTypeError:

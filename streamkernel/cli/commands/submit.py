@@ -55,6 +55,7 @@ def command(
             model,
             settings=settings,
             rows=options["rows"],
+            weight=options["weight"],
             queries=queries,
             overwrite=overwrite,
             memory_limit=resources.memory,
