@@ -35,7 +35,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "tiny rows": lambda: Nystroem(10, kernel="linear", scale="none").fit(1e-160 * X),
     "large targets": lambda: KernelRidge(20).fit(X, 1e130 * y),
     "tiny weights": lambda: KernelRidge(20).fit(open_table(X, y, weights=np.full(120, 1e-300))),
-    "large weights": lambda: GaussianProcessRegressor(20).fit(open_table(X, y, weights=np.full(120, 1e300))),
 }
 
 

@@ -41,6 +41,16 @@ from streamkernel.reductions.likelihoods import (
     NewtonStep,
     Softmax,
 )
+from streamkernel.reductions.margins import (
+    EpsilonInsensitive,
+    Huber,
+    InteriorPath,
+    InteriorPointStep,
+    Line,
+    Pinball,
+    SmoothStep,
+    SquaredEpsilonInsensitive,
+)
 from streamkernel.reductions.members.combiners import COMBINERS
 from streamkernel.reductions.members.generalised import GeneralisedMembers
 from streamkernel.reductions.members.predictions import MemberPredictions
@@ -174,6 +184,18 @@ def _staged(X: X64, Y: Float, chosen: list[int], coding: Float | None) -> Staged
     return StagedScores(basis, V, Z, np.full(d, 0.1), True, rows, coding, HeldOut(3, (4,), 0.3), gamma)
 
 
+def _interior_point(features: Features) -> InteriorPointStep:
+    zero, step = np.zeros(features.width + 1), np.full(features.width + 1, 0.1)
+    paths = tuple(InteriorPath.begin(zero, mu).further(step, 0.3 * mu) for mu in (2.0, 1.0))
+    return InteriorPointStep(features, (Pinball(2.0, 0.3), EpsilonInsensitive(1.0, 0.2)), (0, 0), paths)
+
+
+def _smooth_step(features: Features) -> SmoothStep:
+    line = Line(np.zeros(features.width + 1), np.full(features.width + 1, 0.1))
+    losses = (Huber(2.0, 0.3), SquaredEpsilonInsensitive(1.0, 0.2))
+    return SmoothStep(features, losses, (0, 0), (line, line), (1.0, 0.5))
+
+
 REDUCTIONS: dict[str, Make] = {
     "staged scores": lambda X, Y, chosen: _staged(X, Y, chosen, None),
     "staged scores of classes": lambda X, Y, chosen: _staged(X, Y, chosen, np.eye(Y.shape[1])),
@@ -206,6 +228,8 @@ REDUCTIONS: dict[str, Make] = {
     "newton start": lambda X, Y, chosen: NewtonStart(_features(X, chosen), _OfAnyTargets(3)),
     "newton step": lambda X, Y, chosen: NewtonStep(*_step(X, chosen, Bernoulli())),
     "newton step, softmax": lambda X, Y, chosen: NewtonStep(*_step(X, chosen, _OfAnyTargets(3))),
+    "interior point": lambda X, Y, chosen: _interior_point(_features(X, chosen)),
+    "smooth step": lambda X, Y, chosen: _smooth_step(_features(X, chosen)),
     "gradient step": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, Bernoulli())),
     "gradient step, softmax": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, _OfAnyTargets(3))),
     "normal targets": lambda X, Y, chosen: NormalTargets(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),
