@@ -172,6 +172,7 @@ def test_the_default_scheduler_is_a_local_cluster_with_the_bits_of_threads(
     assert result["digest"] == RidgeModel.load(model).digest
 
 
+@pytest.mark.slow  # tests/objects has the same from a folder and from a URL
 def test_a_killed_fit_resumes_with_the_same_bits(cli: Callable, store: Path, model: Path, tmp_path: Path) -> None:
     arguments = ["fit", store, tmp_path / "m", "--basis", 100, "--rows", "0:5000", "--scheduler", "threads", "--json"]
     # The process kills itself as soon as its first sweep is checkpointed: nothing is cleaned up.

@@ -46,7 +46,14 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+# The first mistake of each check is found in the quick tests.
+FIRST = {check: mistake for mistake, (check, *_) in reversed(MISTAKES.items())}
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [pytest.param(each, marks=[] if each in FIRST.values() else pytest.mark.slow) for each in MISTAKES],
+)
 def test_mistakes_are_found(mistake: str, deploy: Path) -> None:
     check, name, right, wrong = MISTAKES[mistake]
     if check == "systemd" and shutil.which("systemd-analyze") is None and "option" not in mistake:
