@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -81,12 +82,21 @@ def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) 
         _received.append(number)
         raise EndedBySignal(number)
 
+    report = sys.unraisablehook
+
+    def report_others(unraisable: sys.UnraisableHookArgs) -> None:
+        # The interpreter would print the exception that it lost; `check_signals` raises it again.
+        if not isinstance(unraisable.exc_value, EndedBySignal):
+            report(unraisable)
+
+    sys.unraisablehook = report_others
     for number in former:
         signal.signal(number, end)
     try:
         yield
     finally:
         in_block = False
+        sys.unraisablehook = report
         _received.clear()
         for number, handler in former.items():
             signal.signal(number, at_once if until_exit else handler)

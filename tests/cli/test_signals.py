@@ -117,7 +117,8 @@ def test_one_line_with_the_way_to_go_on(rows: str, tmp_path: Path, sent: str, st
     end = r"(interrupted by Ctrl-C|ended by SIG(TERM|HUP))"
     if errors[0].startswith("SIGTERM: "):  # the sweep at work is ended
         errors, end = errors[1:], "ended by SIGTERM between two sweeps"
-    (line,) = errors
+    assert len(errors) == 1, errors
+    line = errors[0]
     assert re.match(rf"error: {end}; go on with: streamkernel fit ", line), lines
     assert f"'{tmp_path}/a model'" in line
     assert line.endswith(" --resume")
@@ -201,6 +202,14 @@ def test_a_signal_that_a_library_swallows_while_it_is_loaded(
     assert main(["info", "nothing"]) == 1  # it is over
 
 
+class Interrupted:
+    """An object that a Ctrl-C interrupts as it is removed: no exception comes out of a finaliser."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+
+
 @pytest.mark.parametrize("call", [("begin", "sweep", 10, 1), ("advance", 1), ("end", 0.1)])
 def test_a_signal_that_is_swallowed_during_a_sweep(call: tuple[object, ...], request: pytest.FixtureRequest) -> None:
     """In a finaliser no exception comes out: the next report of progress raises it again."""
@@ -210,9 +219,7 @@ def test_a_signal_that_is_swallowed_during_a_sweep(call: tuple[object, ...], req
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, former))
     with ended_by_signals("", until_exit=False), ends_after_sweep(Silent(), quiet=True) as progress:
         getattr(progress, str(name))(*arguments)
-        with contextlib.suppress(BaseException):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(5)
+        Interrupted()
         with pytest.raises(EndedBySignal, match="Ctrl-C"):
             getattr(progress, str(name))(*arguments)
 
