@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import dask
@@ -35,17 +36,27 @@ class DriverExecutor(ClusterExecutor):
 
 
 @contextlib.contextmanager
-def driver_executor(worker: Worker) -> Iterator[tuple[Client, DriverExecutor]]:
-    """A client of the worker's scheduler; it is separate, so that it can be closed while the fit waits."""
+def driver_executor(worker: Worker) -> Iterator[tuple[DriverExecutor, Callable[[], None]]]:
+    """An executor with a client of its own, and a function that closes this client while the fit waits for tasks."""
     options = {"set_as_default": False, "direct_to_workers": True, "name": "streamkernel-job"}
     with (
         dask.config.set({name: value for name, value in DASK_CONFIG.items() if name.startswith("distributed.admin")}),
         Client(worker.scheduler.address, security=_as_client(worker.security), timeout=10, **options) as client,
         client.as_current(),
     ):
+        one_at_a_time = threading.Lock()
+
+        def close() -> None:
+            # Of two calls of `Client.close` at once, one may stop the event loop that the other waits for.
+            with one_at_a_time:
+                client.close()
+
         executor = DriverExecutor(client)
-        warm_up_workers(client)
-        yield client, executor
+        try:
+            warm_up_workers(client)
+            yield executor, close
+        finally:
+            close()
 
 
 def _as_client(security: Security) -> Security:
