@@ -179,6 +179,7 @@ def test_up_status_down(tmp_path: Path) -> None:
     assert subprocess.run([*SCRIPT, "status", *folder], capture_output=True, check=False).returncode == 1
 
 
+@pytest.mark.slow
 def test_what_does_not_come_up_is_told_and_ended(tmp_path: Path) -> None:
     cluster = topology(tmp_path / "c", s3=False, service=False, workers=1, memory="much")
     with pytest.raises(StartError, match=r"(?s)the workers ended while .*worker-0\.log ends with:.*much"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from streamkernel import GaussianProcessClassifier, GaussianProcessPoissonRegressor
 
@@ -18,6 +19,7 @@ def two_spreads(rows: int, seed: int, p: int = 20) -> tuple[Array, Array]:
     return rng.standard_normal((rows, p)) * np.where(y, 2.0, 1.0)[:, None], y
 
 
+@pytest.mark.slow
 def test_classes_are_as_sure_as_with_half_the_basis() -> None:
     X, y = two_spreads(300, 0)
     apart, truth = two_spreads(1000, 1)

@@ -61,7 +61,7 @@ ESTIMATORS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", ["ridge", pytest.param("gp", marks=pytest.mark.slow), "kmp"])
 def test_a_learned_metric_lowers_the_error(name: str, rows: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = rows
     plain, learned = (ESTIMATORS[name](60, metric=metric).fit(X[:900], y[:900]) for metric in ("none", "learned"))
@@ -78,7 +78,9 @@ def test_a_learned_metric_lowers_the_error(name: str, rows: tuple[np.ndarray, np
     assert set(np.argsort(-weights)[:3]) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("classifier", [KernelRidgeClassifier, GaussianProcessClassifier])
+@pytest.mark.parametrize(
+    "classifier", [KernelRidgeClassifier, pytest.param(GaussianProcessClassifier, marks=pytest.mark.slow)]
+)
 def test_classes_are_learned_from(classifier: Any, rows: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = rows
     labels = np.where(y > 0.5, "high", "low")
