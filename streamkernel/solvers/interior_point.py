@@ -24,7 +24,14 @@ import scipy.linalg
 from streamkernel.errors import NumericalError, warn_user
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.linalg.finite import require_finite
-from streamkernel.reductions.margins import InteriorPath, InteriorPointStep, InteriorPointSums, PiecewiseLinear
+from streamkernel.reductions.margins import (
+    InteriorPath,
+    InteriorPointStep,
+    InteriorPointSums,
+    PiecewiseLinear,
+    StepSums,
+    Target,
+)
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
 from streamkernel.type_aliases import Float
@@ -39,7 +46,7 @@ _STALLED = 0.9  # of the gap before
 _START_GAP = 0.1
 # Least objective to which a gap is compared, as a share of C for each row: a tube around all rows has the minimum 0.
 _NOTHING = 1e-15
-MarginSweep = Callable[[InteriorPointStep, str], tuple[InteriorPointSums, ...]]
+MarginSweep = Callable[[InteriorPointStep, str], StepSums[InteriorPointSums]]
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,7 @@ def solve_margins(
     sweep: MarginSweep,
     features: Features,
     losses: Sequence[PiecewiseLinear],
-    columns: Sequence[int],
+    targets: Sequence[Target],
     *,
     starts: Sequence[tuple[Float, float]] | None = None,
     intercept: bool = True,
@@ -157,7 +164,7 @@ def solve_margins(
     ----------
     sweep : runs a reduction over all rows; each reduction depends on the results of earlier ones only.
     features : Features of n functions.
-    losses, columns : the loss of each problem, and the column of Y with its targets.
+    losses, targets : loss and target of each problem.
     starts : coefficients (n + 1,) and barrier of each problem: `InteriorSolution.start` of another C, or of a sample of
         the rows; None starts from 0.
     intercept : False for a constant of 0.
@@ -183,12 +190,12 @@ def solve_margins(
         step = InteriorPointStep(
             features,
             tuple(losses[k] for k in open_),
-            tuple(columns[k] for k in open_),
+            tuple(targets[k] for k in open_),
             tuple(problems[k].path for k in open_),
         )
-        found = sweep(step, f"interior point {number}")
+        swept = sweep(step, f"interior point {number}")
         with single_threaded_blas():
-            for k, sums in zip(open_, found, strict=True):
+            for k, sums in zip(open_, swept.problems, strict=True):
                 problems[k].take(sums)
     solutions = tuple(problem.solution for problem in problems)
     worst = max(solutions, key=lambda each: each.relative_gap)

@@ -20,13 +20,13 @@ import numpy as np
 
 from streamkernel.errors import NumericalError, warn_user
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions.margins import Line, Smooth, SmoothStep, SmoothSums
+from streamkernel.reductions.margins import Line, Smooth, SmoothStep, SmoothSums, StepSums, Target
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers.latent_coordinates import STEPS, accepted
 from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
 from streamkernel.type_aliases import Float
 
-SmoothSweep = Callable[[SmoothStep, str], tuple[SmoothSums, ...]]
+SmoothSweep = Callable[[SmoothStep, str], StepSums[SmoothSums]]
 
 
 @dataclass
@@ -84,7 +84,7 @@ def solve_smooth_margins(
     sweep: SmoothSweep,
     features: Features,
     losses: Sequence[Smooth],
-    columns: Sequence[int],
+    targets: Sequence[Target],
     *,
     starts: Sequence[Float] | None = None,
     intercept: bool = True,
@@ -97,7 +97,7 @@ def solve_smooth_margins(
     ----------
     sweep : runs a reduction over all rows; each reduction depends on the results of earlier ones only.
     features : Features of n functions.
-    losses, columns : the loss of each problem, and the column of Y with its targets.
+    losses, targets : loss and target of each problem.
     starts : coefficients (n + 1,) of each problem, such as those of a solution for another C or of a sample of the
         rows; None starts from 0.
     intercept : False for a constant of 0.
@@ -119,13 +119,13 @@ def solve_smooth_margins(
         step = SmoothStep(
             features,
             tuple(losses[k] for k in open_),
-            tuple(columns[k] for k in open_),
+            tuple(targets[k] for k in open_),
             tuple(problems[k].line for k in open_),
             STEPS,
         )
-        found = sweep(step, f"newton {number}")
+        swept = sweep(step, f"newton {number}")
         with single_threaded_blas():
-            for k, sums in zip(open_, found, strict=True):
+            for k, sums in zip(open_, swept.problems, strict=True):
                 problems[k].take(sums)
     solutions = tuple(problem.solution for problem in problems)
     worst = max(solutions, key=lambda each: each.relative_gap)

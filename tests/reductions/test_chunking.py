@@ -50,6 +50,7 @@ from streamkernel.reductions.margins import (
     Pinball,
     SmoothStep,
     SquaredEpsilonInsensitive,
+    Target,
 )
 from streamkernel.reductions.members.combiners import COMBINERS
 from streamkernel.reductions.members.generalised import GeneralisedMembers
@@ -187,13 +188,15 @@ def _staged(X: X64, Y: Float, chosen: list[int], coding: Float | None) -> Staged
 def _interior_point(features: Features) -> InteriorPointStep:
     zero, step = np.zeros(features.width + 1), np.full(features.width + 1, 0.1)
     paths = tuple(InteriorPath.begin(zero, mu).further(step, 0.3 * mu) for mu in (2.0, 1.0))
-    return InteriorPointStep(features, (Pinball(2.0, 0.3), EpsilonInsensitive(1.0, 0.2)), (0, 0), paths)
+    return InteriorPointStep(
+        features, (Pinball(2.0, 0.3), EpsilonInsensitive(1.0, 0.2)), (Target(0), Target(0, 0.5, 2.0)), paths
+    )
 
 
 def _smooth_step(features: Features) -> SmoothStep:
     line = Line(np.zeros(features.width + 1), np.full(features.width + 1, 0.1))
     losses = (Huber(2.0, 0.3), SquaredEpsilonInsensitive(1.0, 0.2))
-    return SmoothStep(features, losses, (0, 0), (line, line), (1.0, 0.5))
+    return SmoothStep(features, losses, (Target(0), Target(0)), (line, line), (1.0, 0.5))
 
 
 REDUCTIONS: dict[str, Make] = {

@@ -18,6 +18,7 @@ from streamkernel.reductions.margins import (
     InteriorPointSums,
     PiecewiseLinear,
     Pinball,
+    Target,
 )
 from streamkernel.reductions.sums import Features
 
@@ -46,7 +47,7 @@ def swept(
     for block in blocks(rows, Y, list(lengths), weights):
         mapped = reduction.map_block(block)
         state = mapped if state is None else reduction.combine(state, mapped)
-    return reduction.finalize(state)
+    return reduction.finalize(state).problems
 
 
 def path(steps: int, loss: PiecewiseLinear) -> InteriorPath:
@@ -128,7 +129,7 @@ def by_hand(name: str, loss: Any, way: InteriorPath, w: Any) -> dict[str, Any]:
 
 
 def step(name: str, steps: int) -> InteriorPointStep:
-    return InteriorPointStep(FEATURES, (LOSSES[name],), (0,), (path(steps, LOSSES[name]),))
+    return InteriorPointStep(FEATURES, (LOSSES[name],), (Target(0),), (path(steps, LOSSES[name]),))
 
 
 @pytest.mark.parametrize("steps", [0, 1, 6])
@@ -168,7 +169,7 @@ def test_any_cut_of_the_rows(lengths: tuple[int, ...]) -> None:
 def test_problems_side_by_side_are_those_alone() -> None:
     Y = np.column_stack([SIGNS, NUMBERS])
     names = ["hinge", "pinball", "epsilon"]
-    columns = (0, 1, 1)
+    columns = (Target(0), Target(1), Target(1))
     losses, paths = tuple(LOSSES[name] for name in names), tuple(path(k, LOSSES[name]) for k, name in enumerate(names))
     together = swept(InteriorPointStep(FEATURES, losses, columns, paths), Y)
     for k in range(3):
@@ -185,7 +186,7 @@ def test_variables_stay_in_their_boxes(name: str) -> None:
     loss = LOSSES[name]
     for number in range(12):
         way = way.further(10.0 ** rng.uniform(-3, 3) * rng.standard_normal(G.shape[1]), 10.0**-number)
-    [sums] = swept(InteriorPointStep(FEATURES, (loss,), (0,), (way,)), targets(name)[:, None])
+    [sums] = swept(InteriorPointStep(FEATURES, (loss,), (Target(0),), (way,)), targets(name)[:, None])
     dual = sums.linear - 0.5 * sums.dual @ sums.dual
     primal = min(0.5 * b @ b + loss_by_hand(name, loss, G @ b).sum() for b in (way.coefficients, np.zeros(G.shape[1])))
     assert np.isfinite(dual)

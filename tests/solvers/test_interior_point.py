@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from streamkernel.engine import Session
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, PiecewiseLinear, Pinball
+from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, PiecewiseLinear, Pinball, Target
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers import MarginSolution, solve_margins
 from streamkernel.table import Table, open_table
@@ -40,7 +40,14 @@ def solved(
 ) -> tuple[MarginSolution, ...]:
     table: Table = open_table(rows, Y, weights=weights)
     session = session or Session()
-    return solve_margins(lambda step, name: session.sweep(step, table, name), FEATURES, losses, columns, **options)
+    targets = [Target(column) for column in columns]
+    return solve_margins(
+        lambda step, name: session.sweep(step, table, name),
+        FEATURES,
+        losses,
+        targets,
+        **options,
+    )
 
 
 def of_dual(loss: PiecewiseLinear, y: Any, F: Any = WITH_ONE) -> float:
@@ -108,7 +115,7 @@ def test_problems_share_their_sweeps() -> None:
         sweeps.append(len(step.losses))
         return Session().sweep(step, table, name)
 
-    found = solve_margins(sweep, FEATURES, losses, [0, 1, 2], tolerance=1e-6)
+    found = solve_margins(sweep, FEATURES, losses, [Target(0), Target(1), Target(2)], tolerance=1e-6)
     for k in range(3):
         [alone] = solved(losses[k : k + 1], Y, [k], tolerance=1e-6)
         np.testing.assert_allclose(found[k].coefficients, alone.coefficients, rtol=1e-9, atol=1e-12)
@@ -204,7 +211,11 @@ def test_adult(C: float) -> None:
     rows = np.linalg.solve(np.linalg.cholesky(K[:200] + 1e-8 * np.eye(200)), K.T).T
     table, session = open_table(rows, y), Session()
     [solution] = solve_margins(
-        lambda step, name: session.sweep(step, table, name), Features(None, 200), [Hinge(C)], [0], tolerance=1e-6
+        lambda step, name: session.sweep(step, table, name),
+        Features(None, 200),
+        [Hinge(C)],
+        [Target(0)],
+        tolerance=1e-6,
     )
     assert solution.converged
     assert len(solution.iterations) <= 40

@@ -23,6 +23,7 @@ from streamkernel.reductions.margins import (
     Squared,
     SquaredEpsilonInsensitive,
     SquaredHinge,
+    Target,
 )
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers import MarginSolution, solve_smooth_margins
@@ -70,8 +71,13 @@ def solved(
     losses: Any, Y: Any, columns: Any = (0,), session: Any = None, rows: Any = G, weights: Any = None, **options: Any
 ) -> tuple[MarginSolution, ...]:
     table, session = open_table(rows, Y, weights=weights), session or Session()
+    targets = [Target(column) for column in columns]
     return solve_smooth_margins(
-        lambda step, name: session.sweep(step, table, name), Features(None, rows.shape[1]), losses, columns, **options
+        lambda step, name: session.sweep(step, table, name),
+        Features(None, rows.shape[1]),
+        losses,
+        targets,
+        **options,
     )
 
 
@@ -105,13 +111,14 @@ def test_sums(weighted: bool) -> None:
     Y, w = np.column_stack([SIGNS, NUMBERS]), RNG.uniform(0.1, 3.0, 400) if weighted else np.ones(400)
     lines = tuple(Line(*0.5 * RNG.standard_normal((2, 9))) for _ in names)
     lengths = (1.0, 0.5, 0.0)
-    step = SmoothStep(FEATURES, tuple(CASES[name][0] for name in names), tuple(columns), lines, lengths)
+    losses, targets = tuple(CASES[name][0] for name in names), tuple(Target(column) for column in columns)
+    step = SmoothStep(FEATURES, losses, targets, lines, lengths)
     state = None
     for block in blocks(G, Y, [150, 1, 249], w if weighted else None):
         mapped = step.map_block(block)
         state = mapped if state is None else step.combine(state, mapped)
     assert state is not None
-    for name, line, sums in zip(names, lines, step.finalize(state), strict=True):
+    for name, line, sums in zip(names, lines, step.finalize(state).problems, strict=True):
         loss, y = CASES[name]
         expected = [w @ by_hand(name, WITH_ONE @ (line.start + t * (line.end - line.start))) for t in lengths]
         np.testing.assert_allclose(sums.losses, expected, rtol=1e-10)

@@ -240,18 +240,25 @@ def add_weighted_gram(G: Float, weights: Float, into: Float) -> None:
     scratch = np.empty((min(_PANEL_ROWS, len(G)), n + 1))
     for first in range(0, len(G), _PANEL_ROWS):
         panel = G[first : first + _PANEL_ROWS]
-        weighted = scratch[: len(panel)]
         for k in range(weights.shape[1]):
             root = roots[first : first + len(panel), k]
+            rows: Float = panel
+            counted = np.flatnonzero(root)
+            if len(counted) < len(root):
+                # Rows outside the margin have weight 0, often most of them, and SYRK is the largest cost of a step.
+                rows, root = panel[counted], root[counted]
+            if not len(root):
+                continue
+            weighted = scratch[: len(root)]
             # Roots of the weights on both factors: SYRK then sums G^T diag(w) G in half the operations of a product.
-            np.multiply(panel, root[:, None], out=weighted[:, :n])
+            np.multiply(rows, root[:, None], out=weighted[:, :n])
             weighted[:, n] = root
             syrk(weighted, into=into[k])
 
 
 def _scratch_bytes(features: Features, rows: int, columns: int) -> int:
-    """Bytes of G, of a weighted panel of it, and of `columns` further columns."""
-    panel = min(_PANEL_ROWS, rows) * (features.width + 1)
+    """Bytes of G, of two panels of it (rows with a weight, and weighted), and of `columns` further columns."""
+    panel = 2 * min(_PANEL_ROWS, rows) * (features.width + 1)
     return features.scratch_bytes(rows) + 8 * (panel + rows * columns)
 
 

@@ -17,6 +17,8 @@ from streamkernel.reductions.margins.losses import (
     SquaredHinge,
 )
 from streamkernel.reductions.margins.newton import Line, SmoothStep, SmoothSums
+from streamkernel.reductions.margins.step_sums import StepSums, TraceSums
+from streamkernel.reductions.margins.targets import Target
 
 __all__ = [
     "EpsilonInsensitive",
@@ -38,4 +40,7 @@ __all__ = [
     "Squared",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
+    "StepSums",
+    "Target",
+    "TraceSums",
 ]

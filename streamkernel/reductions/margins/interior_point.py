@@ -28,6 +28,8 @@ from streamkernel.linalg import mirror_upper
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.likelihoods import add_weighted_gram
 from streamkernel.reductions.margins.losses import Kink, PiecewiseLinear
+from streamkernel.reductions.margins.step_sums import StepSums, TraceSums, rows_with_weight
+from streamkernel.reductions.margins.targets import Target
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
@@ -142,39 +144,35 @@ class Variables:
 
 
 @dataclass(frozen=True)
-class InteriorPointStep(Sums[tuple[InteriorPointSums, ...]]):
+class InteriorPointStep(Sums[StepSums[InteriorPointSums]]):
     """Accumulate `InteriorPointSums` of K problems on the same features.
 
     Parameters
     ----------
     features : Features of n functions.
     losses : K losses.
-    columns : K columns of Y with the targets.
+    targets : K targets.
     paths : K paths.
     """
 
     features: Features
     losses: tuple[PiecewiseLinear, ...]
-    columns: tuple[int, ...]
+    targets: tuple[Target, ...]
     paths: tuple[InteriorPath, ...]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         n, K = self.features.width, len(self.losses)
-        return {"gram": (K, n + 1, n + 1), "vectors": (K, 3, n + 1), "totals": (K, 4)}
+        own = {"gram": (K, n + 1, n + 1), "vectors": (K, 3, n + 1), "totals": (K, 4)}
+        return own | TraceSums.shapes(self.features)
 
     def fold(self, state: State, block: RowBlock) -> State:
-        assert block.Y is not None
-        w = block.row_weights
-        counted = np.flatnonzero(w)
-        X, Y = block.X, block.Y
-        if len(counted) < len(w):
-            X, Y, w = X[counted], Y[counted], w[counted]
+        X, Y, w = rows_with_weight(block)
         G = self.features.of(X)
+        TraceSums.add(state, self.features, X, G, w)
         inverses = np.zeros((len(G), len(self.losses)))
-        for k, (loss, column, path) in enumerate(zip(self.losses, self.columns, self.paths, strict=True)):
-            y = np.ascontiguousarray(Y[:, column])
-            inverses[:, k] = self._add(G, y, w, loss, path, state["vectors"][k], state["totals"][k])
+        for k, (loss, target, path) in enumerate(zip(self.losses, self.targets, self.paths, strict=True)):
+            inverses[:, k] = self._add(G, target.of(Y), w, loss, path, state["vectors"][k], state["totals"][k])
         add_weighted_gram(G, inverses, state["gram"])
         return state
 
@@ -202,11 +200,12 @@ class InteriorPointStep(Sums[tuple[InteriorPointSums, ...]]):
         vectors[:, -1] += rows.sum(axis=1)
         return inverse
 
-    def finalize(self, state: State) -> tuple[InteriorPointSums, ...]:
-        return tuple(
+    def finalize(self, state: State) -> StepSums[InteriorPointSums]:
+        problems = (
             InteriorPointSums(mirror_upper(gram), *vectors, *(float(value) for value in totals))
             for gram, vectors, totals in zip(state["gram"], state["vectors"], state["totals"], strict=True)
         )
+        return StepSums(tuple(problems), TraceSums.of(state))
 
     @property
     def _iterations(self) -> int:
@@ -216,7 +215,7 @@ class InteriorPointStep(Sums[tuple[InteriorPointSums, ...]]):
     def scratch_bytes(self, rows: int) -> int:
         n, K = self.features.width, len(self.losses)
         longest = max((len(path.barriers) for path in self.paths), default=0)
-        return self.features.scratch_bytes(rows) + 8 * rows * (n + K + 2 * longest + 24) + 8 * 1024 * (n + 1)
+        return self.features.scratch_bytes(rows) + 8 * rows * (n + K + 2 * longest + 24) + 16 * 1024 * (n + 1)
 
     def flops_per_row(self) -> float:
         n, K = self.features.width, len(self.losses)

@@ -18,6 +18,8 @@ from streamkernel.linalg import mirror_upper
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.likelihoods import add_weighted_gram
 from streamkernel.reductions.margins.losses import Smooth
+from streamkernel.reductions.margins.step_sums import StepSums, TraceSums, rows_with_weight
+from streamkernel.reductions.margins.targets import Target
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float
@@ -50,35 +52,37 @@ class SmoothSums:
 
 
 @dataclass(frozen=True)
-class SmoothStep(Sums[tuple[SmoothSums, ...]]):
+class SmoothStep(Sums[StepSums[SmoothSums]]):
     """Accumulate `SmoothSums` of K problems on the same features.
 
     Parameters
     ----------
     features : Features of n functions.
     losses : K losses.
-    columns : K columns of Y with the targets.
+    targets : K targets.
     lines : K steps.
     lengths : T lengths at which losses are summed.
     """
 
     features: Features
     losses: tuple[Smooth, ...]
-    columns: tuple[int, ...]
+    targets: tuple[Target, ...]
     lines: tuple[Line, ...]
     lengths: tuple[float, ...] = (1.0,)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         n, K = self.features.width, len(self.losses)
-        return {"losses": (K, len(self.lengths)), "gradient": (K, n + 1), "curvature": (K, n + 1, n + 1)}
+        own = {"losses": (K, len(self.lengths)), "gradient": (K, n + 1), "curvature": (K, n + 1, n + 1)}
+        return own | TraceSums.shapes(self.features)
 
     def fold(self, state: State, block: RowBlock) -> State:
-        assert block.Y is not None
-        G, w = self.features.of(block.X), block.row_weights
+        X, Y, w = rows_with_weight(block)
+        G = self.features.of(X)
+        TraceSums.add(state, self.features, X, G, w)
         curvatures = np.empty((len(G), len(self.losses)))
-        for k, (loss, column, line) in enumerate(zip(self.losses, self.columns, self.lines, strict=True)):
-            y = np.ascontiguousarray(block.Y[:, column])
+        for k, (loss, target, line) in enumerate(zip(self.losses, self.targets, self.lines, strict=True)):
+            y = target.of(Y)
             f, start = (G @ b[:-1] + b[-1] for b in (line.end, line.start))
             for position, length in enumerate(self.lengths):
                 state["losses"][k, position] += (
@@ -92,15 +96,16 @@ class SmoothStep(Sums[tuple[SmoothSums, ...]]):
         add_weighted_gram(G, curvatures, state["curvature"])
         return state
 
-    def finalize(self, state: State) -> tuple[SmoothSums, ...]:
-        return tuple(
+    def finalize(self, state: State) -> StepSums[SmoothSums]:
+        problems = (
             SmoothSums(losses, gradient, mirror_upper(curvature))
             for losses, gradient, curvature in zip(state["losses"], state["gradient"], state["curvature"], strict=True)
         )
+        return StepSums(tuple(problems), TraceSums.of(state))
 
     def scratch_bytes(self, rows: int) -> int:
         n, K = self.features.width, len(self.losses)
-        return self.features.scratch_bytes(rows) + 8 * rows * (n + K + 12) + 8 * 1024 * (n + 1)
+        return self.features.scratch_bytes(rows) + 8 * rows * (n + K + 12) + 16 * 1024 * (n + 1)
 
     def flops_per_row(self) -> float:
         n, K = self.features.width, len(self.losses)
