@@ -6,20 +6,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import Kernel, StationaryKernel
 from streamkernel.records import NonNegative, SettingsRecord
-from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.parameter import left_to_the_fit, parameter
+from streamkernel.settings.parameter import parameter
+from streamkernel.settings.searched import LEAST_SEARCHED, SEARCHED, SearchedSettings
 from streamkernel.solvers import choose_solver, rows_for_search
 from streamkernel.table import Folds, Table
-from streamkernel.type_aliases import Fields, Unchecked
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
-
-# Rows from which the fit searches for a metric and a kernel, and chooses alpha by folds, if it is asked for nothing
-# else. Of fewer rows too few can be held out to choose by: on boston (404 rows) each choice makes the error larger.
-LEAST_SEARCHED = 2_000
-# Features up to which it searches for a metric: the search holds several p x p matrices, and decomposes one each round.
-MOST_FEATURES = 1_000
 
 # Folds: of eight parts of the rows so many are held out, one at a time.
 BUCKETS = 8
@@ -30,9 +23,6 @@ LEAST_SAMPLED = 1_000  # rows from which a search for alpha begins, where there 
 MOST_BY_TWO = 4_000  # functions above which one is
 
 
-_SEARCHED = f"from {LEAST_SEARCHED:,} rows on"
-
-
 class RidgeSettingsRecord(SettingsRecord):
     """The options of a fit of ridge regression."""
 
@@ -41,16 +31,12 @@ class RidgeSettingsRecord(SettingsRecord):
 
 
 @dataclass(frozen=True)
-class RidgeSettings(BasisSettings):
+class RidgeSettings(SearchedSettings):
     """A kernel ridge fit."""
 
     RECORD: ClassVar[type[RidgeSettingsRecord]] = RidgeSettingsRecord
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
 
-    kernel: str | Kernel | Fields | None = left_to_the_fit(BasisSettings, "kernel", f"auto {_SEARCHED}, gaussian below")
-    metric: Unchecked = left_to_the_fit(
-        BasisSettings, "metric", f"learned {_SEARCHED} and up to {MOST_FEATURES:,} features, else none"
-    )
     alpha: Unchecked = parameter(
         None,
         "The ridge, which is added to the diagonal: a number, cv for the least error on held-out folds of the rows, or "
@@ -58,7 +44,7 @@ class RidgeSettings(BasisSettings):
         words=("gcv", "cv"),
         least=0.0,
         optional=True,
-        default_words=f"cv {_SEARCHED}, gcv below",
+        default_words=f"cv {SEARCHED}, gcv below",
     )
     solver: str = parameter(
         "auto",
@@ -77,30 +63,15 @@ class RidgeSettings(BasisSettings):
             )
 
     def for_table(self, table: Table) -> Self:
-        """These settings, with kernel, metric and alpha chosen for a table where they are None.
-
-        With `LEAST_SEARCHED` rows: a search among kernels and, up to `MOST_FEATURES` features, for a metric, unless
-        something that is given names the kernel or its lengthscale; and alpha by folds. With fewer: the Gaussian
-        kernel, no metric, and alpha by GCV. Of any table, a rank asks for a metric and conjugate gradients for alpha by
-        folds. The choice does not depend on the basis size: where that is too large, a smaller one is planned alike.
+        """As in the base class, and alpha: by folds with `LEAST_SEARCHED` rows or with conjugate gradients, else by
+        GCV.
         """
         if None not in (self.kernel, self.alpha) and self.metric is not None:
             return self
-        enough = table.n_rows >= LEAST_SEARCHED and table.n_targets > 0
-        free = isinstance(self.lengthscale, str) and self.lengthscale == "median" and self.gamma is None
-        kernel: str | Kernel | Fields | None = self.kernel
-        if kernel is None:
-            plain = self.degree is None and self.coef0 is None and not self.kernel_params
-            kernel = "auto" if enough and free and plain and self.given_metric is None else "gaussian"
-        metric = self.metric
-        if metric is None:
-            narrow = table.n_features <= MOST_FEATURES and isinstance(kernel, str)
-            learned = enough and free and narrow and isinstance(self.kernel_template, StationaryKernel)
-            metric = "learned" if learned or self.metric_rank is not None else "none"
         alpha = self.alpha
         if alpha is None:
-            alpha = "cv" if self.solver == "cg" or enough else "gcv"
-        return replace(self, kernel=kernel, metric=metric, alpha=alpha)
+            alpha = "cv" if self.solver == "cg" or self.enough(table) else "gcv"
+        return replace(super().for_table(table), alpha=alpha)
 
     def solver_for(self, table: Table, n: int) -> Literal["direct", "cg"]:
         """The solver; "auto" gives the one with less work by the plan's count, or the direct one where alpha needs it.
