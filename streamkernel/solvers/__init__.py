@@ -11,7 +11,8 @@ from streamkernel.solvers.interior_point import InteriorSolution, solve_margins
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
+from streamkernel.solvers.margin_calibration import isotonic_curves, platt_curves
+from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
 from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSolution
@@ -45,6 +46,7 @@ __all__ = [
     "LengthscaleChoice",
     "MarginIteration",
     "MarginSolution",
+    "MarginStart",
     "OnlineGaussianProcess",
     "Posterior",
     "ProjectedBayes",
@@ -62,8 +64,10 @@ __all__ = [
     "falkon_steps",
     "functions_of_sample",
     "generalised_costs",
+    "isotonic_curves",
     "median_lengthscale",
     "plan_full",
+    "platt_curves",
     "rows_for_search",
     "sampled_rows",
     "solve_generalised",

@@ -33,7 +33,7 @@ from streamkernel.reductions.margins import (
     Target,
 )
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
+from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart
 from streamkernel.type_aliases import Float
 
 # Share of the present barrier that a step aims at: it begins in the middle, falls while the barrier follows, and rises
@@ -61,13 +61,13 @@ class InteriorSolution(MarginSolution):
     weight: float
 
     @property
-    def start(self) -> tuple[Float, float]:
-        """Where to start another problem near this one: coefficients, and a barrier.
+    def start(self) -> MarginStart:
+        """As in the base class.
 
         The barrier is that of a gap of a tenth of the objective. With the barrier of the last sweep, most rows would
         begin at an end of their box, and a problem of another C took more sweeps than from 0.
         """
-        return self.coefficients, _START_GAP * self.primal / (2.0 * self.weight)
+        return MarginStart(self.coefficients, _START_GAP * self.primal / (2.0 * self.weight))
 
 
 @dataclass
@@ -153,7 +153,7 @@ def solve_margins(
     losses: Sequence[PiecewiseLinear],
     targets: Sequence[Target],
     *,
-    starts: Sequence[tuple[Float, float]] | None = None,
+    starts: Sequence[MarginStart] | None = None,
     intercept: bool = True,
     tolerance: float = 1e-4,
     most_sweeps: int = 60,
@@ -165,8 +165,7 @@ def solve_margins(
     sweep : runs a reduction over all rows; each reduction depends on the results of earlier ones only.
     features : Features of n functions.
     losses, targets : loss and target of each problem.
-    starts : coefficients (n + 1,) and barrier of each problem: `InteriorSolution.start` of another C, or of a sample of
-        the rows; None starts from 0.
+    starts : `MarginSolution.start` of other solutions; None starts from 0.
     intercept : False for a constant of 0.
     tolerance : largest relative duality gap.
     most_sweeps : largest number of sweeps; without convergence a warning is issued.
@@ -178,10 +177,10 @@ def solve_margins(
     """
     n = features.width
     if starts is None:
-        starts = [(np.zeros(n + 1), loss.C) for loss in losses]
+        starts = [MarginStart(np.zeros(n + 1), loss.C) for loss in losses]
     problems = [
-        _Problem(InteriorPath.begin(start, barrier), n + int(intercept), loss.C, tolerance)
-        for loss, (start, barrier) in zip(losses, starts, strict=True)
+        _Problem(InteriorPath.begin(start.coefficients, start.barrier), n + int(intercept), loss.C, tolerance)
+        for loss, start in zip(losses, starts, strict=True)
     ]
     for number in range(1, most_sweeps + 1):
         open_ = [k for k, problem in enumerate(problems) if not problem.converged]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from streamkernel.type_aliases import Float
 
@@ -14,6 +17,24 @@ class MarginIteration:
     primal: float
     dual: float
     gap: float
+
+
+class MarginStart(NamedTuple):
+    """Where to start a problem: near the solution of another C, or of a sample of the rows.
+
+    Attributes
+    ----------
+    coefficients : (n + 1,), the last is the constant.
+    barrier : barrier of an interior point method; Newton's method has none.
+    """
+
+    coefficients: Float
+    barrier: float = 0.0
+
+    def widened(self, n: int) -> MarginStart:
+        """The start for n functions, of which the first are those of this one: the others begin at 0."""
+        b = self.coefficients
+        return MarginStart(np.concatenate([b[:-1], np.zeros(n + 1 - len(b)), b[-1:]]), self.barrier)
 
 
 @dataclass(frozen=True)
@@ -35,6 +56,11 @@ class MarginSolution:
     converged: bool
 
     @property
+    def start(self) -> MarginStart:
+        """Where to start another problem near this one."""
+        return MarginStart(self.coefficients)
+
+    @property
     def gap(self) -> float:
         """``primal - dual``: the objective is at most this far from the minimum."""
         return self.primal - self.dual
@@ -42,4 +68,4 @@ class MarginSolution:
     @property
     def relative_gap(self) -> float:
         """The gap as a share of the primal objective."""
-        return self.gap / self.primal if self.primal > 0.0 else 0.0
+        return self.gap / abs(self.primal) if self.primal else 0.0

@@ -23,7 +23,7 @@ from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, sol
 from streamkernel.reductions.margins import Line, Smooth, SmoothStep, SmoothSums, StepSums, Target
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers.latent_coordinates import STEPS, accepted
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
+from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart
 from streamkernel.type_aliases import Float
 
 SmoothSweep = Callable[[SmoothStep, str], StepSums[SmoothSums]]
@@ -86,7 +86,7 @@ def solve_smooth_margins(
     losses: Sequence[Smooth],
     targets: Sequence[Target],
     *,
-    starts: Sequence[Float] | None = None,
+    starts: Sequence[MarginStart] | None = None,
     intercept: bool = True,
     tolerance: float = 1e-6,
     most_sweeps: int = 60,
@@ -98,8 +98,7 @@ def solve_smooth_margins(
     sweep : runs a reduction over all rows; each reduction depends on the results of earlier ones only.
     features : Features of n functions.
     losses, targets : loss and target of each problem.
-    starts : coefficients (n + 1,) of each problem, such as those of a solution for another C or of a sample of the
-        rows; None starts from 0.
+    starts : `MarginSolution.start` of other solutions; None starts from 0.
     intercept : False for a constant of 0.
     tolerance : largest relative duality gap.
     most_sweeps : largest number of sweeps; without convergence a warning is issued.
@@ -110,7 +109,7 @@ def solve_smooth_margins(
         The sums are not finite, or no step lowers an objective.
     """
     n = features.width
-    begin = [np.zeros(n + 1) for _ in losses] if starts is None else list(starts)
+    begin = [np.zeros(n + 1) for _ in losses] if starts is None else [start.coefficients for start in starts]
     problems = [_Problem(Line(b, b), n + int(intercept), tolerance) for b in begin]
     for number in range(1, most_sweeps + 1):
         open_ = [k for k, problem in enumerate(problems) if not problem.converged]

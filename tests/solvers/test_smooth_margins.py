@@ -234,7 +234,7 @@ def test_integer_weights_are_repeated_rows(case: str) -> None:
 def test_a_start_near_the_solution_saves_sweeps() -> None:
     [first] = solved([SquaredHinge(0.7)], SIGNS)
     [cold] = solved([SquaredHinge(0.75)], SIGNS)
-    [warm] = solved([SquaredHinge(0.75)], SIGNS, starts=[first.coefficients])
+    [warm] = solved([SquaredHinge(0.75)], SIGNS, starts=[first.start])
     assert len(warm.iterations) < len(cold.iterations)
 
 

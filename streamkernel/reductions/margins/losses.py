@@ -1,7 +1,7 @@
-"""Piecewise linear losses: support vector classification and regression, quantiles.
+"""Losses of large margin methods: support vector classification and regression, quantiles.
 
-Each is a sum of kinks. A kink with the residual ``r = y - f`` costs ``max(h r, l r)`` with ``l <= 0 <= h``, and its
-dual variable u lies in the box [l, h]::
+A piecewise linear loss is a sum of kinks. A kink with the residual ``r = y - f`` costs ``max(h r, l r)`` with
+``l <= 0 <= h``, and its dual variable u lies in the box [l, h]::
 
     loss(y, f) = sum over kinks of max over u in [l, h] of u (y_kink - f)
 
@@ -34,15 +34,24 @@ class Kink(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PiecewiseLinear(ABC):
-    """Base class. A subclass is one formula.
+class Loss(ABC):
+    """Base class of losses.
 
     Parameters
     ----------
-    C : cost of a unit of loss, > 0; the width of every box.
+    C : cost of a unit of loss, > 0.
     """
 
     C: float
+
+    @abstractmethod
+    def loss(self, y: Float, f: Float) -> Float:
+        """Loss (b,) of targets y (b,) at the values f (b,)."""
+
+
+@dataclass(frozen=True)
+class PiecewiseLinear(Loss):
+    """Base class of losses with kinks; C is the width of every box. A subclass is one formula."""
 
     @abstractmethod
     def kinks(self, y: Float) -> list[Kink]:
@@ -54,7 +63,6 @@ class PiecewiseLinear(ABC):
         """Number of kinks of a row."""
 
     def loss(self, y: Float, f: Float) -> Float:
-        """Loss (b,) of the values f (b,)."""
         total = np.zeros(len(f))
         for kink in self.kinks(y):
             r = kink.targets - f
@@ -113,19 +121,15 @@ class Slopes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Smooth(ABC):
-    """Base class of losses with a slope that is continuous. A subclass is one formula.
-
-    Parameters
-    ----------
-    C : cost of a unit of loss, > 0.
-    """
-
-    C: float
+class Smooth(Loss):
+    """Base class of losses with a slope that is continuous. A subclass is one formula."""
 
     @abstractmethod
     def at(self, y: Float, f: Float) -> Slopes:
         """Loss, slope and curvature of targets y (b,) at the values f (b,)."""
+
+    def loss(self, y: Float, f: Float) -> Float:
+        return self.at(y, f).loss
 
 
 @dataclass(frozen=True)

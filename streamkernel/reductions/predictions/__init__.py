@@ -1,5 +1,12 @@
 """Predictions of distributions: means, variances and class probabilities for every row."""
 
+from streamkernel.reductions.predictions.calibrated import (
+    CalibratedProbabilities,
+    Curves,
+    Isotonic,
+    Sigmoids,
+    curves_of,
+)
 from streamkernel.reductions.predictions.canonical_variates import ViewTimes
 from streamkernel.reductions.predictions.class_probabilities import (
     ClassProbabilities,
@@ -17,15 +24,20 @@ from streamkernel.reductions.predictions.latent import (
 )
 
 __all__ = [
+    "CalibratedProbabilities",
     "ClassProbabilities",
+    "Curves",
     "FullCovariance",
     "GaussianPredictions",
+    "Isotonic",
     "KroneckerCovariance",
     "LatentCovariance",
     "LatentPosterior",
     "OddsProbabilities",
     "PoissonPredictions",
+    "Sigmoids",
     "ViewTimes",
     "covariance_of",
+    "curves_of",
     "probabilities_of_indicators",
 ]

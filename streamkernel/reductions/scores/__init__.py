@@ -3,6 +3,7 @@
 from streamkernel.reductions.scores.counts import CountCalibration, CountScores, score_counts
 from streamkernel.reductions.scores.errors import ClassificationScores, RegressionScores
 from streamkernel.reductions.scores.gaussian import GaussianCalibration, GaussianScores, score_gaussian
+from streamkernel.reductions.scores.margins import HeldOutErrors, MarginErrors, bin_edges
 from streamkernel.reductions.scores.probabilities import ProbabilityScores, Reliability, score_probabilities
 from streamkernel.reductions.scores.staged import StagedScores, StagedSums
 
@@ -12,11 +13,14 @@ __all__ = [
     "CountScores",
     "GaussianCalibration",
     "GaussianScores",
+    "HeldOutErrors",
+    "MarginErrors",
     "ProbabilityScores",
     "RegressionScores",
     "Reliability",
     "StagedScores",
     "StagedSums",
+    "bin_edges",
     "score_counts",
     "score_gaussian",
     "score_probabilities",

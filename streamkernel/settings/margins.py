@@ -1,0 +1,238 @@
+"""Settings of support vector machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from streamkernel.errors import ParameterError
+from streamkernel.records import Count, NonNegative, SettingsRecord
+from streamkernel.reductions.margins import (
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    SmoothedHinge,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
+from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord
+from streamkernel.settings.parameter import parameter
+from streamkernel.settings.ridge import BUCKETS, LEAST_FOLDED
+from streamkernel.settings.searched import SEARCHED, SearchedSettings
+from streamkernel.table import Folds, Table
+from streamkernel.type_aliases import Unchecked
+from streamkernel.wording import option
+
+DEFAULT_C = 1.0
+# Values of C that a search begins with: half decades. It goes on beyond its ends where the error still falls.
+GRID = tuple(10.0 ** (power / 2.0) for power in range(-4, 7))
+CV = "cv"
+
+
+class MarginSettingsRecord(SettingsRecord):
+    """The options of a fit of a support vector machine."""
+
+    C: Literal["cv"] | float | tuple[float, ...]
+    gap_tol: NonNegative
+    max_sweeps: Count
+
+
+@dataclass(frozen=True)
+class MarginSettings(SearchedSettings):
+    """A support vector machine on the whitened features of a basis."""
+
+    RECORD: ClassVar[type[SettingsRecord]] = MarginSettingsRecord
+
+    fit_intercept: bool = parameter(
+        True,
+        "Whether the model has a constant; its square is penalised as those of the other coefficients are.",
+        "rows",
+        kind=bool,
+        flag="intercept",
+    )
+    C: Unchecked = parameter(
+        None,
+        "The cost of a unit of loss, in deviations of the target: a number, several (0.1,1,10) or cv for a search; of "
+        "several the one with the least error on held-out rows is taken.",
+        words=(CV,),
+        kind=list,
+        optional=True,
+        default_words=f"cv {SEARCHED}, 1 below",
+    )
+    gap_tol: float = parameter(
+        1e-4,
+        "The fit ends when the duality gap is at most this share of the objective.",
+        least=0.0,
+        above=True,
+        most=1.0,
+    )
+    max_sweeps: int = parameter(100, "The largest number of sweeps of one solution.", kind=int, least=1)
+
+    def __post_init__(self) -> None:
+        if not (self.C is None or isinstance(self.C, str)):
+            # Tuples: settings are compared, and a caller may change the list.
+            object.__setattr__(self, "C", _costs(self.C))
+        super().__post_init__()
+
+    def for_table(self, table: Table) -> Self:
+        """As in the base class, and C: by held-out rows with as many rows, else 1."""
+        found = super().for_table(table)
+        return found if self.C is not None else replace(found, C=CV if self.enough(table) else DEFAULT_C)
+
+    def costs(self, rows: int) -> tuple[float, ...]:
+        """The values of C to try, in ascending order; of too few rows to hold some out, 1 in place of a search."""
+        if isinstance(self.C, str) or self.C is None:
+            return GRID if rows >= LEAST_FOLDED else (DEFAULT_C,)
+        return self.C if isinstance(self.C, tuple) else (self.C,)
+
+    @property
+    def searches(self) -> bool:
+        """Whether values of C beyond those of `costs` may be tried."""
+        return isinstance(self.C, str)
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether held-out rows are needed where there are enough rows."""
+        return self.searches or isinstance(self.C, tuple)
+
+    def folds(self, rows: int) -> Folds | None:
+        """One validation fold; None where nothing is chosen by it, or of too few rows."""
+        if rows < LEAST_FOLDED:
+            if isinstance(self.C, tuple):
+                raise ParameterError(
+                    f"{option('C')} has {len(self.C)} values, and of {rows} rows too few can be held out to choose by; "
+                    f"give one, or at least {LEAST_FOLDED} rows"
+                )
+            return None
+        return Folds(1, BUCKETS, self.seed) if self.holds_out else None
+
+    def losses(self, C: float) -> tuple[Loss, ...]:
+        """The losses whose problems share all features and one target, for a cost C: one, or one for each quantile."""
+        raise NotImplementedError
+
+
+def _costs(values: Unchecked) -> float | tuple[float, ...]:
+    """One cost, or several in ascending order.
+
+    Raises
+    ------
+    ParameterError
+        They are no finite numbers > 0.
+    """
+    several = isinstance(values, (Sequence, np.ndarray)) and np.ndim(values) > 0
+    try:
+        numbers = [float(value) for value in values] if several else [float(values)]
+    except (TypeError, ValueError):
+        numbers = []
+    truths = isinstance(values, bool) or (several and any(isinstance(value, (bool, np.bool_)) for value in values))
+    if not numbers or truths or not all(math.isfinite(value) and value > 0.0 for value in numbers):
+        raise ParameterError(
+            f"{option('C')} must be 'cv', a finite number > 0 or several of them, not {values!r:.80}", value=values
+        )
+    return tuple(sorted(set(numbers))) if len(numbers) > 1 else numbers[0]
+
+
+_CLASS_LOSSES: dict[str, Callable[[float, float], Loss]] = {
+    "squared_hinge": lambda C, sharpness: SquaredHinge(C),
+    "hinge": lambda C, sharpness: Hinge(C),
+    "smoothed_hinge": SmoothedHinge,
+    "logistic": lambda C, sharpness: Logistic(C),
+}
+_NUMBER_LOSSES: dict[str, Callable[[float, float], Loss]] = {
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "huber": Huber,
+}
+
+
+class MarginClassifierSettingsRecord(MarginSettingsRecord, ClassifierSettingsRecord):
+    """The options of a fit of a support vector classifier."""
+
+    loss: str
+    sharpness: float
+    calibration: str | None
+
+
+@dataclass(frozen=True)
+class MarginClassifierSettings(MarginSettings, ClassifierSettings):
+    """A support vector classifier."""
+
+    RECORD: ClassVar[type[SettingsRecord]] = MarginClassifierSettingsRecord
+
+    loss: str = parameter(
+        "squared_hinge",
+        "The loss of a row: squared_hinge (by Newton's method, the fewest sweeps), hinge (exact, by an interior point "
+        "method), smoothed_hinge (the squared hinge without its corner) or logistic.",
+        kind=str,
+        words=tuple(_CLASS_LOSSES),
+    )
+    sharpness: float = parameter(
+        5.0, "The sharpness s of the smoothed hinge log(1 + exp(s x)) / s.", least=0.0, above=True
+    )
+    calibration: str | None = parameter(
+        None,
+        "How probabilities follow from decision values on held-out rows: platt (a logistic function), isotonic (an "
+        "increasing one) or none.",
+        kind=str,
+        words=("platt", "isotonic", "none"),
+        optional=True,
+        default_words="platt where C is chosen by held-out rows, else none",
+    )
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the model has probabilities, of enough rows."""
+        return self.calibration != "none" if self.calibration is not None else super().holds_out
+
+    @property
+    def holds_out(self) -> bool:
+        return super().holds_out or self.calibrates
+
+    def losses(self, C: float) -> tuple[Loss, ...]:
+        return (_CLASS_LOSSES[self.loss](C, self.sharpness),)
+
+
+class MarginRegressorSettingsRecord(MarginSettingsRecord):
+    """The options of a fit of a support vector regression."""
+
+    loss: str
+    epsilon: NonNegative
+
+
+@dataclass(frozen=True)
+class MarginRegressorSettings(MarginSettings):
+    """A support vector regression."""
+
+    RECORD: ClassVar[type[SettingsRecord]] = MarginRegressorSettingsRecord
+
+    loss: str = parameter(
+        "squared_epsilon_insensitive",
+        "The loss of a row: squared_epsilon_insensitive (by Newton's method, the fewest sweeps), epsilon_insensitive "
+        "(exact, by an interior point method) or huber.",
+        kind=str,
+        words=tuple(_NUMBER_LOSSES),
+    )
+    epsilon: float = parameter(
+        0.1,
+        "Half the width of the tube in which errors cost nothing, in deviations of the target; for huber the error "
+        "from which the loss is linear.",
+        least=0.0,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.loss == "huber" and not self.epsilon > 0.0:
+            raise ParameterError(
+                f"{option('epsilon')} is 0, and the loss huber is linear from there on: it has no curvature; give a "
+                f"number > 0, or {option('loss', 'epsilon_insensitive')}",
+                value=self.epsilon,
+            )
+
+    def losses(self, C: float) -> tuple[Loss, ...]:
+        return (_NUMBER_LOSSES[self.loss](C, self.epsilon),)
