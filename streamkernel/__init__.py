@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         KernelPCA,
         KernelRidge,
         KernelRidgeClassifier,
+        KernelSVC,
+        KernelSVR,
         Nystroem,
     )
     from streamkernel.factors import Factor
@@ -55,6 +57,8 @@ __all__ = [
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
+    "KernelSVC",
+    "KernelSVR",
     "Nystroem",
     "PursuitModel",
     "RidgeModel",

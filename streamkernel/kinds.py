@@ -24,10 +24,12 @@ from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_pca import KernelPCA
 from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
+from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
 from streamkernel.estimators.nystroem import Nystroem
 from streamkernel.factors import Factor
 from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
 from streamkernel.fits.generalised import check_counts, fit_generalised, plan_generalised
+from streamkernel.fits.margins import fit_margins, plan_margins
 from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
 from streamkernel.fits.ridge import fit_ridge, plan_ridge
 from streamkernel.fits.supervised import check_numbers
@@ -136,6 +138,8 @@ PREDICTORS: dict[str, Predictor] = {
     for kind in (
         Predictor(KernelRidge, "kernel ridge regression", fit_ridge, plan_ridge, updates=True),
         Predictor(KernelRidgeClassifier, "kernel ridge classifier", fit_ridge, plan_ridge, updates=True, check=_any),
+        Predictor(KernelSVC, "support vector classifier", fit_margins, plan_margins, probabilities=True, check=_any),
+        Predictor(KernelSVR, "support vector regression", fit_margins, plan_margins),
         # Class labels make a classifier of this one too.
         Predictor(
             KernelMatchingPursuit,

@@ -107,6 +107,7 @@ KINDS = {
     "Model": "kernel-ridge",
     "Gaussian process": "gaussian-process",
     "Generalised Gaussian process": "generalised-gaussian-process",
+    "Support vector machine": "support-vector-classifier",
     "Nystroem": "nystroem",
     "KernelPCA": "kernel-pca",
     "KernelCCA": "kernel-cca",

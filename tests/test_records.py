@@ -20,7 +20,11 @@ from streamkernel.records.basis import BasisRecord
 CLASSES = [*(kind.model for kind in (*PREDICTORS.values(), *TRANSFORMERS.values())), Factor]
 RECORDS: dict[str, type[BasisRecord]] = {kind.KIND: kind.RECORD for kind in CLASSES}
 # Kinds whose options and fields are beside those of another section of the page.
-BESIDE = {"matching-pursuit": ["Model", "Matching pursuit"]}
+BESIDE = {
+    "matching-pursuit": ["Model", "Matching pursuit"],
+    "support-vector-classifier": ["Support vector machine"],
+    "support-vector-regression": ["Support vector machine"],
+}
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ They come from the fields of the settings: each states its option's type, defaul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,7 +125,10 @@ def _option(name: str, stated: Stated, unused: frozenset[str] = frozenset()) -> 
     unused : estimators to which the parameter, or the rules, mean nothing; their help leaves it out.
     """
     used = {kind: each for kind, each in stated.items() if kind not in unused}
-    parameter = max((each for each, _ in used.values()), key=lambda each: len(each.words))
+    stated_by = [each for each, _ in used.values()]
+    # Estimators may take other words for the same parameter: the option takes all of them, the settings check.
+    words = tuple(dict.fromkeys(word for each in stated_by for word in each.words))
+    parameter = replace(max(stated_by, key=lambda each: len(each.words)), words=words)
     helps = {kind: each.help for kind, (each, _) in used.items()}
     defaults = {kind: each.default_words or _typed(default) for kind, (each, default) in used.items()}
     flag = (parameter.flag or name).replace("_", "-")

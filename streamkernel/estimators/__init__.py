@@ -10,6 +10,7 @@ from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_pca import KernelPCA
 from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
+from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
 from streamkernel.estimators.nystroem import Nystroem
 
 __all__ = [
@@ -23,5 +24,7 @@ __all__ = [
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
+    "KernelSVC",
+    "KernelSVR",
     "Nystroem",
 ]

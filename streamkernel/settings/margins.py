@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -21,18 +21,20 @@ from streamkernel.reductions.margins import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
+from streamkernel.settings._searched import SEARCHED, SearchedSettings
 from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord
 from streamkernel.settings.parameter import parameter
 from streamkernel.settings.ridge import BUCKETS, LEAST_FOLDED
-from streamkernel.settings.searched import SEARCHED, SearchedSettings
 from streamkernel.table import Folds, Table
-from streamkernel.type_aliases import Unchecked
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
 DEFAULT_C = 1.0
-# Values of C that a search begins with: half decades. It goes on beyond its ends where the error still falls.
-GRID = tuple(10.0 ** (power / 2.0) for power in range(-4, 7))
 CV = "cv"
+
+
+def _half_decades(first: int, last: int) -> tuple[float, ...]:
+    return tuple(10.0 ** (power / 2.0) for power in range(2 * first, 2 * last + 1))
 
 
 class MarginSettingsRecord(SettingsRecord):
@@ -48,6 +50,8 @@ class MarginSettings(SearchedSettings):
     """A support vector machine on the whitened features of a basis."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginSettingsRecord
+    # Values of C that a search tries on a sample. It goes on beyond its ends where the error still falls.
+    GRID: ClassVar[tuple[float, ...]] = _half_decades(-2, 3)
 
     fit_intercept: bool = parameter(
         True,
@@ -80,15 +84,15 @@ class MarginSettings(SearchedSettings):
             object.__setattr__(self, "C", _costs(self.C))
         super().__post_init__()
 
-    def for_table(self, table: Table) -> Self:
+    def left_to(self, table: Table) -> Fields:
         """As in the base class, and C: by held-out rows with as many rows, else 1."""
-        found = super().for_table(table)
-        return found if self.C is not None else replace(found, C=CV if self.enough(table) else DEFAULT_C)
+        found = super().left_to(table)
+        return found if self.C is not None else found | {"C": CV if self.enough(table) else DEFAULT_C}
 
     def costs(self, rows: int) -> tuple[float, ...]:
         """The values of C to try, in ascending order; of too few rows to hold some out, 1 in place of a search."""
         if isinstance(self.C, str) or self.C is None:
-            return GRID if rows >= LEAST_FOLDED else (DEFAULT_C,)
+            return self.GRID if rows >= LEAST_FOLDED else (DEFAULT_C,)
         return self.C if isinstance(self.C, tuple) else (self.C,)
 
     @property
@@ -210,6 +214,8 @@ class MarginRegressorSettings(MarginSettings):
     """A support vector regression."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginRegressorSettingsRecord
+    # Functions with little noise want a much larger C than boundaries do.
+    GRID: ClassVar[tuple[float, ...]] = _half_decades(-1, 5)
 
     loss: str = parameter(
         "squared_epsilon_insensitive",

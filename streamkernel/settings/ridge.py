@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from streamkernel.errors import ParameterError
 from streamkernel.records import NonNegative, SettingsRecord
+from streamkernel.settings._searched import LEAST_SEARCHED, SEARCHED, SearchedSettings
 from streamkernel.settings.parameter import parameter
-from streamkernel.settings.searched import LEAST_SEARCHED, SEARCHED, SearchedSettings
 from streamkernel.solvers import choose_solver, rows_for_search
 from streamkernel.table import Folds, Table
-from streamkernel.type_aliases import Unchecked
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
 # Folds: of eight parts of the rows so many are held out, one at a time.
@@ -62,16 +62,14 @@ class RidgeSettings(SearchedSettings):
                 f"{self.alpha!r}; give {option('alpha')} 'cv' or a number > 0, or leave the solver out"
             )
 
-    def for_table(self, table: Table) -> Self:
+    def left_to(self, table: Table) -> Fields:
         """As in the base class, and alpha: by folds with `LEAST_SEARCHED` rows or with conjugate gradients, else by
         GCV.
         """
-        if None not in (self.kernel, self.alpha) and self.metric is not None:
-            return self
-        alpha = self.alpha
-        if alpha is None:
-            alpha = "cv" if self.solver == "cg" or self.enough(table) else "gcv"
-        return replace(super().for_table(table), alpha=alpha)
+        found = super().left_to(table)
+        if self.alpha is None:
+            found["alpha"] = "cv" if self.solver == "cg" or self.enough(table) else "gcv"
+        return found
 
     def solver_for(self, table: Table, n: int) -> Literal["direct", "cg"]:
         """The solver; "auto" gives the one with less work by the plan's count, or the direct one where alpha needs it.

@@ -12,7 +12,7 @@ from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
 from streamkernel.solvers.margin_calibration import isotonic_curves, platt_curves
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart
+from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart, warn_of_gap
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
 from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSolution
@@ -77,4 +77,5 @@ __all__ = [
     "solve_smooth_margins",
     "standard_error",
     "uniform_sample",
+    "warn_of_gap",
 ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from streamkernel.errors import warn_user
 from streamkernel.type_aliases import Float
+from streamkernel.wording import option
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,23 @@ class MarginSolution:
         return self.primal - self.dual
 
     @property
+    def relative_gaps(self) -> Float:
+        """(s,) gap after each sweep, of the best objectives so far, as a share of the last primal objective."""
+        return np.array([each.gap for each in self.iterations]) / (abs(self.primal) or 1.0)
+
+    @property
     def relative_gap(self) -> float:
         """The gap as a share of the primal objective."""
         return self.gap / abs(self.primal) if self.primal else 0.0
+
+
+def warn_of_gap(solutions: Sequence[MarginSolution], tolerance: float) -> None:
+    """Warn of the largest gap where a solution is not within the tolerance."""
+    if all(solution.converged for solution in solutions):
+        return
+    worst = max(solutions, key=lambda each: each.relative_gap)
+    warn_user(
+        f"the solution is within {worst.relative_gap:.3g} of the least objective after {len(worst.iterations)} sweeps, "
+        f"not within {tolerance:g}; allow more sweeps ({option('max_sweeps')}), a larger gap ({option('gap_tol')}) or "
+        f"give a smaller {option('C')}"
+    )

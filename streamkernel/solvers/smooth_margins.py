@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamkernel.errors import NumericalError, warn_user
+from streamkernel.errors import NumericalError
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.margins import Line, Smooth, SmoothStep, SmoothSums, StepSums, Target
 from streamkernel.reductions.sums import Features
@@ -101,7 +101,7 @@ def solve_smooth_margins(
     starts : `MarginSolution.start` of other solutions; None starts from 0.
     intercept : False for a constant of 0.
     tolerance : largest relative duality gap.
-    most_sweeps : largest number of sweeps; without convergence a warning is issued.
+    most_sweeps : largest number of sweeps; `warn_of_gap` tells of solutions that need more.
 
     Raises
     ------
@@ -126,11 +126,4 @@ def solve_smooth_margins(
         with single_threaded_blas():
             for k, sums in zip(open_, swept.problems, strict=True):
                 problems[k].take(sums)
-    solutions = tuple(problem.solution for problem in problems)
-    worst = max(solutions, key=lambda each: each.relative_gap)
-    if not all(solution.converged for solution in solutions):
-        warn_user(
-            f"Newton's method made {most_sweeps} sweeps, and the relative duality gap is {worst.relative_gap:.3g}; "
-            f"allow more, or a larger tolerance than {tolerance:g}"
-        )
-    return solutions
+    return tuple(problem.solution for problem in problems)

@@ -33,6 +33,8 @@ from streamkernel import (
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelSVC,
+    KernelSVR,
     Nystroem,
     append_rows,
     connect,
@@ -283,6 +285,25 @@ FROZEN: dict[str, Frozen] = {
         "predict",
         "decision_function",
         update=LABELS,
+    ),
+    "svc": _saved(
+        lambda: KernelSVC(8, lengthscale=1.5, kernel="gaussian", C=[0.5, 5.0], random_state=0).fit(X, LABELS),
+        KernelSVC,
+        "decision_function",
+        "predict_proba",
+    ),
+    "svc-hinge": _saved(
+        lambda: KernelSVC(
+            8, lengthscale=1.5, kernel="gaussian", C=2.0, loss="hinge", calibration="isotonic", random_state=0
+        ).fit(X, LABELS == "low"),
+        KernelSVC,
+        "decision_function",
+        "predict_proba",
+    ),
+    "svr": _saved(
+        lambda: KernelSVR(8, lengthscale=1.5, kernel="gaussian", C=[1.0, 10.0], random_state=0).fit(X, Y),
+        KernelSVR,
+        "predict",
     ),
     "gp-fitc": _saved(_gp, GaussianProcessRegressor, *_GP, update=Y[:, 0]),
     "gp-dtc": _saved(lambda: _gp(approximation="dtc"), GaussianProcessRegressor, *_GP, update=Y[:, 0]),

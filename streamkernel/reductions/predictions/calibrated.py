@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from streamkernel.reductions.row_map import Predictions, ProbabilityMap
+from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
 _LEAST = 1e-6  # of an isotonic probability: no finite number of rows shows that a class is impossible
@@ -100,6 +101,11 @@ class CalibratedProbabilities(ProbabilityMap):
 
     def probabilities(self, X: AnyArray) -> Float:
         return class_probabilities(self.indicators.values(X), self.curves)
+
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
+        # Labels are those of the decision values: calibration says how sure they are, and changes none.
+        values = self.indicators.values(block.X)
+        return {"probability": class_probabilities(values, self.curves), "prediction": values.argmax(axis=1)}
 
     def scratch_bytes(self, rows: int) -> int:
         return self.indicators.scratch_bytes(rows) + 32 * rows * self.classes

@@ -26,8 +26,8 @@ _CONFIDENCE_BINS = 15  # as in Guo et al. (2017) and most later papers
 class ClassPredictive(Predictive, Protocol):
     """Predictions with a probability for every class."""
 
-    def probabilities(self, X: AnyArray) -> Float:
-        """Class probabilities (b, C); each row sums to 1."""
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
+        """Class probabilities (b, C), each row of sum 1, as "probability", and codes of classes as "prediction"."""
         ...
 
 
@@ -65,7 +65,8 @@ class ProbabilityScores(PredictionScores[Reliability]):
 
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
-        return _probability_sums(block.Y, self.predictions.probabilities(block.X), block.weights)
+        found = self.predictions.map_block(block)
+        return _probability_sums(block.Y, found["probability"], found["prediction"], block.weights)
 
     def finalize(self, state: State) -> Reliability:
         return _reliability(state)
@@ -79,22 +80,21 @@ class ProbabilityScores(PredictionScores[Reliability]):
 
 def score_probabilities(Y: Float, P: Float) -> Reliability:
     """Same scores as `ProbabilityScores`, for indicators and probabilities in memory, (b, C) each."""
-    return _reliability(_probability_sums(Y, P))
+    return _reliability(_probability_sums(Y, P, P.argmax(axis=1)))
 
 
-def _probability_sums(Y: Float, P: Float, weights: Float | None = None) -> State:
+def _probability_sums(Y: Float, P: Float, codes: AnyArray, weights: Float | None = None) -> State:
     rows, true = np.arange(len(Y)), Y.argmax(axis=1)
-    right = P.argmax(axis=1) == true
     eps = np.finfo(np.float64).eps
     squares = ((P - Y) ** 2).sum(axis=1)
     two = Y.shape[1] == 2
-    claimed, came = (P[:, 1], true == 1) if two else (P.max(axis=1), right)
+    claimed, came = (P[:, 1], true == 1) if two else (P.max(axis=1), P.argmax(axis=1) == true)
     bins = bins_of(claimed, _CONFIDENCE_BINS)
     return {
         "totals": np.array(
             [
                 len(Y),
-                total(right, weights),
+                total(codes == true, weights),
                 -total(np.log(np.clip(P[rows, true], eps, 1.0 - eps)), weights),
                 total(squares, weights) * (0.5 if two else 1.0),
             ]

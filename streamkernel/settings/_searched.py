@@ -42,15 +42,21 @@ class SearchedSettings(BasisSettings):
         any table, a rank asks for a metric. The choice does not depend on the basis size: where that is too large, a
         smaller one is planned alike.
         """
+        left = self.left_to(table)
+        return replace(self, **left) if left else self
+
+    def left_to(self, table: Table) -> Fields:
+        """Values for a table of the settings that are None; no others are there."""
         enough = self.enough(table)
         free = isinstance(self.lengthscale, str) and self.lengthscale == "median" and self.gamma is None
-        kernel: str | Kernel | Fields | None = self.kernel
+        found: Fields = {}
+        kernel = self.kernel
         if kernel is None:
             plain = self.degree is None and self.coef0 is None and not self.kernel_params
             kernel = "auto" if enough and free and plain and self.given_metric is None else "gaussian"
-        metric = self.metric
-        if metric is None:
+            found["kernel"] = kernel
+        if self.metric is None:
             narrow = table.n_features <= MOST_FEATURES and isinstance(kernel, str)
             learned = enough and free and narrow and isinstance(self.kernel_template, StationaryKernel)
-            metric = "learned" if learned or self.metric_rank is not None else "none"
-        return replace(self, kernel=kernel, metric=metric)
+            found["metric"] = "learned" if learned or self.metric_rank is not None else "none"
+        return found

@@ -1,0 +1,344 @@
+"""Solutions of large margin problems along a path of C: on a sample, without a validation fold, and on all rows.
+
+1. On a sample of rows, with the first functions of the basis, all values of C are solved for in memory. They give the
+   starts of the next solutions, and where C is searched for, its neighbourhood.
+2. The values of C near the best one are solved for in the same sweeps, on the rows outside a validation fold; one more
+   sweep gives their errors on the fold. Where the best value is at an end, the path goes on there.
+3. The best one begins at its solution of step 2 and is solved for on all rows.
+
+ALGORITHMS 20 and 22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from streamkernel.engine import Session
+from streamkernel.reductions import Predictions, Sample, WithoutHeldOut
+from streamkernel.reductions.contract import AnyReduction
+from streamkernel.reductions.margins import (
+    InteriorPath,
+    InteriorPointStep,
+    Line,
+    Loss,
+    PiecewiseLinear,
+    Smooth,
+    SmoothStep,
+    Target,
+    TraceSums,
+)
+from streamkernel.reductions.scores import HeldOutErrors, MarginErrors
+from streamkernel.reductions.sums import Features
+from streamkernel.settings.margins import MarginSettings
+from streamkernel.solvers import (
+    MarginSolution,
+    MarginStart,
+    solve_margins,
+    solve_smooth_margins,
+    uniform_sample,
+    warn_of_gap,
+)
+from streamkernel.solvers.latent_coordinates import STEPS
+from streamkernel.table import Folds, Table, open_table
+from streamkernel.type_aliases import Float
+
+SAMPLE_FUNCTIONS = 300  # functions of the basis on the sample
+_SAMPLE_ROWS, _FEWER_ROWS, _MANY_FUNCTIONS = 8000, 4000, 4
+_WORTH_A_SAMPLE = 4  # times the rows of the sample, from which a start saves more sweeps than reading it costs
+_PATH_GAP, _SAMPLE_GAP = 1e-3, 1e-2  # gaps from which errors on held-out rows change by less than their standard error
+_PATH_SWEEPS, _SAMPLE_SWEEPS = 40, 20
+_STATE_BYTES = 512 << 20  # of the sums of one sweep: more problems are solved one group after another
+_AT_ONCE, _FURTHER = 3, 2  # values of C around the best of the sample, and those beyond the end of the path
+_LEAST_C, _LARGEST_C = 1e-4, 1e5
+_RATIO = 10.0**0.5
+
+Sweep = Callable[[AnyReduction, str], Any]
+Solutions = tuple[MarginSolution, ...]
+
+
+@dataclass(frozen=True)
+class MarginProblems:
+    """The problems of a fit: K functions for each value of C.
+
+    Parameters
+    ----------
+    features : Features of n functions.
+    settings : losses and tolerances.
+    targets : targets, each with one function for each of its losses.
+    classes : whether targets are indicators of classes.
+    """
+
+    features: Features
+    settings: MarginSettings
+    targets: tuple[Target, ...]
+    classes: bool
+
+    def losses(self, costs: Sequence[float]) -> tuple[Loss, ...]:
+        """Losses of all functions for the first value of C, then for the next."""
+        return tuple(loss for C in costs for _ in self.targets for loss in self.settings.losses(C))
+
+    @property
+    def function_targets(self) -> tuple[Target, ...]:
+        """The target of each of the K functions."""
+        return tuple(target for target in self.targets for _ in self.settings.losses(1.0))
+
+    @property
+    def method(self) -> str:
+        """Name of the solver: "interior-point" for losses with kinks, else "newton"."""
+        return "interior-point" if isinstance(self.settings.losses(1.0)[0], PiecewiseLinear) else "newton"
+
+    def solve(
+        self,
+        sweep: Sweep,
+        costs: Sequence[float],
+        starts: Sequence[MarginStart] | None,
+        *,
+        tolerance: float,
+        most_sweeps: int,
+    ) -> list[Solutions]:
+        """Solutions of the K functions for each value of C; all problems share their sweeps, a group at a time.
+
+        Parameters
+        ----------
+        starts : a start for each function of each C, in this order; None to start from 0.
+        """
+        losses, targets = self.losses(costs), self.function_targets * len(costs)
+        n, found = self.features.width, list[MarginSolution]()
+        group = self._group(len(losses))
+        options: dict[str, Any] = {"tolerance": tolerance, "most_sweeps": most_sweeps}
+        options["intercept"] = self.settings.fit_intercept
+        for first in range(0, len(losses), group):
+            part = slice(first, first + group)
+            given = None if starts is None else [start.widened(n) for start in starts[part]]
+            if self.method == "newton":
+                smooth = cast("tuple[Smooth, ...]", losses[part])
+                found += solve_smooth_margins(sweep, self.features, smooth, targets[part], starts=given, **options)
+            else:
+                kinked = cast("tuple[PiecewiseLinear, ...]", losses[part])
+                found += solve_margins(sweep, self.features, kinked, targets[part], starts=given, **options)
+        K = len(self.function_targets)
+        return [tuple(found[K * i : K * (i + 1)]) for i in range(len(costs))]
+
+    def _group(self, problems: int) -> int:
+        """Number of problems whose sums are in memory at once."""
+        return min(problems, max(1, _STATE_BYTES // (8 * (self.features.width + 1) ** 2)))
+
+    def largest_step(self, costs: Sequence[float], iterations: int) -> tuple[AnyReduction, int]:
+        """The reduction of a sweep for the plan, after so many iterations, and the number of groups of problems."""
+        losses = self.losses(costs)
+        group = self._group(len(losses))
+        targets, groups = (self.function_targets * len(costs))[:group], -(-len(losses) // group)
+        nothing = np.zeros(self.features.width + 1)
+        if self.method == "newton":
+            smooth = cast("tuple[Smooth, ...]", losses[:group])
+            return SmoothStep(self.features, smooth, targets, (Line(nothing, nothing),) * group, STEPS), groups
+        path = InteriorPath.begin(nothing, 1.0)
+        for _ in range(iterations):
+            path = path.further(nothing, 1.0)
+        kinked = cast("tuple[PiecewiseLinear, ...]", losses[:group])
+        return InteriorPointStep(self.features, kinked, targets, (path,) * group), groups
+
+    def sample_rows(self, rows: int, *, searched: bool) -> int:
+        """Number of rows of the sample; 0 where nothing is searched for and there are too few rows to gain by it."""
+        wanted = _SAMPLE_ROWS if len(self.function_targets) < _MANY_FUNCTIONS else _FEWER_ROWS
+        return min(wanted, rows) if searched or rows >= _WORTH_A_SAMPLE * wanted else 0
+
+    def errors(self, costs: Sequence[float], solutions: Sequence[Solutions], folds: Folds | None) -> HeldOutErrors:
+        """The reduction of the errors of solutions for several C."""
+        basis = self.features.basis
+        assert basis is not None
+        b = np.array([each.coefficients for one in solutions for each in one])
+        values = Predictions(basis, basis.coefficients(np.ascontiguousarray(b[:, :-1].T)), b[:, -1].copy())
+        return HeldOutErrors(values, self.losses(costs), self.function_targets, folds, self.classes)
+
+
+@dataclass(frozen=True)
+class PathErrors:
+    """Errors on the validation fold along C, in ascending order."""
+
+    costs: tuple[float, ...]
+    errors: Float
+    errors_se: Float
+    gaps: tuple[float, ...]
+    rows: int
+    effective: float
+
+
+@dataclass(frozen=True)
+class MarginFound:
+    """The result of a search.
+
+    Attributes
+    ----------
+    C : the chosen value.
+    method : name of the solver.
+    solutions : of the K functions, on all rows.
+    trace : sums of the certificate, over all rows.
+    path : errors along C; None without a validation fold.
+    histogram : (K, 2, bins) of the values on the fold, of functions that were fitted without it; see `MarginErrors`.
+    """
+
+    C: float
+    method: str
+    solutions: Solutions
+    trace: TraceSums
+    path: PathErrors | None
+    histogram: Float | None
+
+    @property
+    def coefficients(self) -> Float:
+        """(K, n + 1), the last of each is the constant."""
+        return np.array([solution.coefficients for solution in self.solutions])
+
+
+def path_costs(costs: tuple[float, ...], settings: MarginSettings) -> tuple[float, ...]:
+    """The values of C that are solved for on the rows outside the fold, at first."""
+    return costs[:_AT_ONCE] if settings.searches else costs
+
+
+def find_margins(table: Table, problems: MarginProblems, session: Session, folds: Folds | None) -> MarginFound:
+    """Solve for C that is given, or for the one of least error on a validation fold.
+
+    Parameters
+    ----------
+    table : rows, scaled; with keys where there are folds.
+    folds : one validation fold; None where C is one number and no held-out rows are needed.
+    """
+    settings, costs = problems.settings, problems.settings.costs(table.n_rows)
+    traces: list[TraceSums] = []
+
+    def on_all(reduction: AnyReduction, name: str) -> Any:
+        sums = session.sweep(reduction, table, name)
+        traces.append(sums.trace)
+        return sums
+
+    started = _on_sample(table, problems, session, folds, costs)
+    if folds is None:
+        C, path, histogram = costs[0], None, None
+        starts = None if started is None else started.starts[C]
+    else:
+        assert started is not None
+        first = started.around_best(costs) if settings.searches else costs
+        C, path, histogram, starts = _by_fold(table, problems, session, folds, first, started.starts)
+    [solutions] = problems.solve(on_all, [C], starts, tolerance=settings.gap_tol, most_sweeps=settings.max_sweeps)
+    warn_of_gap(solutions, settings.gap_tol)
+    # The sums of every sweep over all rows are the same.
+    return MarginFound(C, problems.method, solutions, traces[-1], path, histogram)
+
+
+@dataclass(frozen=True)
+class _OnSample:
+    """Starts for each C by the solutions on a sample, and the errors of these on its held-out rows, if any."""
+
+    starts: dict[float, list[MarginStart]]
+    errors: Float | None
+
+    def around_best(self, costs: tuple[float, ...]) -> tuple[float, ...]:
+        """The values of C next to the best one on the sample; the middle ones where none was held out."""
+        best = len(costs) // 2 if self.errors is None else int(np.argmin(self.errors))
+        first = min(max(best - _AT_ONCE // 2, 0), max(len(costs) - _AT_ONCE, 0))
+        return costs[first : first + _AT_ONCE]
+
+
+def _on_sample(
+    table: Table, problems: MarginProblems, session: Session, folds: Folds | None, costs: tuple[float, ...]
+) -> _OnSample | None:
+    """Solve on a sample of rows, with the first functions of the basis."""
+    rows = problems.sample_rows(table.n_rows, searched=folds is not None)
+    if rows == 0:
+        return None
+    sample = uniform_sample(table, session, rows, problems.settings.seed)
+    basis = problems.features.basis
+    assert basis is not None
+    leading = basis.leading(min(len(basis), SAMPLE_FUNCTIONS))
+    small = MarginProblems(Features.of_basis(leading), problems.settings, problems.targets, problems.classes)
+    # Each row stands for so many of the table: C then means the same.
+    times = table.weight / float(sample.weights.sum())
+    out = np.zeros(len(sample), dtype=bool)
+    if folds is not None:
+        assert sample.keys is not None, "folds need a table with keys"
+        out = folds.held_out(sample.keys) & (sample.weights > 0.0)
+        out &= not out.all()
+    trained = _in_memory(sample, ~out, times)
+    solutions = small.solve(
+        lambda reduction, name: session.local(reduction, trained),
+        costs,
+        None,
+        tolerance=_SAMPLE_GAP,
+        most_sweeps=_SAMPLE_SWEEPS,
+    )
+    errors: Float | None = None
+    if out.any():
+        found = session.local(small.errors(costs, solutions, None), _in_memory(sample, out, times))
+        # Losses break the ties of wrong classes: a small sample has many.
+        errors = found.errors + 1e-6 * found.losses / max(float(found.losses.max()), np.finfo(np.float64).tiny)
+        best = int(np.argmin(errors))
+        session.progress.note(f"C near {costs[best]:.3g} on {len(sample)} sampled rows")
+    starts = {C: [solution.start for solution in each] for C, each in zip(costs, solutions, strict=True)}
+    return _OnSample(starts, errors)
+
+
+def _in_memory(sample: Sample, chosen: Float, times: float) -> Table:
+    part = sample.at_positions(np.flatnonzero(chosen))
+    return open_table(np.ascontiguousarray(part.X), part.Y, weights=times * part.weights)
+
+
+def _by_fold(
+    table: Table,
+    problems: MarginProblems,
+    session: Session,
+    folds: Folds,
+    costs: tuple[float, ...],
+    starts: dict[float, list[MarginStart]],
+) -> tuple[float, PathErrors, Float, list[MarginStart]]:
+    """C of least error on the validation fold, the errors along C, and histogram and start of this solution."""
+    solved: dict[float, Solutions] = {}
+    errors: dict[float, tuple[MarginErrors, int]] = {}
+
+    def without_fold(reduction: AnyReduction, name: str) -> Any:
+        return session.sweep(WithoutHeldOut(reduction, folds), table, f"{name} without fold")
+
+    todo = costs
+    while todo:
+        given = [start for C in todo for start in starts[C]]
+        found = problems.solve(without_fold, todo, given, tolerance=_PATH_GAP, most_sweeps=_PATH_SWEEPS)
+        scores = session.sweep(problems.errors(todo, found, folds), table, "held-out errors")
+        solved |= dict(zip(todo, found, strict=True))
+        errors |= {C: (scores, position) for position, C in enumerate(todo)}
+        best = min(sorted(solved), key=lambda C: _error(errors[C]))
+        todo = _beyond(best, tuple(sorted(solved))) if problems.settings.searches else ()
+        # Where the path goes on, it starts from its end.
+        starts |= {C: [solution.start for solution in solved[best]] for C in todo if C not in starts}
+    tried = tuple(sorted(solved))
+    scores, position = errors[best]
+    se = [float(errors[C][0].errors_se[errors[C][1]]) for C in tried]
+    path = PathErrors(
+        costs=tried,
+        errors=np.array([_error(errors[C]) for C in tried]),
+        errors_se=np.array(se),
+        gaps=tuple(max(solution.relative_gap for solution in solved[C]) for C in tried),
+        rows=scores.rows,
+        effective=scores.effective,
+    )
+    at = tried.index(best)
+    session.progress.note(f"C {best:.4g}: held-out error {path.errors[at]:.4g} +- {se[at]:.2g} on {path.rows} rows")
+    return best, path, scores.histogram[position], [solution.start for solution in solved[best]]
+
+
+def _error(at: tuple[MarginErrors, int]) -> float:
+    return float(at[0].errors[at[1]])
+
+
+def _beyond(best: float, tried: tuple[float, ...]) -> tuple[float, ...]:
+    """Further values of C where the best one is the smallest or largest that was tried."""
+    if best == tried[-1]:
+        further = tuple(best * _RATIO**step for step in range(1, _FURTHER + 1))
+    elif best == tried[0]:
+        further = tuple(best / _RATIO**step for step in range(_FURTHER, 0, -1))
+    else:
+        return ()
+    return tuple(C for C in further if _LEAST_C <= C <= _LARGEST_C)

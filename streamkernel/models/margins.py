@@ -1,0 +1,179 @@
+"""A fitted support vector machine: configuration and named arrays, in memory as on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import ClassVar, Self
+
+import numpy as np
+
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.records import Count, CountedTotals, ModelRecord, Record, SettingsRecord
+from streamkernel.reductions import Predictions
+from streamkernel.reductions.contract import AnyReduction
+from streamkernel.reductions.predictions import CalibratedProbabilities, Curves, curves_of
+from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
+from streamkernel.settings.margins import MarginClassifierSettingsRecord, MarginRegressorSettingsRecord
+from streamkernel.type_aliases import Fields
+
+
+class MarginPath(Record):
+    """The solutions for several C on the rows outside a validation fold, and their errors on it.
+
+    An error is the share of wrong classes, or the mean loss of a row for C = 1. `rows` counts the rows of the fold,
+    `effective` those of equal weight that would give means of the same variance.
+    """
+
+    C: tuple[float, ...]
+    errors: tuple[float, ...]
+    errors_se: tuple[float, ...]
+    gaps: tuple[float, ...]
+    rows: Count
+    effective: float
+
+
+class MarginProblem(Record):
+    """The solution of one function: `gaps` are the relative duality gaps after each sweep."""
+
+    primal: float
+    dual: float
+    gaps: tuple[float, ...]
+
+
+class MarginSolutionRecord(Record):
+    """The solution for the chosen C; `gap` is the largest relative duality gap of its functions."""
+
+    method: str
+    C: float
+    gap: float
+    converged: bool
+    iterations: Count
+    problems: tuple[MarginProblem, ...]
+
+
+class MarginRecord(ModelRecord):
+    """The fields of a support vector machine."""
+
+    settings: SettingsRecord
+    totals: CountedTotals
+    solution: MarginSolutionRecord
+    path: MarginPath | None = None
+
+
+@dataclass(frozen=True)
+class MarginModel(PredictingModel):
+    """A fitted support vector machine. The functions of two classes are ``-f / 2`` and ``f / 2``."""
+
+    RECORD: ClassVar[type[MarginRecord]] = MarginRecord
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.SHAPES,
+        "dual_coef": ("n", "d"),
+        "intercept": ("d",),
+    }
+
+    record: MarginRecord
+
+    def solution_fields(self) -> Fields:
+        solution, path = self.record.solution, self.record.path
+        fields: Fields = {
+            "C": solution.C,
+            "solver": solution.method,
+            "gap": solution.gap,
+            "iterations": solution.iterations,
+            "converged": solution.converged,
+        }
+        if path is None:
+            return fields
+        chosen = path.C.index(solution.C)
+        held_out = {"validation_error": path.errors[chosen], "validation_error_se": path.errors_se[chosen]}
+        return {**fields, **held_out, "validation_rows": path.rows}
+
+    def predictions(self, *, argmax: bool = False) -> Predictions:
+        """The row map that predicts, on rows that are scaled already."""
+        return Predictions(self.basis, self.coefficients, self.intercept, argmax=argmax, flat=self.flat)
+
+
+class MarginRegressorRecord(MarginRecord):
+    """The fields of a support vector regression."""
+
+    settings: MarginRegressorSettingsRecord
+
+
+@dataclass(frozen=True)
+class MarginRegressorModel(MarginModel):
+    """A fitted support vector regression."""
+
+    KIND: ClassVar[str] = "support-vector-regression"
+    RECORD: ClassVar[type[MarginRegressorRecord]] = MarginRegressorRecord
+    _NOUN: ClassVar[str] = "support vector regression model"
+
+    record: MarginRegressorRecord
+
+    def outputs(self, *, std: bool = False) -> Predictions:
+        self.refuse_std(std)
+        return self.predictions()
+
+    def scores(self) -> AnyReduction:
+        return RegressionScores(self.predictions())
+
+
+class MarginClassifierRecord(MarginRecord):
+    """The fields of a support vector classifier."""
+
+    settings: MarginClassifierSettingsRecord
+
+
+@dataclass(frozen=True)
+class MarginClassifierModel(MarginModel):
+    """A fitted support vector classifier; with curves it has probabilities."""
+
+    KIND: ClassVar[str] = "support-vector-classifier"
+    RECORD: ClassVar[type[MarginClassifierRecord]] = MarginClassifierRecord
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **MarginModel.OPTIONAL,
+        "calibration_slope": ("k",),
+        "calibration_offset": ("k",),
+        "calibration_knots": ("k", "knots"),
+        "calibration_values": ("k", "knots"),
+        "margin_edges": ("bins + 1",),
+        "margin_weights": ("k", "2", "bins"),
+        "check_probability": ("c of check", "d of check"),
+    }
+    _NOUN: ClassVar[str] = "support vector classifier model"
+
+    record: MarginClassifierRecord
+
+    @property
+    def curves(self) -> Curves | None:
+        """The curves from values to probabilities; None without them."""
+        return curves_of({name: np.ascontiguousarray(values) for name, values in self.arrays.items()})
+
+    @property
+    def has_probabilities(self) -> bool:
+        return "calibration_slope" in self.arrays or "calibration_knots" in self.arrays
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        pairs = (("calibration_slope", "calibration_offset"), ("calibration_knots", "calibration_values"))
+        functions = 1 if self.target_count == 2 else self.target_count
+        for pair in pairs:
+            for name in pair:
+                if name in self.arrays and any(each not in self.arrays for each in pair):
+                    self._refuse(path, f"it has {name!r} without its other half")
+                if name in self.arrays and len(self.arrays[name]) != functions:
+                    self._refuse(path, f"{name!r} has {len(self.arrays[name])} curves for {functions} functions")
+        return self
+
+    def checking(self) -> Predictions | CalibratedProbabilities:
+        values, curves = self.predictions(), self.curves
+        return values if curves is None else CalibratedProbabilities(values, curves)
+
+    def outputs(self, *, std: bool = False) -> Predictions | CalibratedProbabilities:
+        self.refuse_std(std)
+        found = self.checking()
+        return found if isinstance(found, CalibratedProbabilities) else self.predictions(argmax=True)
+
+    def scores(self) -> AnyReduction:
+        found = self.checking()
+        return ProbabilityScores(found) if isinstance(found, CalibratedProbabilities) else ClassificationScores(found)
