@@ -19,6 +19,7 @@ from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSoluti
 from streamkernel.solvers.quasi_newton import solve_quasi_newton
 from streamkernel.solvers.ridge import RidgeSolution, RidgeSystem
 from streamkernel.solvers.skilling import CGResult, FullSystem, InverseBelow, plan_full
+from streamkernel.solvers.smo import SMOSolution, solve_smo
 from streamkernel.solvers.smooth_margins import solve_smooth_margins
 from streamkernel.solvers.solver_choice import SolverChoice, choose_solver, falkon_steps, rows_for_search
 from streamkernel.solvers.validation import FoldChoice, FoldSolution, FoldSystem, standard_error
@@ -53,6 +54,7 @@ __all__ = [
     "ProjectedSolution",
     "RidgeSolution",
     "RidgeSystem",
+    "SMOSolution",
     "SampleChoice",
     "SolverChoice",
     "Variances",
@@ -74,6 +76,7 @@ __all__ = [
     "solve_margins",
     "solve_newton",
     "solve_quasi_newton",
+    "solve_smo",
     "solve_smooth_margins",
     "standard_error",
     "uniform_sample",

@@ -2,6 +2,7 @@
 
 from streamkernel.reductions.margins.interior_point import InteriorPath, InteriorPointStep, InteriorPointSums
 from streamkernel.reductions.margins.losses import (
+    Below,
     EpsilonInsensitive,
     Hinge,
     Huber,
@@ -22,6 +23,7 @@ from streamkernel.reductions.margins.step_sums import StepSums, TraceSums
 from streamkernel.reductions.margins.targets import Target
 
 __all__ = [
+    "Below",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",

@@ -81,6 +81,20 @@ class Hinge(PiecewiseLinear):
 
 
 @dataclass(frozen=True)
+class Below(PiecewiseLinear):
+    """``C max(0, y - f)``: values of f below y cost. With y = 0 it is the loss of the one-class machine.
+
+    That machine is ``min 1/2 |f|^2 + sum w max(0, rho - f) - nu rho sum w``, with b = -rho (Schoelkopf et al. 2001,
+    scaled as in libsvm).
+    """
+
+    kink_count = 1
+
+    def kinks(self, y: Float) -> list[Kink]:
+        return [Kink(y, np.zeros(len(y)))]
+
+
+@dataclass(frozen=True)
 class Pinball(PiecewiseLinear):
     """``C max(q r, (q - 1) r)``, whose minimum is the quantile q (Koenker & Bassett 1978).
 
