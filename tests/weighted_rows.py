@@ -20,6 +20,8 @@ from streamkernel import (
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelSVC,
+    KernelSVR,
     Nystroem,
 )
 from streamkernel.engine import Session, Step
@@ -195,6 +197,12 @@ CASES = [
     Case("ridge-classifier", KernelRidgeClassifier, {**RIDGE, "alpha": 0.1}, "classes"),
     Case("ridge-classifier, labels, gcv", KernelRidgeClassifier, {**RIDGE, "alpha": "gcv"}, "labels"),
     Case("ridge-classifier, cv", KernelRidgeClassifier, {**RIDGE, "alpha": "cv"}, "classes"),
+    Case("svc", KernelSVC, {**RIDGE, "C": 2.0}, "classes"),
+    Case("svc, hinge", KernelSVC, {**RIDGE, "C": 2.0, "loss": "hinge"}, "labels"),
+    Case("svc, path", KernelSVC, {**RIDGE, "C": [0.5, 5.0]}, "classes", tolerance=1e-3),
+    Case("svr", KernelSVR, {**RIDGE, "C": 2.0}),
+    Case("svr, epsilon", KernelSVR, {**RIDGE, "C": 2.0, "loss": "epsilon_insensitive"}, "two"),
+    Case("svr, huber", KernelSVR, {**RIDGE, "C": 2.0, "loss": "huber"}),
     Case("kmp", KernelMatchingPursuit, PURSUIT, ruled=False),
     Case("kmp, basic", KernelMatchingPursuit, {**PURSUIT, "variant": "basic"}, ruled=False),
     Case("kmp, back-fitting", KernelMatchingPursuit, {**PURSUIT, "variant": "back-fitting"}, ruled=False),

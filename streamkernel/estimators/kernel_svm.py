@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from streamkernel.engine import Progress
@@ -31,10 +32,13 @@ class MarginEstimator(SupervisedEstimator):
 
 
 def _has_curves(estimator: KernelSVC) -> bool:
-    """Whether there are probabilities; before a fit, whether it could find them."""
-    if not hasattr(estimator, "model_"):
-        return bool(estimator.get_params()["calibration"] != "none")
-    return estimator.model_.has_probabilities
+    """Whether there are probabilities; before a fit, whether the parameters ask for them."""
+    if hasattr(estimator, "model_"):
+        return estimator.model_.has_probabilities
+    given = estimator.get_params()
+    if given["calibration"] is not None:
+        return bool(given["calibration"] != "none")
+    return given["C"] is not None and (isinstance(given["C"], str) or np.ndim(given["C"]) > 0)
 
 
 class KernelSVC(IndicatorClassifier, MarginEstimator):
@@ -59,7 +63,8 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
         s of the smoothed hinge ``(log(1 + exp(s (1 - t f))) / s)^2`` (Lee & Mangasarian 2001).
     calibration : {"platt", "isotonic", "none"}, default None
         How probabilities follow from decision values of the validation fold, by functions that were fitted without it.
-        None for "platt" where C is chosen by the fold, else for "none".
+        None for "platt" where C is chosen by the fold, else for "none". Labels are those of the decision values: near
+        1/2 the more probable class may be another one, as in scikit-learn's SVC.
     gap_tol : float, default 0.0001
         The fit ends when the duality gap is at most this share of the objective.
     max_sweeps : int, default 100

@@ -84,5 +84,7 @@ def isotonic_curves(histogram: Float) -> Isotonic:
         w = negative + positive
         held = np.flatnonzero(w > 0.0)
         fitted = isotonic_regression(positive[held] / w[held], weights=w[held]).x
+        # No finite number of rows shows that a class is impossible: the ends are those of Platt's targets.
+        fitted = np.clip(fitted, 1.0 / (negative.sum() + 2.0), 1.0 - 1.0 / (positive.sum() + 2.0))
         values.append(np.interp(centres, centres[held], fitted))
     return Isotonic(np.tile(centres, (len(histogram), 1)), np.array(values))

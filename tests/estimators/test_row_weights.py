@@ -31,6 +31,8 @@ from streamkernel import (
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelSVC,
+    KernelSVR,
     Nystroem,
     open_table,
 )
@@ -109,6 +111,9 @@ REPEATED: dict[str, Any] = {
     "ridge, cg": KernelRidge(9, alpha=0.1, solver="cg", **FIXED),
     "ridge, median": KernelRidge(9, alpha=0.1, scale="none"),
     "ridge classifier": KernelRidgeClassifier(9, alpha=0.1, class_weight="balanced", **FIXED),
+    "svc": KernelSVC(9, C=2.0, class_weight="balanced", **FIXED),
+    "svc, hinge": KernelSVC(9, C=2.0, loss="hinge", **FIXED),
+    "svr": KernelSVR(9, C=2.0, **FIXED),
     "ridge, scaled": KernelRidge(9, alpha=0.1, lengthscale=2.0),
     "fitc": GaussianProcessRegressor(9, noise_variance=0.1, **GIVEN, **FIXED),
     "dtc": GaussianProcessRegressor(9, approximation="dtc", noise_variance=0.1, **GIVEN),

@@ -28,6 +28,8 @@ from streamkernel import (
     GaussianProcessRegressor,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelSVC,
+    KernelSVR,
 )
 
 # The checks are about the classes. What is found by evidence takes its time: `FOUND` does it on the poorest rows.
@@ -36,6 +38,9 @@ FOUND = [check_fit2d_1feature, check_fit2d_1sample, check_regressors_int, check_
 OTHERS = [
     KernelRidge(alpha="cv"),
     KernelRidgeClassifier(alpha="cv"),
+    KernelSVC(),
+    KernelSVC(C=2.0, loss="hinge"),
+    KernelSVR(),
     GaussianProcessRegressor(noise_variance=0.1, **GIVEN),
     BayesianCommitteeMachine(noise_variance=0.1, **GIVEN),
     GaussianProcessClassifier(**GIVEN),

@@ -15,7 +15,6 @@ from streamkernel.reductions.row_map import Predictions, ProbabilityMap
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
-_LEAST = 1e-6  # of an isotonic probability: no finite number of rows shows that a class is impossible
 _CURVE_FLOPS = 60  # time of a value of a curve, in operations
 
 
@@ -56,7 +55,7 @@ class Isotonic(Curves):
         found = np.empty(f.shape)
         for k, (knots, values) in enumerate(zip(self.knots, self.values, strict=True)):
             found[:, k] = np.interp(f[:, k], knots, values)
-        return np.clip(found, _LEAST, 1.0 - _LEAST)
+        return found
 
     def to_arrays(self) -> dict[str, Float]:
         return {"calibration_knots": self.knots, "calibration_values": self.values}
