@@ -1,6 +1,7 @@
 """Solvers: coefficients from the sums of a sweep. A system is decomposed once and then solved many times."""
 
 from streamkernel.records import LengthscaleChoice
+from streamkernel.solvers.active_set import solve_active_set
 from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
 from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows, uniform_sample
@@ -8,6 +9,7 @@ from streamkernel.solvers.falkon_folds import FalkonFolds, SampleChoice, alpha_o
 from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSystem, Variances
 from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
 from streamkernel.solvers.interior_point import InteriorSolution, solve_margins
+from streamkernel.solvers.lagrangian import solve_lagrangian
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
@@ -72,7 +74,9 @@ __all__ = [
     "platt_curves",
     "rows_for_search",
     "sampled_rows",
+    "solve_active_set",
     "solve_generalised",
+    "solve_lagrangian",
     "solve_margins",
     "solve_newton",
     "solve_quasi_newton",

@@ -84,6 +84,7 @@ from naive.linear_systems import (
     sparse_primal,
     woodbury_weights,
 )
+from naive.margins import active_sets, lagrangian_iterates, squared_hinge
 from naive.sampling import (
     a_res_keys,
     candidates_per_pick,
@@ -230,4 +231,7 @@ __all__ = [
     "vfe_bound",
     "whitened_features",
     "woodbury_weights",
+    "active_sets",
+    "lagrangian_iterates",
+    "squared_hinge",
 ]

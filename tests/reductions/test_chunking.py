@@ -42,10 +42,12 @@ from streamkernel.reductions.likelihoods import (
     Softmax,
 )
 from streamkernel.reductions.margins import (
+    ActiveSetStep,
     EpsilonInsensitive,
     Huber,
     InteriorPath,
     InteriorPointStep,
+    LagrangianStep,
     Line,
     Pinball,
     SmoothStep,
@@ -193,6 +195,10 @@ def _interior_point(features: Features) -> InteriorPointStep:
     )
 
 
+def _points(X: X64, chosen: list[int]) -> Float:
+    return np.random.default_rng(5).uniform(-0.5, 0.5, (3, _features(X, chosen).width + 1))
+
+
 def _smooth_step(features: Features) -> SmoothStep:
     line = Line(np.zeros(features.width + 1), np.full(features.width + 1, 0.1))
     losses = (Huber(2.0, 0.3), SquaredEpsilonInsensitive(1.0, 0.2))
@@ -231,6 +237,8 @@ REDUCTIONS: dict[str, Make] = {
     "newton start": lambda X, Y, chosen: NewtonStart(_features(X, chosen), _OfAnyTargets(3)),
     "newton step": lambda X, Y, chosen: NewtonStep(*_step(X, chosen, Bernoulli())),
     "newton step, softmax": lambda X, Y, chosen: NewtonStep(*_step(X, chosen, _OfAnyTargets(3))),
+    "active set": lambda X, Y, chosen: ActiveSetStep(_features(X, chosen), 0, 3.0, _points(X, chosen)),
+    "lagrangian": lambda X, Y, chosen: LagrangianStep(_features(X, chosen), 0, 3.0, 1.9, _points(X, chosen)),
     "interior point": lambda X, Y, chosen: _interior_point(_features(X, chosen)),
     "smooth step": lambda X, Y, chosen: _smooth_step(_features(X, chosen)),
     "gradient step": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, Bernoulli())),

@@ -1,6 +1,8 @@
 """Losses of large margin methods, and the sums of the methods that minimise them."""
 
+from streamkernel.reductions.margins.active_set import ActiveSetStep, ActiveSetSums
 from streamkernel.reductions.margins.interior_point import InteriorPath, InteriorPointStep, InteriorPointSums
+from streamkernel.reductions.margins.lagrangian import LagrangianStep, LagrangianSums
 from streamkernel.reductions.margins.losses import (
     Below,
     EpsilonInsensitive,
@@ -24,6 +26,8 @@ from streamkernel.reductions.margins.targets import Target
 
 __all__ = [
     "Below",
+    "ActiveSetStep",
+    "ActiveSetSums",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
@@ -31,6 +35,8 @@ __all__ = [
     "InteriorPointStep",
     "InteriorPointSums",
     "Kink",
+    "LagrangianStep",
+    "LagrangianSums",
     "Line",
     "Logistic",
     "Loss",
