@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from rule_table import TABLE, title
+from rule_table import RULES_OF_ROWS, TABLE, title
 from strategies import seeds
 
 from streamkernel import (
@@ -31,7 +31,6 @@ from streamkernel import (
 )
 from streamkernel.errors import NumericalError, StreamKernelWarning
 from streamkernel.factors import Factor
-from streamkernel.selection import RULES
 
 __all__ = [
     "FACTOR_RULES",
@@ -253,7 +252,7 @@ def same_after_loading(kind: Kind, table: PoorTable, path: Path) -> None:
     assert again.model_.digest == model.model_.digest
 
 
-FACTOR_RULES = list(RULES)
+FACTOR_RULES = list(RULES_OF_ROWS)
 
 
 def same_factor_after_loading(table: PoorTable, path: Path, rule: str) -> None:

@@ -1,5 +1,6 @@
 """Each row of the table of rules, with every score and pool of sgma, and every option that is another algorithm.
 
+The rule `columns` stands alone: it is for the linear kernel only, and looks at no row (`test_columns.py`).
 A pool says which rows a score is given, and no score looks at how they were drawn: each score has one of the two pools.
 """
 
@@ -7,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkernel.selection import SCORES
+from streamkernel.selection import RULES, SCORES
 
-__all__ = ["ALGORITHMS", "TABLE", "title"]
+__all__ = ["ALGORITHMS", "RULES_OF_ROWS", "TABLE", "WITHOUT_ROWS", "title"]
+
+WITHOUT_ROWS = ("columns",)
+RULES_OF_ROWS = tuple(rule for rule in RULES if rule not in WITHOUT_ROWS)
 
 TABLE: list[tuple[str, dict[str, Any]]] = [
     *(("few-sweep", {"objective": objective}) for objective in ("trace", "prediction", 0.5)),

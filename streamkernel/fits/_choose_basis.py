@@ -100,7 +100,7 @@ def choose_basis(
     if settings.scale == "standard":
         assert statistics is not None
         columns = standard_scaler(statistics.X, table.columns)
-    rule = settings.selection_rule(has_targets=table.n_targets > 0)
+    rule = settings.rule_for(table)
     if rule.keyed or folds is not None:
         table = table.with_keys()
     given = settings.given_metric

@@ -49,7 +49,7 @@ def steps_of_choice(
     if needs_moments(table, settings):
         moments = Moments(table.n_features, 0 if table.classes is not None else d)
         steps.append(before_map(step_of("column statistics", moments, plain, kernel_columns=0), table))
-    rule = settings.selection_rule(has_targets=d > 0)
+    rule = settings.rule_for(plain)
     sampled = settings.sampled_rows(table, problem.trained_share) + (0 if folds is None else checked_rows(table, folds))
     chosen = _with_sample(rule.steps(problem), problem, sampled)
     if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:

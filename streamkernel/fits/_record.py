@@ -41,7 +41,7 @@ def basis_fields(chosen: Chosen, settings: BasisSettings, n: int) -> Fields:
         "table_fingerprint": without_class_weights(table).fingerprint,
         "requested_basis": n,
         "basis_size": len(selection.basis),
-        "rule": settings.selection_rule(has_targets=table.n_targets > 0).name,
+        "rule": settings.rule_for(table).name,
         "ended": selection.ended,
         "rounds": tuple(selection.rounds),
         "volatile": ("run", "volatile", "software"),

@@ -139,7 +139,7 @@ def _planned(
             f"{size} is {settings.n_components}, more than the {table.n_rows} rows; give at most {table.n_rows}"
         )
     n = settings.components(table)
-    if settings.n_components is None:
+    if settings.n_components is None and not settings.takes_columns(table):
         n = max(n, min(at_least, table.n_rows))
     # A ridge fit without targets takes the same steps: a last sweep of sums, their eigenvectors.
     plan = checked_plan(

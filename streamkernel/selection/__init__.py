@@ -1,5 +1,6 @@
 """Selection of the rows of a basis: draws, scores, takes, and the rules that combine them."""
 
+from streamkernel.selection.columns import Columns
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection
 from streamkernel.selection.rpcholesky import RPCholesky
@@ -9,6 +10,7 @@ from streamkernel.selection.uniform import Uniform
 __all__ = [
     "RULES",
     "SCORES",
+    "Columns",
     "Greedy",
     "Problem",
     "RPCholesky",

@@ -15,6 +15,7 @@
 | leverage | leverage-weighted | - | n |
 | kmeans | - | - | n |
 | uniform | uniform | - | n |
+| columns | - | - | the p columns |
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from streamkernel.selection._gp_posterior import PosteriorGreedy
 from streamkernel.selection._incomplete_cholesky import IncompleteCholesky
 from streamkernel.selection._leverage import Leverage
 from streamkernel.selection.candidates import candidates_needed
+from streamkernel.selection.columns import Columns
 from streamkernel.selection.greedy import GramForm, Greedy, RootForm
 from streamkernel.selection.kmeans import KMeans
 from streamkernel.selection.problem import Rule
@@ -185,6 +187,7 @@ _BUILDERS: dict[str, Callable[..., Rule]] = {
     "leverage": _leverage,
     "kmeans": KMeans,
     "uniform": Uniform,
+    "columns": Columns,
 }
 RULES = tuple(_BUILDERS)
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import KERNEL_NAMES, Kernel, StationaryKernel, as_kernel
+from streamkernel.kernels import KERNEL_NAMES, Kernel, Linear, StationaryKernel, as_kernel
 from streamkernel.records import SettingsRecord
-from streamkernel.selection import RULES, Rule, as_rule
+from streamkernel.selection import RULES, Columns, Rule, as_rule
 from streamkernel.settings.checks import checked_seed
 from streamkernel.settings.parameter import check_values, parameter, parameters_in
 from streamkernel.store.plain import plain
@@ -156,6 +156,7 @@ class BasisSettings:
         kind=str,
         checked=False,
         words=RULES,
+        default_words="few-sweep; columns with the linear kernel, where neither rule, size nor tolerance is given",
     )
     objective: str | float = parameter(
         "prediction",
@@ -210,7 +211,8 @@ class BasisSettings:
                 f"the kernel {kernel.name!r} is not positive definite: it has no features to whiten; give another "
                 f"{option('kernel')}, or fit by matching pursuit, which takes it ({estimator('KernelMatchingPursuit')})"
             )
-        self.selection_rule(has_targets=True)
+        if isinstance(self.selection_rule(has_targets=True), Columns):
+            Columns.check_kernel(kernel)
 
     def _check_metric(self, kernel: Kernel) -> None:
         """Refuse a learned metric for a kernel, or a lengthscale, that it does not fit."""
@@ -360,6 +362,29 @@ class BasisSettings:
         """The rule that chooses the basis."""
         return as_rule(self.rule, objective=self.objective, has_targets=has_targets, **self.rule_options)
 
+    def rule_for(self, table: Table) -> Rule:
+        """The rule that chooses the basis of a fit to `table`."""
+        return Columns() if self.takes_columns(table) else self.selection_rule(has_targets=table.n_targets > 0)
+
+    def takes_columns(self, table: Table) -> bool:
+        """Whether the basis functions are the columns.
+
+        They are with the rule `columns`; and with the linear kernel where neither rule, size nor tolerance is given:
+        a basis of rows would give the same model with other numbers, or less. That is up to the default basis size,
+        and where there are as many rows: of fewer, the rows are the smaller basis.
+        """
+        rule = self.selection_rule(has_targets=True)
+        if isinstance(rule, Columns):
+            return True
+        left = self.rule == type(self).rule and not self.rule_options and self.n_components is None and self.tol == 0.0
+        width = self._width(table)
+        return left and isinstance(self.kernel_template, Linear) and width <= min(table.n_rows, self.MOST_COMPONENTS)
+
+    def _width(self, table: Table) -> int:
+        """Number of columns that the kernel sees."""
+        metric = self.given_metric
+        return table.n_features if metric is None else metric.shape[1]
+
     def for_table(self, table: Table) -> Self:
         """These settings, with what is left to the fit chosen for a table; they stay as they are chosen."""
         return self
@@ -370,7 +395,8 @@ class BasisSettings:
         Raises
         ------
         ParameterError
-            More basis functions than rows, or lengthscales for another number of features.
+            More basis functions than rows, another number than the columns where these are the functions, or
+            lengthscales for another number of features.
         """
         metric = self.given_metric
         if metric is not None and len(metric) != table.n_features:
@@ -378,12 +404,20 @@ class BasisSettings:
                 f"{option('metric')} has {len(metric)} rows and the table {table.n_features} features; give a row for "
                 "each feature"
             )
-        self.kernel_template.check_features(table.n_features if metric is None else metric.shape[1])
+        self.kernel_template.check_features(self._width(table))
         if self.searches_sample and table.n_targets == 0:
             raise ParameterError(
                 f"{self._wish}, and the rows have no targets to learn from; give rows with targets "
                 f"({call('ingest', 'target')}), or {option('metric', 'none')} and a named kernel"
             )
+        if self.takes_columns(table):
+            width = self._width(table)
+            if self.n_components not in (None, width):
+                raise ParameterError(
+                    f"{option('n_components')} is {self.n_components}, and the rule 'columns' has a function for each "
+                    f"of the {width} columns; leave it out, or give another {option('rule')}"
+                )
+            return width
         rows = table.n_rows
         if self.n_components is None:
             return default_components(rows, self.MOST_COMPONENTS)

@@ -211,6 +211,9 @@ class PursuitSettings(BasisSettings):
             None if self.bound_gamma is None else float(self.bound_gamma),
         )
 
+    def takes_columns(self, table: Table) -> bool:
+        return False
+
     def watching(self, table: Table) -> PursuitSettings:
         """The settings for a fit to `table`: other validation rows get its columns, classes and dtype, but no scale.
 

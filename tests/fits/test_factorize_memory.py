@@ -15,11 +15,11 @@ import data_sets
 import numpy as np
 import pytest
 from problems import zarr_of_chunks
+from rule_table import RULES_OF_ROWS
 
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.errors import ResourceLimitError
 from streamkernel.fits import factor as module
-from streamkernel.selection import RULES
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table
 
@@ -31,7 +31,7 @@ FROM_DISK: list[dict[str, Any]] = [
     {"rule": "sgma"},
     {"rule": "sgma", "rule_options": {"pool": "shared", "candidates": 8}},
     {"rule": "incomplete-cholesky", "rule_options": {"exact": False}},
-    *({"rule": rule} for rule in RULES if rule not in ("few-sweep", "sgma", *IN_MEMORY)),
+    *({"rule": rule} for rule in RULES_OF_ROWS if rule not in ("few-sweep", "sgma", *IN_MEMORY)),
 ]
 # The more rows, the more states wait for their neighbours, to the logarithm: here these are to be small.
 SMALL_STATES = [

@@ -9,9 +9,9 @@ import naive
 import numpy as np
 import pytest
 import zarr
+from rule_table import RULES_OF_ROWS
 
 from streamkernel import Factor, KernelRidge, Nystroem, factorize
-from streamkernel.selection import RULES
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3))
@@ -20,7 +20,7 @@ K = naive.gaussian(X, X, 1.5)
 GIVEN: dict[str, Any] = {"lengthscale": 1.5, "scale": "none", "n_components": 15, "dtype": "float64"}
 
 RULE_OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    *((rule, {}) for rule in RULES),
+    *((rule, {}) for rule in RULES_OF_ROWS),
     ("few-sweep", {"objective": "prediction"}),
     ("few-sweep", {"objective": 0.4}),
     ("csi", {"rule_options": {"kappa": 0.3, "picks": 4}}),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rule_table import RULES_OF_ROWS
 
 import streamkernel
 from streamkernel.cli.tables_for_models import plan_of_predictions
@@ -24,7 +25,6 @@ from streamkernel.kernels import Gaussian, Kernel, Matern, packed_bytes
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.kinds import PREDICTORS
 from streamkernel.reductions import Moments, Sample
-from streamkernel.selection import RULES
 from streamkernel.solvers import choice_bytes, choose_lengthscale
 from streamkernel.table import Table, open_table
 
@@ -58,7 +58,7 @@ def test_no_block_has_more_rows_than_there_are(name: str) -> None:
     assert max(step.block_rows for step in plan.steps) <= 60
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", RULES_OF_ROWS)
 def test_no_rule_counts_more_rows_than_there_are(rule: str) -> None:
     assert planned("ridge", 60, 100_000, rule=rule).memory_bytes < 4e9
 

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from problems import cut_session, select
-from rule_table import ALGORITHMS, TABLE, title
+from rule_table import ALGORITHMS, TABLE, WITHOUT_ROWS, title
 from sklearn.metrics.pairwise import rbf_kernel
 
 from streamkernel.engine import Session, ThreadExecutor
@@ -69,7 +69,7 @@ def residual_trace(X: Any, points: Any) -> float:
 
 
 def test_the_table_has_every_rule() -> None:
-    assert {name for name, _ in TABLE} == set(RULES)
+    assert {name for name, _ in TABLE} | set(WITHOUT_ROWS) == set(RULES)
 
 
 @every_rule
