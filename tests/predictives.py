@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.table import RowBlock
+
 Float = NDArray[np.float64]
 
 
@@ -43,6 +45,10 @@ class Classes(Predicted):
     def probabilities(self, X: NDArray[Any]) -> Float:
         weights = np.exp(4.0 * self._phases(X))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        found = self.probabilities(block.X)
+        return {"probability": found, "prediction": found.argmax(axis=1)}
 
 
 class Rates(Predicted):

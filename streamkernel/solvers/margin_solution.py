@@ -75,7 +75,7 @@ class MarginSolution:
 
     @property
     def relative_gap(self) -> float:
-        """The gap as a share of the primal objective."""
+        """The gap as a share of the primal objective, whose sign does not count."""
         return self.gap / abs(self.primal) if self.primal else 0.0
 
 

@@ -49,6 +49,7 @@ from streamkernel.reductions.margins import (
     InteriorPointStep,
     LagrangianStep,
     Line,
+    OneClass,
     Pinball,
     SmoothStep,
     SquaredEpsilonInsensitive,
@@ -76,6 +77,7 @@ from streamkernel.reductions.scores import (
     ClassificationScores,
     CountScores,
     GaussianScores,
+    HeldOutErrors,
     ProbabilityScores,
     RegressionScores,
     StagedScores,
@@ -189,14 +191,21 @@ def _staged(X: X64, Y: Float, chosen: list[int], coding: Float | None) -> Staged
 
 def _interior_point(features: Features) -> InteriorPointStep:
     zero, step = np.zeros(features.width + 1), np.full(features.width + 1, 0.1)
-    paths = tuple(InteriorPath.begin(zero, mu).further(step, 0.3 * mu) for mu in (2.0, 1.0))
-    return InteriorPointStep(
-        features, (Pinball(2.0, 0.3), EpsilonInsensitive(1.0, 0.2)), (Target(0), Target(0, 0.5, 2.0)), paths
-    )
+    paths = tuple(InteriorPath.begin(zero, mu).further(step, 0.3 * mu) for mu in (2.0, 1.0, 0.3))
+    losses = Pinball(2.0, 0.3), EpsilonInsensitive(1.0, 0.2), OneClass(0.3)
+    return InteriorPointStep(features, losses, (Target(0), Target(0, 0.5, 2.0), None), paths)
 
 
 def _points(X: X64, chosen: list[int]) -> Float:
     return np.random.default_rng(5).uniform(-0.5, 0.5, (3, _features(X, chosen).width + 1))
+
+
+def _held_out_errors(X: Any, Y: Any, chosen: Any, folds: Folds | None) -> HeldOutErrors:
+    d = Y.shape[1]
+    coefficients = np.sin(np.arange(1.0, 2 * d * len(chosen) + 1)).reshape(len(chosen), 2 * d)
+    functions = Predictions(basis_of(X, chosen, _kernel(X)), coefficients, np.full(2 * d, 0.1))
+    losses = (Pinball(1.0, 0.3),) * d + (Huber(2.0, 0.3),) * d
+    return HeldOutErrors(functions, losses, tuple(Target(k) for k in range(d)), folds, classes=False)
 
 
 def _smooth_step(features: Features) -> SmoothStep:
@@ -240,6 +249,8 @@ REDUCTIONS: dict[str, Make] = {
     "active set": lambda X, Y, chosen: ActiveSetStep(_features(X, chosen), 0, 3.0, _points(X, chosen)),
     "lagrangian": lambda X, Y, chosen: LagrangianStep(_features(X, chosen), 0, 3.0, 1.9, _points(X, chosen)),
     "interior point": lambda X, Y, chosen: _interior_point(_features(X, chosen)),
+    "held-out errors": lambda X, Y, chosen: _held_out_errors(X, Y, chosen, Folds(3)),
+    "errors of all rows": lambda X, Y, chosen: _held_out_errors(X, Y, chosen, None),
     "smooth step": lambda X, Y, chosen: _smooth_step(_features(X, chosen)),
     "gradient step": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, Bernoulli())),
     "gradient step, softmax": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, _OfAnyTargets(3))),

@@ -16,6 +16,7 @@ from streamkernel.reductions.margins import (
     InteriorPath,
     InteriorPointStep,
     InteriorPointSums,
+    OneClass,
     PiecewiseLinear,
     Pinball,
     Target,
@@ -26,6 +27,7 @@ LOSSES: dict[str, PiecewiseLinear] = {
     "hinge": Hinge(2.0),
     "pinball": Pinball(3.0, 0.2),
     "epsilon": EpsilonInsensitive(1.5, 0.3),
+    "one class": OneClass(0.7),
 }
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((120, 3))
@@ -66,6 +68,8 @@ def boxes(name: str, loss: Any) -> list[tuple[Any, Any, Any]]:
     if name == "hinge":
         t = 2 * y - 1
         return [(t, np.minimum(0, C * t), np.maximum(0, C * t))]
+    if name == "one class":
+        return [(zero, zero, zero + C)]
     if name == "pinball":
         return [(y, zero - C * (1 - loss.quantile), zero + C * loss.quantile)]
     return [(y - loss.epsilon, zero, zero + C), (y + loss.epsilon, zero - C, zero)]
@@ -75,6 +79,8 @@ def loss_by_hand(name: str, loss: Any, f: Any) -> Any:
     y = targets(name)
     if name == "hinge":
         return loss.C * np.maximum(0, 1 - (2 * y - 1) * f)
+    if name == "one class":
+        return loss.C * np.maximum(0, -f)
     if name == "pinball":
         return loss.C * np.where(y > f, loss.quantile * (y - f), (1 - loss.quantile) * (f - y))
     return loss.C * np.maximum(0, np.abs(y - f) - loss.epsilon)
@@ -84,6 +90,7 @@ def by_hand(name: str, loss: Any, way: InteriorPath, w: Any) -> dict[str, Any]:
     """Each row's variables, one row and one iteration at a time."""
     n = G.shape[1]
     gram, vectors = np.zeros((n, n)), np.zeros((3, n))
+    box_ends, end_linears = np.zeros((2, n)), np.zeros(2)
     linear = complementarity = weight = 0.0
     for kinks, lows, highs in boxes(name, loss):
         for i, (y, low, high) in enumerate(zip(kinks, lows, highs, strict=True)):
@@ -113,6 +120,8 @@ def by_hand(name: str, loss: Any, way: InteriorPath, w: Any) -> dict[str, Any]:
             vectors[1] -= w[i] * (z - s) / theta * G[i]
             vectors[2] += w[i] * (1 / a - 1 / (C - a)) / theta * G[i]
             linear += w[i] * y * (low + a)
+            box_ends += w[i] * np.outer([low, high], G[i])
+            end_linears += w[i] * y * np.array([low, high])
             complementarity += w[i] * (a * z + (C - a) * s)
             weight += w[i]
     loss_sum = w @ loss_by_hand(name, loss, G @ way.coefficients)
@@ -121,10 +130,14 @@ def by_hand(name: str, loss: Any, way: InteriorPath, w: Any) -> dict[str, Any]:
         "dual": vectors[0],
         "rest": vectors[1],
         "barrier": vectors[2],
+        "low": box_ends[0],
+        "high": box_ends[1],
         "loss": loss_sum,
         "linear": linear,
         "complementarity": complementarity,
         "weight": weight,
+        "low_linear": end_linears[0],
+        "high_linear": end_linears[1],
     }
 
 

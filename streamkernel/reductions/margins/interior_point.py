@@ -84,20 +84,26 @@ class InteriorPointSums:
     dual : (n + 1,), ``sum w u g``
     rest : (n + 1,), ``-sum w g (z - s) / theta``
     barrier : (n + 1,), ``sum w g (1 / a - 1 / (C - a)) / theta``
+    low, high : (n + 1,), ``sum w l g`` and ``sum w (l + C) g``: `dual` for variables at the ends of their boxes.
     loss : ``sum w loss(y, g^T b)``
     linear : ``sum w y u``
     complementarity : ``sum w (a z + (C - a) s)``
     weight : sum of w over the kinks.
+    low_linear, high_linear : `linear` for variables at the ends of their boxes.
     """
 
     gram: Float
     dual: Float
     rest: Float
     barrier: Float
+    low: Float
+    high: Float
     loss: float
     linear: float
     complementarity: float
     weight: float
+    low_linear: float
+    high_linear: float
 
     @property
     def mean_barrier(self) -> float:
@@ -151,19 +157,19 @@ class InteriorPointStep(Sums[StepSums[InteriorPointSums]]):
     ----------
     features : Features of n functions.
     losses : K losses.
-    targets : K targets.
+    targets : K targets; None for a loss of f alone.
     paths : K paths.
     """
 
     features: Features
     losses: tuple[PiecewiseLinear, ...]
-    targets: tuple[Target, ...]
+    targets: tuple[Target | None, ...]
     paths: tuple[InteriorPath, ...]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         n, K = self.features.width, len(self.losses)
-        own = {"gram": (K, n + 1, n + 1), "vectors": (K, 3, n + 1), "totals": (K, 4)}
+        own = {"gram": (K, n + 1, n + 1), "vectors": (K, 5, n + 1), "totals": (K, 6)}
         return own | TraceSums.shapes(self.features)
 
     def fold(self, state: State, block: RowBlock) -> State:
@@ -172,7 +178,8 @@ class InteriorPointStep(Sums[StepSums[InteriorPointSums]]):
         TraceSums.add(state, self.features, X, G, w)
         inverses = np.zeros((len(G), len(self.losses)))
         for k, (loss, target, path) in enumerate(zip(self.losses, self.targets, self.paths, strict=True)):
-            inverses[:, k] = self._add(G, target.of(Y), w, loss, path, state["vectors"][k], state["totals"][k])
+            y = np.zeros(len(G)) if target is None else target.of(Y)
+            inverses[:, k] = self._add(G, y, w, loss, path, state["vectors"][k], state["totals"][k])
         add_weighted_gram(G, inverses, state["gram"])
         return state
 
@@ -185,16 +192,17 @@ class InteriorPointStep(Sums[StepSums[InteriorPointSums]]):
         changes = np.ascontiguousarray((G @ steps[:, :-1].T + steps[:, -1]).T)
         values = np.cumsum(changes * np.append(1.0, path.lengths)[:, None], axis=0)
         f = values[-1]
-        inverse, rows = np.zeros(len(G)), np.zeros((3, len(G)))
+        inverse, rows = np.zeros(len(G)), np.zeros((5, len(G)))
         for kink in loss.kinks(y):
             v = Variables(kink, loss.C, values[0], path.barrier)
             for number, (barrier, length) in enumerate(zip(path.barriers, path.lengths, strict=True), 1):
                 v.step(changes[number], values[number], barrier, length)
             weight = w / v.theta
-            u = v.low + v.a
+            low, u, high = w * v.low, w * (v.low + v.a), w * (v.low + loss.C)
             inverse += weight
-            rows += [w * u, weight * (v.s - v.z), weight * (1.0 / v.a - 1.0 / v.above)]
-            totals += [0.0, w @ (v.targets * u), w @ (v.a * v.z + v.above * v.s), w.sum()]
+            rows += [u, weight * (v.s - v.z), weight * (1.0 / v.a - 1.0 / v.above), low, high]
+            totals[1:4] += [v.targets @ u, w @ (v.a * v.z + v.above * v.s), w.sum()]
+            totals[4:] += [v.targets @ low, v.targets @ high]
         totals[0] += w @ loss.loss(y, f)
         vectors[:, :-1] += rows @ G
         vectors[:, -1] += rows.sum(axis=1)
@@ -215,10 +223,10 @@ class InteriorPointStep(Sums[StepSums[InteriorPointSums]]):
     def scratch_bytes(self, rows: int) -> int:
         n, K = self.features.width, len(self.losses)
         longest = max((len(path.barriers) for path in self.paths), default=0)
-        return self.features.scratch_bytes(rows) + 8 * rows * (n + K + 2 * longest + 24) + 16 * 1024 * (n + 1)
+        return self.features.scratch_bytes(rows) + 8 * rows * (n + K + 2 * longest + 28) + 16 * 1024 * (n + 1)
 
     def flops_per_row(self) -> float:
         n, K = self.features.width, len(self.losses)
         own = self.features.raw_flops() + (0.0 if self.features.basis is None else float(n * n))
         kinks = max((loss.kink_count for loss in self.losses), default=1)
-        return own + float(K * (n + 1) ** 2 + 6 * K * n + self._iterations * (2 * n + _REPLAY_FLOPS * kinks))
+        return own + float(K * (n + 1) ** 2 + 10 * K * n + self._iterations * (2 * n + _REPLAY_FLOPS * kinks))

@@ -1,4 +1,4 @@
-"""Losses of large margin methods: support vector classification and regression, quantiles.
+"""Losses of large margin methods: support vector classification and regression, quantiles, one class.
 
 A piecewise linear loss is a sum of kinks. A kink with the residual ``r = y - f`` costs ``max(h r, l r)`` with
 ``l <= 0 <= h``, and its dual variable u lies in the box [l, h]::
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Loss(ABC):
     """
 
     C: float
+    constant_slope: ClassVar[float] = 0.0  # of the term of the objective that is linear in the constant
 
     @abstractmethod
     def loss(self, y: Float, f: Float) -> Float:
@@ -124,6 +125,23 @@ class EpsilonInsensitive(PiecewiseLinear):
 
     def kinks(self, y: Float) -> list[Kink]:
         return [Kink(y - self.epsilon, np.zeros(len(y))), Kink(y + self.epsilon, np.full(len(y), -self.C))]
+
+
+@dataclass(frozen=True)
+class OneClass(PiecewiseLinear):
+    """``C max(0, -f)``, f = g^T v - rho: rows outside the region ``g^T v >= rho``; it has no targets.
+
+    The objective has the constant -rho as a term of its own; with ``C = 1 / (nu sum w)`` at most a share nu of the rows
+    is outside (Schoelkopf et al. 2001, eq. (4) and proposition 3)::
+
+        1/2 |v|^2 - rho + 1 / (nu sum w) sum_i w_i max(0, rho - g_i^T v)
+    """
+
+    kink_count = 1
+    constant_slope = 1.0
+
+    def kinks(self, y: Float) -> list[Kink]:
+        return [Kink(np.zeros(len(y)), np.zeros(len(y)))]
 
 
 class Slopes(NamedTuple):

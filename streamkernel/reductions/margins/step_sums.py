@@ -49,13 +49,15 @@ class TraceSums:
 
 
 def rows_with_weight(block: RowBlock) -> tuple[AnyArray, Float, Float]:
-    """X, Y and row weights of the rows whose weight is not 0: of no others are features computed."""
-    assert block.Y is not None
-    w = block.row_weights
+    """X, Y and row weights of the rows whose weight is not 0: of no others are features computed.
+
+    Y has no columns where the table has no targets.
+    """
+    w, Y = block.row_weights, np.empty((len(block), 0)) if block.Y is None else block.Y
     counted = np.flatnonzero(w)
     if len(counted) == len(w):
-        return block.X, block.Y, w
-    return block.X[counted], block.Y[counted], w[counted]
+        return block.X, Y, w
+    return block.X[counted], Y[counted], w[counted]
 
 
 @dataclass(frozen=True)
