@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from streamkernel.engine import Session
+from streamkernel.errors import DataError
 from streamkernel.reductions import Predictions, Sample, WithoutHeldOut
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.margins import (
@@ -45,6 +46,7 @@ from streamkernel.solvers import (
 from streamkernel.solvers.latent_coordinates import STEPS
 from streamkernel.table import Folds, Table, open_table
 from streamkernel.type_aliases import Float
+from streamkernel.wording import option
 
 SAMPLE_FUNCTIONS = 300  # functions of the basis on the sample
 _SAMPLE_ROWS, _FEWER_ROWS, _MANY_FUNCTIONS = 8000, 4000, 4
@@ -307,6 +309,11 @@ def _by_fold(
         given = [start for C in todo for start in starts[C]]
         found = problems.solve(without_fold, todo, given, tolerance=_PATH_GAP, most_sweeps=_PATH_SWEEPS)
         scores = session.sweep(problems.errors(todo, found, folds), table, "held-out errors")
+        if scores.rows == 0:
+            raise DataError(
+                f"no row of weight > 0 is in the validation fold, by which C is chosen; give {option('C')} one number"
+                f" and {option('calibration', 'none')}"
+            )
         solved |= dict(zip(todo, found, strict=True))
         errors |= {C: (scores, position) for position, C in enumerate(todo)}
         best = min(sorted(solved), key=lambda C: _error(errors[C]))

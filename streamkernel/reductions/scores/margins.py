@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.errors import DataError
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.margins import Loss, Target
 from streamkernel.reductions.row_map import Predictions
@@ -32,6 +31,8 @@ def bin_edges() -> Float:
 @dataclass(frozen=True)
 class MarginErrors:
     """Errors of S solutions with K functions each on the rows of a fold.
+
+    Means of no rows are NaN.
 
     Attributes
     ----------
@@ -121,7 +122,8 @@ class HeldOutErrors(Sums[MarginErrors]):
     def finalize(self, state: State) -> MarginErrors:
         rows, weight, squares = state["totals"].tolist()
         if not rows:
-            raise DataError("no row of weight > 0 is held out; give C as a number")
+            none = np.full(len(state["losses"]), np.nan)
+            return MarginErrors(none, none, none, 0, 0.0, state["histogram"])
         mean = state["errors"][:, 0] / weight
         # sum w^2 (e - mean)^2 / (sum w)^2, the variance of a weighted mean of independent rows
         spread = state["squares"][:, 1] - 2.0 * mean * state["errors"][:, 1] + mean**2 * squares
