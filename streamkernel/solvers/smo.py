@@ -105,15 +105,20 @@ class Boxes:
         targets = np.array([kink.targets for kink in kinks])
         return cls(targets, low * weights, (low + loss.C) * weights, total)
 
-    def start(self) -> Float:
-        """Variables in the boxes with the sum `total`: 0 where it is in the box, then the first rows filled up."""
-        u = np.clip(0.0, self.low, self.high)
-        missing = 0.0 if self.total is None else self.total - float(u.sum())
-        if missing != 0.0:
-            room = (self.high - u if missing > 0.0 else u - self.low).ravel()
+    def start(self, u: Float | None = None) -> Float:
+        """Variables in the boxes with the sum `total`, near u, or near 0: the first with room make up what is missing.
+
+        Those inside their boxes come before those at an end, so that rounding makes no support vector.
+        """
+        u = np.clip(0.0 if u is None else u, self.low, self.high)
+        for some in ((u > self.low) & (u < self.high), np.ones(u.shape, dtype=bool)):
+            missing = 0.0 if self.total is None else self.total - float(u.sum())
+            if missing == 0.0:
+                break
+            room = np.where(some, self.high - u if missing > 0.0 else u - self.low, 0.0).ravel()
             before = np.cumsum(room) - room
             u += np.sign(missing) * np.clip(abs(missing) - before, 0.0, room).reshape(u.shape)
-        return np.asarray(u)
+        return np.clip(u, self.low, self.high)
 
     def reaches(self) -> bool:
         """Whether any variables in the boxes have the sum `total`."""
@@ -159,7 +164,7 @@ def solve_smo(
     weights : (m,) row weights, at least 0; a class weight is a factor of them.
     total : s; None for b = 0 and no condition on the sum.
     start : (kinks, m) dual variables to start from, such as those of another C or of some of the rows; they are cut at
-        the boxes. A start whose sum is not s then is not used.
+        the boxes, and changed where their sum is not s then.
     tolerance : largest violation of a pair; libsvm's default.
     cache_bytes : memory for rows of the kernel matrix; beside it there are about 60 bytes for each row, and three
         copies of X.
@@ -215,12 +220,8 @@ def solve_boxes(
     kernel: Kernel, X: Float, boxes: Boxes, start: Float | None, tolerance: float, cache_bytes: int, most: int
 ) -> SMOSolution:
     """`solve_smo` without checks and without a warning."""
-    u = boxes.start() if start is None else np.clip(start, boxes.low, boxes.high)
-    if start is not None and boxes.total is not None:
-        off = abs(float(u.sum()) - boxes.total)
-        u = u if off <= 1e-12 * max(float(np.abs(u).sum()), 1.0) else boxes.start()
     with single_threaded_blas():
-        run = _Run(KernelRows(kernel, X, cache_bytes), boxes, np.ascontiguousarray(u))
+        run = _Run(KernelRows(kernel, X, cache_bytes), boxes, np.ascontiguousarray(boxes.start(start)))
         converged = run.to(tolerance, most)
         return run.solution(converged)
 
