@@ -54,6 +54,7 @@ from streamkernel.reductions.margins import (
     SmoothStep,
     SquaredEpsilonInsensitive,
     Target,
+    Violators,
 )
 from streamkernel.reductions.members.combiners import COMBINERS
 from streamkernel.reductions.members.generalised import GeneralisedMembers
@@ -252,6 +253,17 @@ REDUCTIONS: dict[str, Make] = {
     "held-out errors": lambda X, Y, chosen: _held_out_errors(X, Y, chosen, Folds(3)),
     "errors of all rows": lambda X, Y, chosen: _held_out_errors(X, Y, chosen, None),
     "smooth step": lambda X, Y, chosen: _smooth_step(_features(X, chosen)),
+    "violators": lambda X, Y, chosen: Violators(
+        _kernel(X),
+        X[chosen],
+        np.linspace(-1, 1, len(chosen)),
+        0.1,
+        EpsilonInsensitive(1.0, 0.2),
+        0,
+        np.sort(np.asarray(chosen, np.int64)),
+        0.3,
+        5,
+    ),
     "gradient step": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, Bernoulli())),
     "gradient step, softmax": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, _OfAnyTargets(3))),
     "normal targets": lambda X, Y, chosen: NormalTargets(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),

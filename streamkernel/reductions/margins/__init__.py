@@ -24,6 +24,7 @@ from streamkernel.reductions.margins.losses import (
 from streamkernel.reductions.margins.newton import Line, SmoothStep, SmoothSums
 from streamkernel.reductions.margins.step_sums import StepSums, TraceSums
 from streamkernel.reductions.margins.targets import Target
+from streamkernel.reductions.margins.violators import ViolatingRows, Violators
 
 __all__ = [
     "Below",
@@ -55,4 +56,6 @@ __all__ = [
     "StepSums",
     "Target",
     "TraceSums",
+    "ViolatingRows",
+    "Violators",
 ]
