@@ -6,6 +6,7 @@ from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
 from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows, uniform_sample
 from streamkernel.solvers.falkon_folds import FalkonFolds, SampleChoice, alpha_of_sample, functions_of_sample
+from streamkernel.solvers.full_margins import SupportVectorSolution, solve_full_margins
 from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSystem, Variances
 from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
 from streamkernel.solvers.interior_point import InteriorSolution, solve_margins
@@ -59,6 +60,7 @@ __all__ = [
     "SMOSolution",
     "SampleChoice",
     "SolverChoice",
+    "SupportVectorSolution",
     "Variances",
     "alpha_of_sample",
     "calibrated",
@@ -75,6 +77,7 @@ __all__ = [
     "rows_for_search",
     "sampled_rows",
     "solve_active_set",
+    "solve_full_margins",
     "solve_generalised",
     "solve_lagrangian",
     "solve_margins",
