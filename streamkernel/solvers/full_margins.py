@@ -126,7 +126,7 @@ def solve_full_margins(
     total = 0.0
     if nu is not None:
         if checked_number("nu", nu) > 1.0:
-            raise ParameterError(f"{option('nu')} = {nu!r} is out of range; give a share between 0 and 1", value=nu)
+            raise ParameterError(f"nu = {nu!r} is out of range; give a share between 0 and 1", value=nu)
         total = float(nu) * table.weight * loss.C
     run = _Run(table, kernel, loss, session, column, total, tolerance, limit)
     run.begin(first, seed)
