@@ -11,9 +11,9 @@ from problems import basis_of, cut_session
 
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, StreamKernelWarning
-from streamkernel.reductions.margins import LagrangianStep
+from streamkernel.reductions.margins import LagrangianStep, SquaredHinge
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers import MarginSolution, solve_active_set, solve_lagrangian
+from streamkernel.solvers import MarginSolution, solve_active_set, solve_lagrangian, solve_smooth_margins
 from streamkernel.solvers.lagrangian import steps_remembered
 from streamkernel.table import open_table
 
@@ -82,6 +82,28 @@ def test_the_end_is_that_of_the_active_set_method(kernel: bool) -> None:
     assert lagrangian.converged
     np.testing.assert_allclose(lagrangian.coefficients, other.coefficients, rtol=1e-9, atol=1e-10)
     assert lagrangian.primal == pytest.approx(other.primal, rel=1e-13)
+
+
+@pytest.mark.parametrize("C", [0.02, 0.05])
+@pytest.mark.parametrize("kernel", [False, True])
+def test_three_methods_have_one_solution(kernel: bool, C: float) -> None:
+    """Newton's method, ASVM and LSVM, on kernel features and on the columns, however these are cut."""
+    features = Features.of_basis(basis_of(X, list(range(12)))) if kernel else Features(None, 4)
+    sessions = Session(), cut_session((120, 1, 79, 100), 64, 2)
+    tables = [open_table(X, SIGNS) for _ in sessions]
+    for session, table in zip(sessions, tables, strict=True):
+
+        def sweep(step: Any, name: str, session: Session = session, table: Any = table) -> Any:
+            return session.sweep(step, table, name)
+
+        [newton] = solve_smooth_margins(sweep, features, [SquaredHinge(C)], (0,), tolerance=1e-15)
+        others = (
+            solve_active_set(sweep, features, C, tolerance=0.0),
+            solve_lagrangian(sweep, features, C, tolerance=1e-20),
+        )
+        for other in others:
+            np.testing.assert_allclose(other.coefficients, newton.coefficients, rtol=1e-9, atol=1e-10)
+            assert other.primal == pytest.approx(newton.primal, rel=1e-12)
 
 
 def test_without_a_constant() -> None:
