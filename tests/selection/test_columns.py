@@ -35,3 +35,15 @@ def test_features_are_the_rows(dtype: Any) -> None:
 def test_other_kernels_have_other_features(kernel: Any) -> None:
     with pytest.raises(ParameterError, match="features of the kernel 'linear' only"):
         select(Columns(), problem_of(X, n=5, kernel=kernel), Session())
+
+
+def test_kernel_values_at_unit_vectors_are_those_of_the_formula() -> None:
+    """They are copies, to the bit of the sums of products."""
+    plain = super(Linear, Linear()).prepare(np.eye(5))
+    for dtype in (np.float32, np.float64):
+        rows = (1e3 * X).astype(dtype)
+        np.testing.assert_array_equal(Linear().prepare(np.eye(5)).block(rows), plain.block(rows))
+        np.testing.assert_array_equal(Linear().prepare(np.eye(5)).block(rows), rows)
+    # Other points keep the formula: a permutation, a part of the unit vectors.
+    for points in (np.eye(5)[::-1].copy(), np.eye(5)[:3].copy()):
+        np.testing.assert_array_equal(Linear().prepare(points).block(X), X @ points.T)
