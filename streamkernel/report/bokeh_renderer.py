@@ -136,6 +136,9 @@ def _dress(axis: Untyped, described: plot.Axis) -> None:
         axis.formatter = PrintfTickFormatter(format="%g %%")
     if described.ticks:
         axis.ticker = FixedTicker(ticks=list(described.ticks))
+    if described.labels:
+        texts = [PlainText(text=label) for label in described.labels]
+        axis.major_label_overrides = dict(zip(map(float, described.ticks), texts, strict=True))
     if described.names:
         # By position, so that equal names stay apart.
         axis.ticker = FixedTicker(ticks=list(range(len(described.names))))

@@ -16,7 +16,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades
@@ -128,6 +128,8 @@ def _dress(axes: Axes, name: str, described: plot.Axis) -> None:
             axis.set_major_formatter(FuncFormatter(lambda at, _: count(at)))
     if described.ticks:
         axis.set_major_locator(FixedLocator(described.ticks))
+    if described.labels:
+        axis.set_major_formatter(FixedFormatter(described.labels))
     if described.names:
         _name_ticks(axes, name, described)
     if not described.numbered:

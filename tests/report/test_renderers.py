@@ -47,6 +47,7 @@ AXES: dict[str, plot.Axis] = {
     "short": plot.Axis("Short", (0.3, 1.3), log=True),
     "names": plot.Axis("Names", (-0.5, 6.5), names=("$x$", "</script>", "a", "a", "b", "c", "a long name of a class")),
     "list": plot.Axis("", (6.5, -0.5), names=tuple("abcdefg")),
+    "labels": plot.Axis("Labels", (-0.2, 1.2), ticks=(0.0, 0.5, 1.0), labels=("\u22121", "0", "$1$")),
     "bare": plot.Axis("Rows", (-0.2, 1.2), numbered=False),
 }
 

@@ -37,6 +37,7 @@ class Axis:
     percent : whether the numbers are percentages.
     names : names at 0, 1, 2, ... in place of numbers.
     ticks : places of the ticks; chosen by the renderer if there are none.
+    labels : texts at `ticks` in place of numbers, for an axis with a scale of its own.
     numbered : whether numbers are written.
     """
 
@@ -46,6 +47,7 @@ class Axis:
     percent: bool = False
     names: tuple[str, ...] = ()
     ticks: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
     numbered: bool = True
     colour: str = MUTED
 
