@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
-from streamkernel import KernelSVC, KernelSVR, open_table
+from streamkernel import KernelRidgeClassifier, KernelSVC, KernelSVR, open_table
 from streamkernel.errors import ParameterError, StreamKernelWarning
 from streamkernel.settings.ridge import BUCKETS
 from streamkernel.table import Folds
@@ -224,3 +224,15 @@ def test_as_good_as_libsvm() -> None:
         np.mean((20 + Y.std() * theirs.predict((Z - X.mean(0)) / X.std(0)) + Y.mean() - 20 - 20 - 5 * truth) ** 2)
     )
     assert error < 1.1 * other
+
+
+def test_ridge_classification_of_two_classes_is_the_kernel_fisher_discriminant() -> None:
+    model = KernelRidgeClassifier(40, kernel="gaussian", lengthscale=1.5, metric="none", alpha=0.7).fit(X, TWO)
+    G = features(model)
+    inside, outside = G[TWO == "yes"], G[TWO == "no"]
+    within = sum((part - part.mean(axis=0)).T @ (part - part.mean(axis=0)) for part in (inside, outside))
+    direction = np.linalg.solve(within + 0.7 * np.eye(40), inside.mean(axis=0) - outside.mean(axis=0))
+    f = model.decision_function(X)
+    ours = np.linalg.lstsq(G - G.mean(axis=0), f - f.mean(), rcond=None)[0]
+    cosine = ours @ direction / np.sqrt((ours @ ours) * (direction @ direction))
+    np.testing.assert_allclose(cosine, 1.0, atol=1e-9)
