@@ -60,7 +60,7 @@ def write_report(
 
 
 def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
-    """Draw residual trace, GCV (calibration, if the model predicts distributions) and predictions side by side.
+    """Draw residual trace, GCV (calibration of predicted distributions, errors along C) and predictions side by side.
 
     1440 x 518 pixels; an existing picture is replaced.
 

@@ -11,11 +11,12 @@ import gaussian_models
 import numpy as np
 import pytest
 
-from streamkernel import KernelMatchingPursuitClassifier, PursuitModel
+from streamkernel import KernelMatchingPursuitClassifier, KernelSVC, KernelSVR, PursuitModel
 from streamkernel.engine import Session
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.fits import fit_ridge
 from streamkernel.models import RidgeModel
+from streamkernel.models.margins import MarginClassifierModel, MarginRegressorModel
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 
@@ -118,6 +119,26 @@ def pursuit() -> PursuitModel:
     X, y = rows.X[1000:], labels[1000:]
     fitted = KernelMatchingPursuitClassifier(40, loss="logistic", validation=(X, y), pool="split", candidates=20)
     return fitted.fit(rows.X[:1000], labels[:1000]).model_
+
+
+@pytest.fixture(scope="session")
+def svc() -> MarginClassifierModel:
+    """Support vector machines of three classes and two features, C by held-out rows, probabilities."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((2200, 2)) * [3.0, 0.01] + [12.0, 0.0]
+    height = np.sin(X[:, 0]) + 100.0 * X[:, 1] + 0.3 * rng.standard_normal(len(X))
+    labels = np.array(NASTY[:3])[np.digitize(height, [-0.7, 0.7])]
+    fitted = KernelSVC(25, C=[0.1, 1.0, 10.0], kernel="gaussian", metric="none", random_state=0).fit(X, labels)
+    return fitted.model_
+
+
+@pytest.fixture(scope="session")
+def svr() -> MarginRegressorModel:
+    """A support vector regression of two features."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((600, 2))
+    y = 30.0 + 5.0 * np.sin(2.0 * X[:, 0]) + 0.7 * rng.standard_normal(600)
+    return KernelSVR(30, C=10.0, kernel="gaussian", metric="none", random_state=0).fit(X, y).model_
 
 
 @pytest.fixture(scope="session")

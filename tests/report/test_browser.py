@@ -38,7 +38,7 @@ def look(page: Path, folder: Path) -> tuple[np.ndarray, list[str]]:
     return imread(picture)[:, :, :3], said
 
 
-OTHERS = ("pursuit", "gaussian", "regression", "classifier", "several", "labels", "counts")
+OTHERS = ("pursuit", "gaussian", "regression", "classifier", "several", "labels", "counts", "svc", "svr")
 
 
 @pytest.mark.parametrize("name", ["committee", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])

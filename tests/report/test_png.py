@@ -17,8 +17,8 @@ from streamkernel.models import RidgeModel
 from streamkernel.report import draw_png
 
 
-def test_three_panels_with_something_in_each(regression: RidgeModel, classifier: RidgeModel, tmp_path: Path) -> None:
-    for model in (regression, classifier):
+def test_three_panels_with_something_in_each(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    for model in map(request.getfixturevalue, ("regression", "classifier", "svc", "svr")):
         draw_png(model, tmp_path / "fit.png")
         picture = imread(tmp_path / "fit.png")[:, :, :3]
         assert picture.shape[:2] == (518, 1440)

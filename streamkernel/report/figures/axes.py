@@ -34,6 +34,12 @@ def padded(low: float, high: float, share: float = _ROOM) -> tuple[float, float]
     return low - max(room, least), high + max(room, least)
 
 
+def with_headroom(low: float, high: float) -> tuple[float, float]:
+    """Limits with room for a text at the top."""
+    low, high = padded(low, high)
+    return low, high + 0.12 * (high - low)
+
+
 def log_range(low: float, high: float, below: float = 0.06, above: float = 0.06) -> tuple[float, float]:
     """Limits of a logarithmic axis, with room below and above as shares of its length, at least a fifth of a decade."""
     length = max(decades(low, high), 0.2)

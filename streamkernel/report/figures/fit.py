@@ -13,7 +13,7 @@ from streamkernel.report.facts.fit import (
     ValidationCurve,
 )
 from streamkernel.report.figures import plot
-from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, padded
+from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, with_headroom
 from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE, TEAL
 from streamkernel.report.text import capitalised, count, percent, plural, significant
 
@@ -96,7 +96,7 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
     shown = np.concatenate([curve.error[np.isfinite(curve.error)], curve.held_error])
     low, high = float(shown.min()), float(shown.max())
     logarithmic = decades(low, high) > 1.3
-    limits = log_range(low, high, above=0.16) if logarithmic else _with_headroom(low, high)
+    limits = log_range(low, high, above=0.16) if logarithmic else with_headroom(low, high)
     y = plot.Axis("GCV error", limits, log=logarithmic, colour=BLUE)
     degrees_top = max(float(curve.degrees.max()), 1e-6) * 1.18
     fields = (
@@ -114,7 +114,7 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
         series.append(plot.Line(curve.held_alpha, curve.held_error, TEAL, 1.5, rings=7.0, hover=tried))
         keys.append((TEAL, "ring", "error on held-out folds"))
     if on_axis:
-        series += _chosen(curve.chosen, curve.chosen_error, x, limits[1], f"alpha {significant(curve.chosen)}")
+        series += chosen_marks(curve.chosen, curve.chosen_error, x, limits[1], f"alpha {significant(curve.chosen)}")
         text = f"error {significant(curve.chosen_error)}, {significant(curve.chosen_degrees)} degrees of freedom"
         keys.append((ORANGE, "dot", f"{'chosen' if curve.searched else 'given'}: {text}"))
     return plot.Figure(
@@ -128,13 +128,13 @@ def held_out_figure(curve: HeldOutCurve) -> plot.Figure:
     """Error on held-out rows against alpha."""
     low, high = min(float(curve.error.min()), curve.interval[0]), max(float(curve.error.max()), curve.interval[1])
     x = plot.Axis("Alpha (ridge)", log_range(float(curve.alpha.min()), float(curve.alpha.max()), 0.04, 0.04), log=True)
-    y = plot.Axis("Error", _with_headroom(low, high), colour=TEAL)
+    y = plot.Axis("Error", with_headroom(low, high), colour=TEAL)
     fields = ("alpha", curve.alpha, "%.3g"), ("error on held-out rows", curve.error, "%.4g")
     at = float(curve.error[int(np.argmin(np.abs(np.log(curve.alpha / curve.chosen))))])
     series: list[plot.Series] = [
         plot.Zone("y", *curve.interval),
         plot.Line(curve.alpha, curve.error, TEAL, rings=7.0, hover=fields, across=True),
-        *_chosen(curve.chosen, at, x, y.limits[1], f"alpha {significant(curve.chosen)}"),
+        *chosen_marks(curve.chosen, at, x, y.limits[1], f"alpha {significant(curve.chosen)}"),
     ]
     ends = f"{significant(at)}, from {significant(curve.interval[0])} to {significant(curve.interval[1])}"
     keys = ((TEAL, "line", "error on held-out rows"), (ORANGE, "dot", f"chosen: {ends}"))
@@ -169,17 +169,11 @@ def validation_figure(curve: ValidationCurve) -> plot.Figure:
         "predicted by a fit to the others. The band is one standard error, in which copies of a row count once. "
         "Each size has its own best alpha. Where the curve still falls at its end, more functions would help."
     )
-    y = plot.Axis("Error", _with_headroom(low, high), colour=TEAL)
+    y = plot.Axis("Error", with_headroom(low, high), colour=TEAL)
     return plot.Figure(caption, x, y, series, keys, height=340, summary=capitalised(curve.unit))
 
 
-def _with_headroom(low: float, high: float) -> tuple[float, float]:
-    """Limits with room for a text at the top."""
-    low, high = padded(low, high)
-    return low, high + 0.12 * (high - low)
-
-
-def _chosen(at: float, value: float, x: plot.Axis, top: float, text: str) -> list[plot.Series]:
+def chosen_marks(at: float, value: float, x: plot.Axis, top: float, text: str) -> list[plot.Series]:
     """A dashed line at the chosen value, a dot on the curve, and text at the top on the side with more room."""
     left = decades(x.limits[0], at) / max(decades(*x.limits), 1e-12) < 0.5
     return [
@@ -208,13 +202,13 @@ def lengthscale_figure(curve: LengthscaleCurve, *, unit: str) -> plot.Figure:
     """GCV error on a sample against the lengthscale."""
     least, largest = float(curve.lengthscale.min()), float(curve.lengthscale.max())
     x = plot.Axis(f"Lengthscale ({unit})", log_range(least, largest, 0.04, 0.04), log=True)
-    y = plot.Axis("GCV error on the sample", _with_headroom(float(curve.error.min()), float(curve.error.max())))
+    y = plot.Axis("GCV error on the sample", with_headroom(float(curve.error.min()), float(curve.error.max())))
     fields = ("lengthscale", curve.lengthscale, "0.[000]"), ("GCV error", curve.error, "0.0000")
     at = int(np.argmin(np.abs(np.log(curve.lengthscale / curve.chosen))))
     series = [
         plot.Rule("x", curve.median, FAINT, width=1.5),
         plot.Line(curve.lengthscale, curve.error, rings=7.0, hover=fields),
-        *_chosen(
+        *chosen_marks(
             curve.chosen, float(curve.error[at]), x, y.limits[1], f"lengthscale {significant(curve.chosen)}"
         ),
     ]  # fmt: skip

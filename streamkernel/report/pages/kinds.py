@@ -11,8 +11,10 @@ from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
 from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.margins import MarginModel
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report.pages.gaussian import gaussian_page, gaussian_picture
+from streamkernel.report.pages.margins import margin_page, margin_picture
 from streamkernel.report.pages.parts import Page, Picture
 from streamkernel.report.pages.pursuit import pursuit_page, pursuit_picture
 from streamkernel.report.pages.ridge import ridge_page, ridge_picture
@@ -30,11 +32,12 @@ class Report:
     picture: Callable[[Any], Picture] | None = None
 
 
-_REPORTS: dict[type[SavedBasis], Report] = {
+_REPORTS: dict[type[Any], Report] = {
     RidgeModel: Report(ridge_page, ridge_picture),
     PursuitModel: Report(pursuit_page, pursuit_picture),
     GaussianModel: Report(gaussian_page, gaussian_picture),
     GeneralisedModel: Report(gaussian_page, gaussian_picture),
+    MarginModel: Report(margin_page, margin_picture),
     KernelPCAModel: Report(pca_page),
     KernelCCAModel: Report(cca_page),
 }

@@ -1,0 +1,436 @@
+"""Support vector machines: errors along C, the duality gap, values on both sides of the margin, and what is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from streamkernel.report.facts.fit import Absent
+from streamkernel.report.facts.margins import CostPath, DecisionMap, GapCurves, TubeErrors, ValueHistogram
+from streamkernel.report.figures import plot
+from streamkernel.report.figures.axes import log_range, with_headroom
+from streamkernel.report.figures.fit import chosen_marks
+from streamkernel.report.figures.palette import (
+    BAND,
+    BLUE,
+    DASHED,
+    FAINT,
+    INK,
+    MUTED,
+    ORANGE,
+    PALE_BLUE,
+    PAPER,
+    TEAL,
+    blend,
+    line_style,
+)
+from streamkernel.report.figures.predictions import histogram, histogram_fields
+from streamkernel.report.text import capitalised, count, percent, plural, shortened, significant
+from streamkernel.type_aliases import Float, Int
+
+_MOST_LINES = 6
+_MOST_TICKS = 20
+_MOST_NAMES = 12
+_LEAST_ROWS = 10  # of a bin whose share of the class is drawn
+_MOST_FIGURES = 4
+_STEPS = (0.25, 0.5, 1.0, 2.0)  # values of a function at which a decision map changes its shade
+_SHADES = 14  # of a map of numbers
+_MOST_COLOURS = 8
+_MOST_RINGS = 300  # basis points that are drawn large
+_TICKS = (-9, -3, -1, 0, 1, 3, 9)  # values of a function at which its axis has numbers
+
+
+@plot.drawing("costs", "Choice of C")
+def cost_figure(path: CostPath) -> plot.Figure:
+    """Error on the validation fold against C."""
+    unit = 100.0 if path.classes else 1.0
+    error, se, at = unit * path.error, unit * path.error_se, path.at
+    low, high = with_headroom(float((error - se).min()), float((error + se).max()))
+    x = plot.Axis("C (cost of a unit of loss)", log_range(float(path.C[0]), float(path.C[-1]), 0.06, 0.06), log=True)
+    label = "Wrong rows of the fold, %" if path.classes else "Mean loss of a row, for C = 1"
+    y = plot.Axis(label, (max(low, 0.0), high), colour=TEAL)
+    texts = [_error_text(path, position) for position in range(len(error))]
+    fields: list[plot.Field] = [("C", [significant(float(C)) for C in path.C]), ("error", texts)]
+    series: list[plot.Series] = [
+        plot.Segments(path.C, np.maximum(error - se, 0.0), error + se, TEAL, 7.0, 0.3),
+        plot.Line(path.C, error, TEAL, rings=7.0, hover=fields, across=True),
+        *chosen_marks(path.chosen, float(error[at]), x, y.limits[1], f"C {significant(path.chosen)}"),
+    ]
+    keys = (
+        (TEAL, "ring", "error on held-out rows, and one standard error to either side"),
+        (ORANGE, "dot", f"chosen: {texts[at]}"),
+    )
+    loss = "Mean loss of a row, for C = 1 and errors in deviations of the target,"
+    what = "Share of wrong classes" if path.classes else loss
+    caption = (
+        f"{what} on {plural(path.rows, 'row')}, held out from the solutions that are compared. C is the one of the "
+        "least error, solved for once more on all rows."
+    )
+    if path.effective < 0.9 * path.rows:
+        caption += f" By their weights they count as {count(path.effective)} rows."
+    if at in (0, len(path.C) - 1):
+        caption += " It lies at the end of what was tried: another might be better still."
+    summary = f"C {significant(path.chosen)}: {texts[at]}"
+    return plot.Figure(caption, x, y, series, keys, height=340, summary=summary)
+
+
+def _error_text(path: CostPath, position: int) -> str:
+    error, se = float(path.error[position]), float(path.error_se[position])
+    if path.classes:
+        return f"{percent(error)} ± {percent(se, 2)} wrong"
+    return f"{significant(error)} ± {significant(se, 2)}"
+
+
+@plot.drawing("gap", "Duality gap")
+def gap_figure(curves: GapCurves) -> plot.Figure:
+    """Relative duality gap against sweeps, of each function or the largest."""
+    largest, K = curves.largest, len(curves.gaps)
+    sweeps = np.arange(1, len(largest) + 1)
+    ends = [float(np.min([each.min() for each in curves.gaps])), float(largest.max())]
+    if curves.tolerance is not None:
+        ends += [0.5 * curves.tolerance, 2.0 * curves.tolerance]
+    limits = log_range(min(ends), max(ends), 0.06, 0.1)
+    series: list[plot.Series] = []
+    keys: list[plot.Key] = []
+    if curves.tolerance is not None:
+        series.append(plot.Rule("y", curves.tolerance, MUTED))
+    if 1 < K <= _MOST_LINES:
+        for index, (name, gaps) in enumerate(zip(curves.names, curves.gaps, strict=True)):
+            colour = _line_colour(index)
+            series.append(_gap_line(gaps, colour, [("function", [name] * len(gaps))]))
+            keys.append((colour, "line", shortened(name, 30)))
+    else:
+        if K > 1:
+            wide = np.array([np.pad(each, (0, len(largest) - len(each)), constant_values=np.nan)
+                             for each in curves.gaps])  # fmt: skip
+            series.append(plot.Lines(sweeps, wide, list(curves.names), PALE_BLUE, 1.2))
+            keys.append((PALE_BLUE, "line", f"each of {count(K)} functions"))
+        series.append(_gap_line(largest, BLUE, []))
+        keys.append((BLUE, "line", "largest of all" if K > 1 else "after each sweep"))
+    if curves.tolerance is not None:
+        keys.append((MUTED, "dash", f"tolerance {curves.tolerance:g}"))
+    series.append(plot.dot(float(sweeps[-1]), float(largest[-1])))
+    end = f"at the end: {_gap_text(curves.final)}"
+    keys.append((ORANGE, "dot", end if curves.converged else f"{end}, not within the tolerance"))
+    caption = (
+        "How far the objective can be above its least value at most, as a share of it, after each sweep over the rows. "
+        "It comes from a dual bound over all rows: a certificate, not an estimate."
+    )
+    if min(float(each.min()) for each in curves.gaps) <= curves.least:
+        caption += f" Gaps below {significant(curves.least, 2)} are drawn there."
+    if len({len(each) for each in curves.gaps}) > 1:
+        caption += " A line ends where its function was within the tolerance."
+    ticks = tuple(float(sweep) for sweep in sweeps) if len(sweeps) <= _MOST_TICKS else ()
+    reach = 0.04 * len(sweeps)
+    x = plot.Axis("Sweep", (1.0 - reach, len(sweeps) + reach), ticks=ticks)
+    y = plot.Axis("Relative duality gap", limits, log=True)
+    summary = f"Gap {_gap_text(curves.final)} after {plural(len(sweeps), 'sweep')}"
+    return plot.Figure(caption, x, y, series, keys, height=340, summary=summary)
+
+
+def _line_colour(index: int) -> str:
+    """Colours of lines without orange, which marks the end."""
+    return line_style(index if index == 0 else index + 1)[0]
+
+
+def _gap_line(gaps: Float, colour: str, fields: list[plot.Field]) -> plot.Line:
+    sweeps = np.arange(1, len(gaps) + 1)
+    texts = [significant(float(gap)) for gap in gaps]
+    rings = 6.0 if len(gaps) <= 4 * _MOST_TICKS else 0.0
+    return plot.Line(sweeps, gaps, colour, rings=rings, hover=[*fields, ("sweep", sweeps, "0,0"), ("gap", texts)])
+
+
+def _gap_text(gap: float) -> str:
+    return "0 to rounding" if gap <= np.finfo(np.float64).eps else significant(gap)
+
+
+def value_figures(histograms: Sequence[ValueHistogram] | Absent | None, *, hinge: bool) -> list[plot.Drawing]:
+    """A figure for each of the first functions; `hinge` is whether rows beyond the margin cost nothing."""
+    if histograms is None:
+        return []
+    if isinstance(histograms, Absent):
+        return [plot.Missing("Values on held-out rows", histograms.reason)]
+    return [
+        _value_figure(each, index, len(histograms), hinge=hinge)
+        for index, each in enumerate(histograms[:_MOST_FIGURES])
+    ]
+
+
+def _value_figure(found: ValueHistogram, index: int, functions: int, *, hinge: bool) -> plot.Figure:
+    share, edges, weight = 100.0 * found.share, found.edges, found.weight
+    filled = np.flatnonzero(weight.sum(axis=0) > 0.0)
+    reach = max(0.6, float(np.abs(edges[[filled[0], filled[-1] + 1]]).max()))
+    x = plot.Axis(
+        "Value f, drawn at f / (1 + |f|)",
+        (-reach, reach),
+        ticks=tuple(t / (1.0 + abs(t)) for t in _TICKS),
+        labels=tuple(str(t).replace("-", "−") for t in _TICKS),
+    )
+    rows = plot.Axis("Rows of a side, %", (0.0, 1.12 * float(share.max())), colour=MUTED)
+    chances = plot.Axis("Probability of the class", (0.0, 1.12), ticks=(0.0, 0.25, 0.5, 0.75, 1.0), colour=INK)
+    shown = np.arange(filled[0], filled[-1] + 1)
+    sides = [f"not {found.name}" if not found.only else "the other class", found.name]
+    series: list[plot.Series] = []
+    for side, colour in ((0, ORANGE), (1, BLUE)):
+        fields: list[plot.Field] = [
+            ("f", [_interval_text(*edges[at : at + 2]) for at in shown]),
+            (sides[side], [percent(float(each) / 100.0) for each in share[side][shown]]),
+        ]
+        series.append(
+            plot.Boxes(
+                edges[shown],
+                edges[shown + 1],
+                0.0,
+                share[side][shown],
+                colour,
+                opacity=0.5,
+                hover=fields,
+                on_right=found.curve is not None,
+            )
+        )
+    margins = [plot.Rule("x", at, MUTED, DASHED) for at in (-0.5, 0.5)]
+    series += [plot.Rule("x", 0.0, FAINT, ()), *margins]
+    keys: list[plot.Key] = [
+        (BLUE, "box", shortened(found.name, 30)),
+        (ORANGE, "box", "all other classes" if not found.only else "the other class"),
+        (MUTED, "dash", "margins, f = −1 and 1"),
+    ]
+    y, right = rows, None
+    if found.curve is not None:
+        y, right = chances, rows
+        series += _curve(found)
+        keys += [(INK, "line", "its probability (left axis)"), (INK, "ring", "share of it among the rows there")]
+    name = f"the class {found.name}" if not found.only else f"{found.name} from the other class"
+    caption = (
+        f"{count(found.rows)} held-out rows by the value of the function that separates {name}, fitted without them: "
+        f"{percent(found.wrong)} lie on the wrong side of 0, {percent(found.inside)} there or inside the margin."
+    )
+    if hinge:
+        caption += " Rows like the latter are the support vectors; the others do not change the function."
+    if index == 0 and functions > _MOST_FIGURES:
+        caption += f" The first {_MOST_FIGURES} of {count(functions)} functions are drawn."
+    title = "Values on held-out rows" + ("" if found.only else f": {found.name}")
+    return plot.Figure(
+        caption, x, y, series, keys, f"values-{index + 1}", title, right, 360,
+        summary=f"{percent(found.inside)} of {count(found.rows)} rows inside the margin",
+    )  # fmt: skip
+
+
+def _interval_text(low: float, high: float) -> str:
+    """Two ends of a bin, in values of f."""
+    with np.errstate(divide="ignore"):
+        ends = [float(np.divide(t, 1.0 - abs(t))) for t in (low, high)]
+    return f"{significant(ends[0])} to {significant(ends[1])}"
+
+
+def _curve(found: ValueHistogram) -> list[plot.Series]:
+    """The curve of the probabilities, and the shares of the class that it was fitted to."""
+    assert found.curve is not None
+    t, probability = found.curve
+    totals = found.weight.sum(axis=0)
+    enough = np.flatnonzero(totals >= _LEAST_ROWS * totals.sum() / max(found.rows, 1))
+    observed = found.weight[1][enough] / totals[enough]
+    middles = 0.5 * (found.edges[:-1] + found.edges[1:])[enough]
+    fields: list[plot.Field] = [("share of the class", [percent(float(each)) for each in observed])]
+    return [
+        plot.Line(t, probability, INK, 1.5),
+        plot.rings(middles, observed, INK, 6.0, hover=fields),
+    ]
+
+
+@plot.drawing("tube", "Errors and the tube")
+def tube_figure(found: TubeErrors) -> plot.Figure:
+    """Histogram of errors in deviations of the target, with the tube in which they cost nothing."""
+    edges, counts, beyond = histogram(found.error)
+    epsilon, huber = found.epsilon, found.loss == "huber"
+    low, high = min(float(edges[0]), -1.2 * epsilon), max(float(edges[-1]), 1.2 * epsilon)
+    bars = plot.columns(edges, counts.astype(np.float64), hover=histogram_fields(edges, counts, "0,0.[0000]"))
+    ends = [plot.Rule("x", at, MUTED, DASHED) for at in (-epsilon, epsilon)]
+    band = [plot.Zone("x", -epsilon, epsilon, BAND)] if epsilon > 0.0 else []
+    share = percent(found.outside)
+    caption = f"{capitalised(found.rows)}: {share} of the errors are larger than epsilon, {epsilon:g}"
+    caption += (
+        ", from which their loss is linear."
+        if huber
+        else ". Rows like these are the support vectors; errors inside the tube cost nothing."
+    )
+    if found.targets > 1:
+        caption += f" Errors of {count(found.targets)} targets together, each in its own deviations."
+    if beyond:
+        caption += f" {plural(beyond, 'error')} beyond the axis counted in the outermost bars."
+    keys = ((PALE_BLUE, "box", "errors"), (MUTED, "dash", "−epsilon and epsilon"))
+    x = plot.Axis("Error in deviations of the target", (low, high))
+    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())))
+    summary = f"{share} outside the tube"
+    return plot.Figure(caption, x, y, [*band, bars, *ends], keys, height=360, summary=summary)
+
+
+# --- decision maps ----------------------------------------------------------------------------------------------------
+
+
+def map_figures(found: DecisionMap | Absent | None) -> list[plot.Drawing]:
+    """What a model of two features decides: one map of the classes, or one of each of the first targets."""
+    if found is None:
+        return []
+    if isinstance(found, Absent):
+        return [plot.Missing("Decision map", found.reason)]
+    if found.classes:
+        return [_two_classes(found) if found.values.shape[2] == 1 else _several_classes(found)]
+    return [_numbers(found, target) for target in range(min(found.values.shape[2], _MOST_FIGURES))]
+
+
+def _two_classes(found: DecisionMap) -> plot.Figure:
+    values = found.values[:, :, 0]
+    steps = np.array([-each for each in _STEPS[::-1]] + [0.0, *_STEPS])
+    shade, sides = np.digitize(values, steps), len(_STEPS) + 1
+    colours = [blend(0.5 - 0.4 * at / (sides - 1), PAPER, ORANGE) for at in range(sides)]
+    colours += [blend(0.1 + 0.4 * at / (sides - 1), PAPER, BLUE) for at in range(sides)]
+    ends = [-np.inf, *steps.tolist(), np.inf]
+    texts = [f"{significant(low)} to {significant(high)}" for low, high in pairwise(ends)]
+    names = [found.outputs[int(at >= sides)] for at in range(2 * sides)]
+    series: list[plot.Series] = [
+        _cells(found, shade, colours, [("class", names), ("f", texts)]),
+        *_contour(found, values + 1.0, MUTED, 1.0),
+        *_contour(found, values - 1.0, MUTED, 1.0),
+        *_contour(found, values, INK, 2.0),
+    ]
+    keys: list[plot.Key] = [
+        (blend(0.4, PAPER, colour), "box", shortened(name, 30))
+        for colour, name in zip((ORANGE, BLUE), found.outputs, strict=True)
+    ]
+    keys += [(INK, "line", "the boundary, f = 0"), (MUTED, "line", "the margins, f = −1 and 1")]
+    caption = (
+        f"The class that the model names, over {_axes_text(found)}. The shade is darker where the value f of the "
+        "function is farther from 0."
+    )
+    return _map(found, caption, series, keys)
+
+
+def _several_classes(found: DecisionMap) -> plot.Figure:
+    values, C = found.values, found.values.shape[2]
+    winner = values.argmax(axis=2)
+    least, second = np.partition(values, (C - 2, C - 1), axis=2)[:, :, C - 2 :].transpose(2, 0, 1)
+    lead, levels = second - least, len(_STEPS) + 1
+    shade = winner * levels + np.digitize(lead, _STEPS)
+    colours = [
+        blend(0.15 + 0.45 * level / (levels - 1), PAPER, line_style(label % _MOST_COLOURS)[0])
+        for label in range(C)
+        for level in range(levels)
+    ]
+    ends = [0.0, *_STEPS, np.inf]
+    texts = [f"{significant(low)} to {significant(high)}" for low, high in pairwise(ends)] * C
+    names = [label for label in found.outputs for _ in range(levels)]
+    series: list[plot.Series] = [_cells(found, shade, colours, [("class", names), ("lead", texts)])]
+    shown = np.unique(winner).tolist()
+    for label in shown[:-1]:
+        # Each boundary once: that of two classes belongs to the first of them.
+        later = values[:, :, label] - values[:, :, label + 1 :].max(axis=2)
+        series += _contour(found, np.where(winner < label, np.nan, later), INK, 1.5)
+    keys: list[plot.Key] = [
+        (blend(0.5, PAPER, line_style(label % _MOST_COLOURS)[0]), "box", shortened(found.outputs[label], 30))
+        for label in shown[:_MOST_NAMES]
+    ]
+    caption = (
+        f"The class that the model names, over {_axes_text(found)}. The shade is darker where its function leads the "
+        "best other one by more."
+    )
+    if len(shown) > _MOST_COLOURS:
+        caption += f" Colours repeat after {_MOST_COLOURS} classes."
+    if len(shown) < C:
+        caption += f" {count(C - len(shown))} of {plural(C, 'class', 'classes')} win nowhere here."
+    return _map(found, caption, series, keys)
+
+
+def _numbers(found: DecisionMap, target: int) -> plot.Figure:
+    values, targets = found.values[:, :, target], found.values.shape[2]
+    name = found.outputs[target] if len(found.outputs) == targets else f"function {target + 1}"
+    low, high = float(values.min()), float(values.max())
+    steps = np.linspace(low, high, _SHADES + 1)
+    # A constant has one shade.
+    shade = np.digitize(values, steps[1:-1]) if high > low else np.zeros(values.shape, dtype=np.int64)
+    colours = [blend(0.04 + 0.9 * at / (_SHADES - 1)) for at in range(_SHADES)]
+    texts = [f"{significant(a, 4)} to {significant(b, 4)}" for a, b in pairwise(steps)]
+    series: list[plot.Series] = [_cells(found, shade, colours, [(name, texts)])]
+    keys: list[plot.Key] = [
+        (colours[0], "box", significant(low)),
+        (colours[_SHADES // 2], "box", significant(0.5 * (low + high))),
+        (colours[-1], "box", significant(high)),
+    ]
+    caption = f"Predicted {name} over {_axes_text(found)}."
+    if target == 0 and targets > _MOST_FIGURES:
+        caption += f" The first {_MOST_FIGURES} of {count(targets)} targets are drawn."
+    return _map(found, caption, series, keys, target, "" if targets == 1 else name)
+
+
+def _axes_text(found: DecisionMap) -> str:
+    return f"{shortened(found.columns[0], 30)} and {shortened(found.columns[1], 30)} in their units"
+
+
+def _map(
+    found: DecisionMap, caption: str, series: list[plot.Series], keys: list[plot.Key], number: int = 0, of: str = ""
+) -> plot.Figure:
+    size = 4.5 if len(found.points) <= _MOST_RINGS else 3.0
+    points = plot.Points(found.points[:, 0], found.points[:, 1], PAPER, INK, 1.0, size, 0.9)
+    (left, right), (bottom, top) = _edges(found.x)[[0, -1]], _edges(found.y)[[0, -1]]
+    x = plot.Axis(found.columns[0], (float(left), float(right)))
+    y = plot.Axis(found.columns[1], (float(bottom), float(top)))
+    title = f"Decision map: {of}" if of else "Decision map"
+    if not found.classes:
+        title = f"Map of predictions: {of}" if of else "Map of predictions"
+    keys = [*keys, (INK, "ring", "basis points")]
+    return plot.Figure(caption, x, y, [*series, points], keys, f"map-{number + 1}", title, height=420)
+
+
+def _edges(middles: Float) -> Float:
+    """Ends of equal cells, from their middles."""
+    half = 0.5 * (middles[1] - middles[0])
+    return np.append(middles - half, middles[-1] + half)
+
+
+def _cells(found: DecisionMap, shade: Int, colours: list[str], fields: list[tuple[str, list[str]]]) -> plot.Boxes:
+    """Cells in the colours of their shades (r, c); equal neighbours in a row are one box."""
+    x, y = _edges(found.x), _edges(found.y)
+    rows, columns = shade.shape
+    starts = np.ones(shade.shape, dtype=bool)
+    starts[:, 1:] = shade[:, 1:] != shade[:, :-1]
+    row, first = np.nonzero(starts)
+    # A box ends where the next one of its row begins.
+    last = np.append(first[1:], 0)
+    last[np.append(row[1:] != row[:-1], True)] = columns
+    kinds = shade[row, first]
+    # A little under the next ones, so that no hairlines are left between them.
+    over = 0.25 * (x[1] - x[0]), 0.25 * (y[1] - y[0])
+    right = np.where(last < columns, x[last] + over[0], x[last])
+    top = np.where(row + 1 < rows, y[row + 1] + over[1], y[row + 1])
+    hover: list[plot.Field] = [(label, [texts[kind] for kind in kinds]) for label, texts in fields]
+    return plot.Boxes(x[first], right, y[row], top, [colours[kind] for kind in kinds], None, hover=hover)
+
+
+def _contour(found: DecisionMap, values: Float, colour: str, width: float) -> list[plot.Series]:
+    """The line where the values (r, c) at the middles of the cells are 0, as separate segments; none where it is not.
+
+    Each square of four middles is two triangles, on each of which the values are linear: the line enters and leaves a
+    triangle once, at most. Triangles with a value that is not finite are left out.
+    """
+    X, Y = np.meshgrid(found.x, found.y)
+    places = np.stack([X, Y, values], axis=2)
+    a, b, c, d = places[:-1, :-1], places[:-1, 1:], places[1:, :-1], places[1:, 1:]
+    corners = np.concatenate([np.stack(each, axis=2).reshape(-1, 3, 3) for each in ((a, b, d), (a, c, d))])
+    above = corners[:, :, 2] > 0.0
+    # The corner that is on its own, and the two others.
+    alone = np.argmax(above == (above.sum(axis=1) == 1)[:, None], axis=1)
+    crossed = above.any(axis=1) & ~above.all(axis=1) & np.isfinite(corners[:, :, 2]).all(axis=1)
+    corners, alone = corners[crossed], alone[crossed]
+    if not len(corners):
+        return []
+    each = np.arange(len(corners))
+    tip = corners[each, alone]
+    line = np.full((len(corners), 3, 2), np.nan)  # two ends, and a gap before the next segment
+    for end in (0, 1):
+        other = corners[each, (alone + 1 + end) % 3]
+        share = tip[:, 2] / (tip[:, 2] - other[:, 2])
+        line[:, end] = tip[:, :2] + share[:, None] * (other[:, :2] - tip[:, :2])
+    x, y = line.reshape(-1, 2).T
+    return [plot.Line(x, y, colour, width)]

@@ -1,0 +1,202 @@
+"""The page and the picture of support vector machines."""
+
+from __future__ import annotations
+
+from streamkernel.models.margins import MarginModel
+from streamkernel.report.facts.calibration import Check, ProbabilityCheck, distribution_check
+from streamkernel.report.facts.fit import Absent, length_unit, lengthscale_curve, trace_curve
+from streamkernel.report.facts.margins import (
+    cost_path,
+    decision_map,
+    function_names,
+    gap_curves,
+    tube_errors,
+    value_histograms,
+)
+from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
+from streamkernel.report.figures import plot
+from streamkernel.report.figures.calibration import distribution_figures
+from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
+from streamkernel.report.figures.margins import cost_figure, gap_figure, map_figures, tube_figure, value_figures
+from streamkernel.report.pages.parts import (
+    Card,
+    Page,
+    Picture,
+    Rows,
+    Section,
+    Table,
+    check_cards,
+    common_settings,
+    lengthscale_text,
+    metric_section,
+    model_page,
+    model_picture,
+    prediction_section,
+    rising_notice,
+    scaling_text,
+)
+from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.settings.margins import (
+    MarginClassifierSettingsRecord,
+    MarginRegressorSettingsRecord,
+    MarginSettingsRecord,
+)
+from streamkernel.type_aliases import FieldsView
+
+_METHODS = {"newton": "Newton's method", "interior-point": "interior point"}
+_CURVES = {"calibration_slope": "by Platt's logistic curve", "calibration_knots": "by an isotonic curve"}
+_MOST_FUNCTIONS = 24
+
+
+def margin_page(model: MarginModel, pairs: FieldsView | None) -> Page:
+    """The whole page."""
+    checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
+    solution = [cost_figure(cost_path(model)), gap_figure(gap_curves(model))]
+    functions = _function_table(model)
+    basis = [trace_figure(trace_curve(model)), lengthscale_figure(lengthscale_curve(model), unit=length_unit(model))]
+    sections = [
+        Section("Solution", solution, [] if functions is None else [functions]),
+        Section("Margins", _margin_figures(model, checked)),
+        Section("Decision map", map_figures(decision_map(model))),
+        Section("Basis", basis),
+        metric_section(model),
+        prediction_section(checked),
+        Section("Probabilities", distribution_figures(check)),
+    ]
+    notices = [*_gap_notice(model), *rising_notice(model)]
+    return model_page(model, _opening(model), _cards(model, checked, check), notices, sections, _settings(model))
+
+
+def margin_picture(model: MarginModel) -> Picture:
+    """Lead and figures of the small picture: of the path of C, else the values, else the gap."""
+    choices = [cost_figure(cost_path(model)), *_margin_figures(model, check_pairs(model))]
+    drawn = (each for each in choices if isinstance(each, plot.Figure))
+    return model_picture(model, _opening(model), next(drawn, gap_figure(gap_curves(model))))
+
+
+def _margin_figures(model: MarginModel, pairs: Targets | ClassPairs | Absent) -> list[plot.Drawing]:
+    loss = _loss(model)
+    return [
+        *value_figures(value_histograms(model), hinge=loss in ("hinge", "squared_hinge")),
+        tube_figure(tube_errors(model, pairs)),
+    ]
+
+
+def _loss(model: MarginModel) -> str:
+    """Name of the loss; empty for a kind with a loss of its own."""
+    settings = model.record.settings
+    return (
+        settings.loss if isinstance(settings, (MarginClassifierSettingsRecord, MarginRegressorSettingsRecord)) else ""
+    )
+
+
+def _opening(model: MarginModel) -> str:
+    kernel, n, loss = kernel_text(model.record.kernel), model.record.basis_size, plain(_loss(model)).replace("_", "-")
+    end = f" with the {loss} loss" if loss else ""
+    return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}{end}, fitted to"
+
+
+def _cards(model: MarginModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+    record, solution = model.record, model.record.solution
+    requested, n = record.requested_basis, record.basis_size
+    first, second = check_cards(model, pairs)
+    if isinstance(pairs, ClassPairs):
+        first = Card(first.label, first.value, f"{pairs.where}; commonest {percent(pairs.baseline)}")
+    if isinstance(check, ProbabilityCheck):
+        second = Card("Log loss", significant(check.calibration.scalars["log_loss"]), check.where)
+    sweeps = max((len(each.gaps) for each in solution.problems), default=0)
+    return [
+        Card("Rows", count(record.totals.rows), f"{plural(len(record.columns), 'feature')}, {scaling_text(model)}"),
+        Card("Basis functions", count(n), f"of {count(requested)} requested" if n < requested else "chosen rows"),
+        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
+        Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
+        Card("Lengthscale", *lengthscale_text(model)),
+        Card("C", significant(solution.C), _cost_note(model)),
+        Card("Duality gap", significant(solution.gap), f"of the objective, exact, after {plural(sweeps, 'sweep')}"),
+        _held_out_card(model),
+        first,
+        second,
+    ]
+
+
+def _cost_note(model: MarginModel) -> str:
+    """How C was found."""
+    path, settings = model.record.path, model.record.settings
+    if path is not None and len(path.C) > 1:
+        return f"by held-out rows, of {count(len(path.C))} values"
+    searched = isinstance(settings, MarginSettingsRecord) and isinstance(settings.C, str)
+    return "too few rows for a search" if searched else "as given"
+
+
+def _held_out_card(model: MarginModel) -> Card:
+    """The error of the chosen C on the validation fold, with its standard error."""
+    path = model.record.path
+    if path is None or model.record.solution.C not in path.C:
+        return Card("Held-out error", "–", "no rows were held out")
+    at = path.C.index(model.record.solution.C)
+    error, se = path.errors[at], path.errors_se[at]
+    rows = plural(path.rows, "row")
+    if model.record.classes is not None:
+        return Card("Held-out error", f"{percent(error)} ± {percent(se, 2)}", f"wrong, {rows} held out")
+    return Card("Held-out error", f"{significant(error)} ± {significant(se, 2)}", f"loss for C = 1, {rows} held out")
+
+
+def _gap_notice(model: MarginModel) -> list[str]:
+    """A sentence if the solution did not reach the tolerance."""
+    solution, settings = model.record.solution, model.record.settings
+    if solution.converged:
+        return []
+    wanted = f", not {settings.gap_tol:g}" if isinstance(settings, MarginSettingsRecord) else ""
+    return [
+        f"The objective is within {significant(solution.gap)} of its least value{wanted}, as the sweeps that were "
+        "allowed ended. Allow more of them, or take a smaller C."
+    ]
+
+
+def _function_table(model: MarginModel) -> Table | None:
+    """Objectives of each function; None unless there are several."""
+    problems = model.record.solution.problems
+    if len(problems) < 2:
+        return None
+    rows = [
+        (name, significant(each.primal, 6), significant(each.dual, 6), count(len(each.gaps)))
+        for name, each in zip(function_names(model), problems[:_MOST_FUNCTIONS], strict=False)
+    ]
+    if len(problems) > _MOST_FUNCTIONS:
+        rows.append((f"and {count(len(problems) - _MOST_FUNCTIONS)} more", "", "", ""))
+    return Table("Each function", tuple(rows), ("Function", "Objective", "Dual bound", "Sweeps"))
+
+
+def _settings(model: MarginModel) -> Rows:
+    record, settings, solution = model.record, model.record.settings, model.record.solution
+    first, last = common_settings(model, lengthscale_text(model))
+    return [
+        *first,
+        *_loss_rows(model),
+        ("C", f"{significant(solution.C, 5)} ({_cost_note(model)})"),
+        ("Solver", f"{_METHODS.get(solution.method, plain(solution.method))}, a sweep for each iteration"),
+        *(
+            [("Tolerance of the gap", f"{settings.gap_tol:g}"), ("Most sweeps", count(settings.max_sweeps))]
+            if isinstance(settings, MarginSettingsRecord)
+            else []
+        ),
+        ("Basis functions requested", count(record.requested_basis)),
+        ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
+        ("Intercept", "fitted, and penalised" if settings.fit_intercept else "none"),
+        *last,
+    ]
+
+
+def _loss_rows(model: MarginModel) -> Rows:
+    settings, loss = model.record.settings, plain(_loss(model)).replace("_", " ")
+    if isinstance(settings, MarginClassifierSettingsRecord):
+        smoothed = settings.loss == "smoothed_hinge"
+        how = next((words for name, words in _CURVES.items() if name in model.arrays), "none")
+        return [
+            ("Loss", loss),
+            ("Sharpness of the hinge", f"{settings.sharpness:g}" if smoothed else ""),
+            ("Probabilities", how),
+        ]
+    if isinstance(settings, MarginRegressorSettingsRecord):
+        return [("Loss", loss), ("Epsilon", f"{settings.epsilon:g} deviations of the target")]
+    return []
