@@ -86,48 +86,56 @@ def _error_text(path: CostPath, position: int) -> str:
 @plot.drawing("gap", "Duality gap")
 def gap_figure(curves: GapCurves) -> plot.Figure:
     """Relative duality gap against sweeps, of each function or the largest."""
-    largest, K = curves.largest, len(curves.gaps)
+    largest = curves.largest
     sweeps = np.arange(1, len(largest) + 1)
     ends = [float(np.min([each.min() for each in curves.gaps])), float(largest.max())]
     if curves.tolerance is not None:
         ends += [0.5 * curves.tolerance, 2.0 * curves.tolerance]
     limits = log_range(min(ends), max(ends), 0.06, 0.1)
-    series: list[plot.Series] = []
-    keys: list[plot.Key] = []
+    series, keys = _gap_lines(curves, sweeps)
     if curves.tolerance is not None:
-        series.append(plot.Rule("y", curves.tolerance, MUTED))
-    if 1 < K <= _MOST_LINES:
-        for index, (name, gaps) in enumerate(zip(curves.names, curves.gaps, strict=True)):
-            colour = _line_colour(index)
-            series.append(_gap_line(gaps, colour, [("function", [name] * len(gaps))]))
-            keys.append((colour, "line", shortened(name, 30)))
-    else:
-        if K > 1:
-            wide = np.array([np.pad(each, (0, len(largest) - len(each)), constant_values=np.nan)
-                             for each in curves.gaps])  # fmt: skip
-            series.append(plot.Lines(sweeps, wide, list(curves.names), PALE_BLUE, 1.2))
-            keys.append((PALE_BLUE, "line", f"each of {count(K)} functions"))
-        series.append(_gap_line(largest, BLUE, []))
-        keys.append((BLUE, "line", "largest of all" if K > 1 else "after each sweep"))
-    if curves.tolerance is not None:
+        series.insert(0, plot.Rule("y", curves.tolerance, MUTED))
         keys.append((MUTED, "dash", f"tolerance {curves.tolerance:g}"))
     series.append(plot.dot(float(sweeps[-1]), float(largest[-1])))
     end = f"at the end: {_gap_text(curves.final)}"
     keys.append((ORANGE, "dot", end if curves.converged else f"{end}, not within the tolerance"))
-    caption = (
-        "How far the objective can be above its least value at most, as a share of it, after each sweep over the rows. "
-        "It comes from a dual bound over all rows: a certificate, not an estimate."
-    )
-    if min(float(each.min()) for each in curves.gaps) <= curves.least:
-        caption += f" Gaps below {significant(curves.least, 2)} are drawn there."
-    if len({len(each) for each in curves.gaps}) > 1:
-        caption += " A line ends where its function was within the tolerance."
     ticks = tuple(float(sweep) for sweep in sweeps) if len(sweeps) <= _MOST_TICKS else ()
     reach = 0.04 * len(sweeps)
     x = plot.Axis("Sweep", (1.0 - reach, len(sweeps) + reach), ticks=ticks)
     y = plot.Axis("Relative duality gap", limits, log=True)
     summary = f"Gap {_gap_text(curves.final)} after {plural(len(sweeps), 'sweep')}"
-    return plot.Figure(caption, x, y, series, keys, height=340, summary=summary)
+    return plot.Figure(_gap_caption(curves), x, y, series, keys, height=340, summary=summary)
+
+
+def _gap_lines(curves: GapCurves, sweeps: Int) -> tuple[list[plot.Series], list[plot.Key]]:
+    """A line for each of a few functions; of many pale ones, and their largest."""
+    K, longest = len(curves.gaps), len(sweeps)
+    if 1 < K <= _MOST_LINES:
+        colours = [_line_colour(index) for index in range(K)]
+        lines: list[plot.Series] = [
+            _gap_line(gaps, colour, [("function", [name] * len(gaps))])
+            for name, gaps, colour in zip(curves.names, curves.gaps, colours, strict=True)
+        ]
+        names = [shortened(name, 30) for name in curves.names]
+        return lines, [(colour, "line", name) for colour, name in zip(colours, names, strict=True)]
+    largest = _gap_line(curves.largest, BLUE, [])
+    if K == 1:
+        return [largest], [(BLUE, "line", "after each sweep")]
+    wide = np.array([np.pad(each, (0, longest - len(each)), constant_values=np.nan) for each in curves.gaps])
+    pale = plot.Lines(sweeps, wide, list(curves.names), PALE_BLUE, 1.2)
+    return [pale, largest], [(PALE_BLUE, "line", f"each of {count(K)} functions"), (BLUE, "line", "largest of all")]
+
+
+def _gap_caption(curves: GapCurves) -> str:
+    text = (
+        "How far the objective can be above its least value at most, as a share of it, after each sweep over the rows. "
+        "It comes from a dual bound over all rows: a certificate, not an estimate."
+    )
+    if min(float(each.min()) for each in curves.gaps) <= curves.least:
+        text += f" Gaps below {significant(curves.least, 2)} are drawn there."
+    if len({len(each) for each in curves.gaps}) > 1:
+        text += " A line ends where the solution of its function did."
+    return text
 
 
 def _line_colour(index: int) -> str:
@@ -202,6 +210,17 @@ def _value_figure(found: ValueHistogram, index: int, functions: int, *, hinge: b
         y, right = chances, rows
         series += _curve(found)
         keys += [(INK, "line", "its probability (left axis)"), (INK, "ring", "share of it among the rows there")]
+    title = "Values on held-out rows" + ("" if found.only else f": {found.name}")
+    caption = _value_caption(found, hinge=hinge)
+    if index == 0 and functions > _MOST_FIGURES:
+        caption += f" The first {_MOST_FIGURES} of {count(functions)} functions are drawn."
+    return plot.Figure(
+        caption, x, y, series, keys, f"values-{index + 1}", title, right, 360,
+        summary=f"{percent(found.inside)} of {count(found.rows)} rows inside the margin",
+    )  # fmt: skip
+
+
+def _value_caption(found: ValueHistogram, *, hinge: bool) -> str:
     name = f"the class {found.name}" if not found.only else f"{found.name} from the other class"
     caption = (
         f"{count(found.rows)} held-out rows by the value of the function that separates {name}, fitted without them: "
@@ -209,13 +228,7 @@ def _value_figure(found: ValueHistogram, index: int, functions: int, *, hinge: b
     )
     if hinge:
         caption += " Rows like the latter are the support vectors; the others do not change the function."
-    if index == 0 and functions > _MOST_FIGURES:
-        caption += f" The first {_MOST_FIGURES} of {count(functions)} functions are drawn."
-    title = "Values on held-out rows" + ("" if found.only else f": {found.name}")
-    return plot.Figure(
-        caption, x, y, series, keys, f"values-{index + 1}", title, right, 360,
-        summary=f"{percent(found.inside)} of {count(found.rows)} rows inside the margin",
-    )  # fmt: skip
+    return caption
 
 
 def _interval_text(low: float, high: float) -> str:
