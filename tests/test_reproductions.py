@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from private_modules import REPRODUCTIONS, private
+from scipy.optimize import minimize
+
+from streamkernel.engine import Session
 
 Float = NDArray[np.float64]
 
@@ -151,3 +154,34 @@ def test_committees_of_a_stored_set(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     enough = [float(row["rmse"]) for row in found if float(row["share_of_p_eff"]) == 4.0]
     few = [float(row["rmse"]) for row in found if float(row["share_of_p_eff"]) == 0.125 and row["query"] == "landmarks"]
     assert max(enough) < min(few)
+
+
+def test_reduced_machine_with_the_penalty_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``1/2 (w'w + b^2) + C sum g^2`` over w of the kernel values themselves, minimised by SciPy."""
+    monkeypatch.syspath_prepend(str(REPRODUCTIONS))
+    rsvm = private("rsvm")
+    X, Y = rows(150, 1)
+    part = rsvm.Rows(X, (Y[:, 0] > np.median(Y)).astype(float), X, Y[:, 0])
+    basis = rsvm.basis_of(part, 12, 1.0, 0)
+    F, t = np.column_stack([gaussian(X, basis.points), np.ones(150)]), 2.0 * part.y - 1.0
+
+    def objective(b: Float) -> float:
+        return float(0.5 * b @ b + 3.0 * ((np.logaddexp(0.0, 5.0 * (1.0 - t * (F @ b))) / 5.0) ** 2).sum())
+
+    found = rsvm.solved(part, rsvm.PENALTIES["w'w"](basis), 3.0, Session())
+    expected = minimize(objective, np.zeros(13), method="BFGS", options={"gtol": 1e-8})
+    assert found.primal == pytest.approx(objective(found.coefficients), rel=1e-10)
+    assert found.primal == pytest.approx(expected.fun, rel=1e-5)
+
+
+def test_clusters_are_the_same_rows_however_many_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPRODUCTIONS))
+    rsvm = private("rsvm")
+    monkeypatch.setattr(rsvm, "CHUNK", 100)
+    X, y = rsvm.clusters(250)
+    assert (X.shape, y.shape) == ((250, 32), (250, 1))
+    np.testing.assert_array_equal(X[100:200].compute(), X.compute()[100:200])
+    assert 0.1 < float(y.mean().compute()) < 0.9
+    found = rsvm.large(250, 1)
+    assert found.gap < 1e-10
+    assert found.rows == 250
