@@ -30,7 +30,7 @@ from streamkernel import ingest, open_table
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions.margins import SmoothedHinge
+from streamkernel.reductions.margins import SmoothedHinge, Target
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers import MarginSolution, median_lengthscale, solve_active_set, solve_smooth_margins
 
@@ -102,7 +102,7 @@ def solved(rows: Rows, features: Features, C: float, session: Session) -> Margin
         lambda step, name: session.sweep(step, table, name),
         features,
         [SmoothedHinge(C, SHARPNESS)],
-        (0,),
+        [Target(0)],
         tolerance=TOLERANCE,
     )
     return solution

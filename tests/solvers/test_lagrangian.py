@@ -11,7 +11,7 @@ from problems import basis_of, cut_session
 
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, StreamKernelWarning
-from streamkernel.reductions.margins import LagrangianStep, SquaredHinge
+from streamkernel.reductions.margins import LagrangianStep, SquaredHinge, Target
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers import MarginSolution, solve_active_set, solve_lagrangian, solve_smooth_margins
 from streamkernel.solvers.lagrangian import steps_remembered
@@ -96,7 +96,7 @@ def test_three_methods_have_one_solution(kernel: bool, C: float) -> None:
         def sweep(step: Any, name: str, session: Session = session, table: Any = table) -> Any:
             return session.sweep(step, table, name)
 
-        [newton] = solve_smooth_margins(sweep, features, [SquaredHinge(C)], (0,), tolerance=1e-15)
+        [newton] = solve_smooth_margins(sweep, features, [SquaredHinge(C)], [Target(0)], tolerance=1e-15)
         others = (
             solve_active_set(sweep, features, C, tolerance=0.0),
             solve_lagrangian(sweep, features, C, tolerance=1e-20),
