@@ -74,12 +74,15 @@ from streamkernel.reductions.pools import (
 )
 from streamkernel.reductions.pools.largest_residuals import LargestResiduals
 from streamkernel.reductions.pools.leverage import RidgeLeverage, SampledKernel
+from streamkernel.reductions.predictions import QuantilePredictions
 from streamkernel.reductions.scores import (
     ClassificationScores,
     CountScores,
     GaussianScores,
     HeldOutErrors,
+    OneClassScores,
     ProbabilityScores,
+    QuantileScores,
     RegressionScores,
     StagedScores,
 )
@@ -323,6 +326,10 @@ REDUCTIONS: dict[str, Make] = {
     "classification scores": lambda X, Y, chosen: ClassificationScores(_predictions(X, Y, chosen)),
     "gaussian scores": lambda X, Y, chosen: GaussianScores(Normal(Y.shape[1])),
     "probability scores": lambda X, Y, chosen: ProbabilityScores(Classes(Y.shape[1])),
+    "quantile scores": lambda X, Y, chosen: QuantileScores(
+        QuantilePredictions(_predictions(X, Y, chosen), tuple(np.linspace(0.2, 0.9, Y.shape[1]).tolist()))
+    ),
+    "one class scores": lambda X, Y, chosen: OneClassScores(_predictions(X, Y[:, :1], chosen)),
     "count scores": lambda X, Y, chosen: CountScores(Rates(Y.shape[1])),
     # Members of one row: what is cut elsewhere are other members.
     "member predictions": lambda X, Y, chosen: MemberPredictions(

@@ -22,6 +22,7 @@ from streamkernel.reductions.predictions.latent import (
     LatentPosterior,
     covariance_of,
 )
+from streamkernel.reductions.predictions.quantiles import QuantilePredictions
 
 __all__ = [
     "CalibratedProbabilities",
@@ -35,6 +36,7 @@ __all__ = [
     "LatentPosterior",
     "OddsProbabilities",
     "PoissonPredictions",
+    "QuantilePredictions",
     "Sigmoids",
     "ViewTimes",
     "covariance_of",

@@ -4,7 +4,9 @@ from streamkernel.reductions.scores.counts import CountCalibration, CountScores,
 from streamkernel.reductions.scores.errors import ClassificationScores, RegressionScores
 from streamkernel.reductions.scores.gaussian import GaussianCalibration, GaussianScores, score_gaussian
 from streamkernel.reductions.scores.margins import HeldOutErrors, MarginErrors, bin_edges
+from streamkernel.reductions.scores.one_class import OneClassScores
 from streamkernel.reductions.scores.probabilities import ProbabilityScores, Reliability, score_probabilities
+from streamkernel.reductions.scores.quantiles import QuantileCalibration, QuantileScores, score_quantiles
 from streamkernel.reductions.scores.staged import StagedScores, StagedSums
 
 __all__ = [
@@ -15,7 +17,10 @@ __all__ = [
     "GaussianScores",
     "HeldOutErrors",
     "MarginErrors",
+    "OneClassScores",
     "ProbabilityScores",
+    "QuantileCalibration",
+    "QuantileScores",
     "RegressionScores",
     "Reliability",
     "StagedScores",
@@ -24,4 +29,5 @@ __all__ = [
     "score_counts",
     "score_gaussian",
     "score_probabilities",
+    "score_quantiles",
 ]

@@ -64,13 +64,12 @@ def counted(block: RowBlock) -> RowBlock:
     """The rows of weight > 0 of a block; where there are none, one row of weight 0, whose targets are 0."""
     if block.weights is None or block.weights.all():
         return block
-    assert block.Y is not None
     kept = np.flatnonzero(block.weights)
     if len(kept):
-        return replace(
-            block, X=np.ascontiguousarray(block.X[kept]), Y=block.Y[kept], weights=block.weights[kept], keys=None
-        )
-    return replace(block, X=block.X[:1], Y=np.zeros_like(block.Y[:1]), weights=np.zeros(1), keys=None)
+        Y = None if block.Y is None else block.Y[kept]
+        return replace(block, X=np.ascontiguousarray(block.X[kept]), Y=Y, weights=block.weights[kept], keys=None)
+    Y = None if block.Y is None else np.zeros_like(block.Y[:1])
+    return replace(block, X=block.X[:1], Y=Y, weights=np.zeros(1), keys=None)
 
 
 def total(values: AnyArray, weights: Float | None) -> AnyArray:
