@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 # Dask's profiler takes a few percent of a core for each worker, idle ones too, and so does the look at the event loop's
@@ -14,6 +13,7 @@ from typing import Any
 os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
 os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL", "1s")
 
+import data_sets
 import numpy as np
 import pytest
 from clusters import Cluster
@@ -41,18 +41,15 @@ def _no_wait_for_the_disk(file: int) -> None:
 
 os.fsync = _no_wait_for_the_disk  # type: ignore[assignment]
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-
 
 @pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Mapping[str, NDArray[Any]]]:
     """``shared_data("abalone")`` is the .npz of that name in ``../shared/data``, or in STREAMKERNEL_DATA."""
-    folder = Path(os.environ.get("STREAMKERNEL_DATA", REPOSITORY.parent / "shared" / "data"))
 
     def load(name: str) -> Mapping[str, NDArray[Any]]:
-        path = folder / f"{name}.npz"
+        path = data_sets.FOLDER / f"{name}.npz"
         if not path.is_file():
-            pytest.skip(f"data set {name} is not in {folder}; name its folder with STREAMKERNEL_DATA")
+            pytest.skip(f"data set {name} is not in {data_sets.FOLDER}; name its folder with STREAMKERNEL_DATA")
         with np.load(path, allow_pickle=False) as archive:
             return {key: archive[key] for key in archive.files}
 

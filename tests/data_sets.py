@@ -7,6 +7,7 @@ The target functions are fixed; only the rows and the noise change with the seed
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -84,9 +85,13 @@ def rare_clusters(
     return _noisy(X, _unit_variance(_waves, _rare(REFERENCE, p, clusters, rare, 0, 0), X), noise, seed, start)
 
 
+# ../shared/data, or the folder that STREAMKERNEL_DATA names.
+FOLDER = Path(os.environ.get("STREAMKERNEL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
 def load(name: str) -> Real | None:
-    """The arrays of ../shared/data/NAME.npz, None where the file is missing (the test then skips)."""
-    path = Path(__file__).resolve().parents[2] / "shared" / "data" / f"{name}.npz"
+    """The arrays of NAME.npz in `FOLDER`, None where the file is missing (the test then skips)."""
+    path = FOLDER / f"{name}.npz"
     if not path.exists():
         return None
     with np.load(path, allow_pickle=False) as stored:
