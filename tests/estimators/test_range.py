@@ -30,7 +30,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "gp": lambda: GaussianProcessRegressor(20, **STEEP).fit(1e3 * X, y),
     "classifier": lambda: GaussianProcessClassifier(20, **STEEP).fit(1e3 * X, y > 0),
     "pursuit": lambda: KernelMatchingPursuit(10, **STEEP).fit(1e3 * X, y),
-    "linear pca": lambda: KernelPCA(2, kernel="linear", scale="none").fit(1e120 * X),
+    "linear pca on rows": lambda: KernelPCA(2, kernel="linear", scale="none", basis_size=2).fit(1e120 * X),
     "nystroem": lambda: Nystroem(10, kernel="linear", scale="none").fit(1e120 * X),
     "tiny rows": lambda: Nystroem(10, kernel="linear", scale="none").fit(1e-160 * X),
     "large targets": lambda: KernelRidge(20).fit(X, 1e130 * y),
@@ -42,6 +42,12 @@ CALLS: dict[str, Callable[[], Any]] = {
 def test_numbers_out_of_range_are_refused(call: Callable[[], Any]) -> None:
     with pytest.raises(NumericRangeError, match=r"range of floating point.*scale"):
         call()
+
+
+def test_the_columns_themselves_have_a_wider_range() -> None:
+    """The linear kernel on the columns squares them once, on rows of the table twice."""
+    usual, large = (KernelPCA(2, kernel="linear", scale="none").fit(size * X) for size in (1.0, 1e120))
+    np.testing.assert_allclose(large.transform(1e120 * X[:5]) / 1e120, usual.transform(X[:5]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("size", [1e-150, 1e-200])

@@ -12,7 +12,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 from streamkernel.engine import Session
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, OneClass, PiecewiseLinear, Pinball, Target
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers import MarginSolution, solve_margins
+from streamkernel.solvers import MarginSolution, MarginStart, solve_margins
 from streamkernel.table import open_table
 
 RNG = np.random.default_rng(3)
@@ -143,7 +143,7 @@ def test_any_start(start: float) -> None:
     """The sum of the dual variables is too large at some starts, and too small at others."""
     loss, _ = CASES["one class"]
     cold = solved(loss, tolerance=1e-7)
-    warm = solved(loss, tolerance=1e-7, starts=[(np.full(7, start), loss.C)])
+    warm = solved(loss, tolerance=1e-7, starts=[MarginStart(np.full(7, start), loss.C)])
     assert warm.primal == pytest.approx(cold.primal, rel=2e-7)
 
 
