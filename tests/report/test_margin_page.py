@@ -209,6 +209,19 @@ def test_a_map_has_the_values_of_the_model(
     assert decision_map(fitted["two"].model_) is None
 
 
+def test_a_map_of_columns_reaches_over_their_rows() -> None:
+    # The basis is unit vectors: rows lie far outside them.
+    X = np.random.default_rng(0).normal([50.0, -3.0], [10.0, 0.1], (200, 2))
+    model = KernelSVC(kernel="linear", C=1.0).fit(X, X[:, 0] > 50.0).model_
+    found = decision_map(model)
+    assert isinstance(found, DecisionMap)
+    for column, middles in zip(X.T, (found.x, found.y), strict=True):
+        assert abs(middles.mean() - column.mean()) < 1e-8 * abs(column.mean())
+        assert 2.5 * column.std() < middles[-1] - column.mean() < 3.1 * column.std()
+    [figure] = map_figures(found)
+    assert not any(text == "basis points" for *_, text in figure_of(figure).keys)
+
+
 def test_names_and_colours_of_a_map_with_many_classes(models: dict[str, Any]) -> None:
     [figure] = map_figures(decision_map(models["many"]))
     assert "Colours repeat after 8 classes" in figure_of(figure).caption

@@ -21,6 +21,7 @@ _CURVE_POINTS = 201
 _GRID = (128, 80)  # columns and rows of cells
 _ROWS_AT_ONCE = 1024
 _ROOM = 0.08  # around the basis points, as a share of their range
+_SCALED_REACH = 2.5  # of a map where the basis points are unit vectors: in a scaled column, deviations from its mean
 _LEAST_GAP = 1e-4  # of the tolerance, below which gaps are drawn there: a last Newton step ends at rounding
 
 
@@ -154,7 +155,7 @@ class DecisionMap:
     columns : names of the features.
     x, y : (c,) and (r,) middles of the cells.
     values : (r, c, k) values of the functions: one per class or target, and a single one for two classes.
-    points : (n, 2) the basis.
+    points : (n, 2) the basis; none where its points are unit vectors, which stand for columns and not for rows.
     outputs : labels of the classes, or names of the k targets.
     classes : whether these are classes.
     """
@@ -269,9 +270,13 @@ def decision_map(model: MarginModel) -> DecisionMap | Absent | None:
     if len(model.record.columns) != 2:
         return None
     points = np.asarray(model.points, dtype=np.float64)
-    if not len(points) or not np.isfinite(points).all():
+    around = points
+    if model.record.rule == "columns":
+        ends, scaler = _SCALED_REACH * np.array([[-1.0, -1.0], [1.0, 1.0]]), model.scaler
+        points, around = points[:0], ends if scaler is None else scaler.unscaled(ends)
+    if not len(around) or not np.isfinite(around).all():
         return Absent("the basis has no points to draw it around")
-    x, y = (_middles(column, cells) for column, cells in zip(points.T, _GRID, strict=True))
+    x, y = (_middles(column, cells) for column, cells in zip(around.T, _GRID, strict=True))
     values = _values(model, np.stack(np.meshgrid(x, y), axis=2).reshape(-1, 2))
     if not np.isfinite(values).all():
         return Absent("its values around the basis points are not finite")

@@ -392,8 +392,9 @@ def _map(
     title = f"Decision map: {of}" if of else "Decision map"
     if not found.classes:
         title = f"Map of predictions: {of}" if of else "Map of predictions"
-    keys = [*keys, (INK, "ring", "basis points")]
-    return plot.Figure(caption, x, y, [*series, points], keys, f"map-{number + 1}", title, height=420)
+    if len(found.points):
+        series, keys = [*series, points], [*keys, (INK, "ring", "basis points")]
+    return plot.Figure(caption, x, y, series, keys, f"map-{number + 1}", title, height=420)
 
 
 def _edges(middles: Float) -> Float:
