@@ -34,7 +34,7 @@ from streamkernel.reductions.margins import (
 )
 from streamkernel.reductions.scores import HeldOutErrors, MarginErrors
 from streamkernel.reductions.sums import Features
-from streamkernel.settings.margins import MarginSettings
+from streamkernel.settings.margins import GapSettings
 from streamkernel.solvers import (
     MarginSolution,
     MarginStart,
@@ -70,13 +70,13 @@ class MarginProblems:
     ----------
     features : Features of n functions.
     settings : losses and tolerances.
-    targets : targets, each with one function for each of its losses.
+    targets : targets, each with one function for each of its losses; None where rows have none.
     classes : whether targets are indicators of classes.
     """
 
     features: Features
-    settings: MarginSettings
-    targets: tuple[Target, ...]
+    settings: GapSettings
+    targets: tuple[Target | None, ...]
     classes: bool
 
     def losses(self, costs: Sequence[float]) -> tuple[Loss, ...]:
@@ -84,7 +84,7 @@ class MarginProblems:
         return tuple(loss for C in costs for _ in self.targets for loss in self.settings.losses(C))
 
     @property
-    def function_targets(self) -> tuple[Target, ...]:
+    def function_targets(self) -> tuple[Target | None, ...]:
         """The target of each of the K functions."""
         return tuple(target for target in self.targets for _ in self.settings.losses(1.0))
 
@@ -117,11 +117,12 @@ class MarginProblems:
             part = slice(first, first + group)
             given = None if starts is None else [start.widened(n) for start in starts[part]]
             if self.method == "newton":
-                smooth = cast("tuple[Smooth, ...]", losses[part])
-                found += solve_smooth_margins(sweep, self.features, smooth, targets[part], starts=given, **options)
+                smooth, of = cast("tuple[Smooth, ...]", losses[part]), cast("tuple[Target, ...]", targets[part])
+                found += solve_smooth_margins(sweep, self.features, smooth, of, starts=given, **options)
             else:
                 kinked = cast("tuple[PiecewiseLinear, ...]", losses[part])
-                found += solve_margins(sweep, self.features, kinked, targets[part], starts=given, **options)
+                own = {"penalised_constant": self.settings.penalised_constant}
+                found += solve_margins(sweep, self.features, kinked, targets[part], starts=given, **own, **options)
         K = len(self.function_targets)
         return [tuple(found[K * i : K * (i + 1)]) for i in range(len(costs))]
 
@@ -136,8 +137,8 @@ class MarginProblems:
         targets, groups = (self.function_targets * len(costs))[:group], -(-len(losses) // group)
         nothing = np.zeros(self.features.width + 1)
         if self.method == "newton":
-            smooth = cast("tuple[Smooth, ...]", losses[:group])
-            return SmoothStep(self.features, smooth, targets, (Line(nothing, nothing),) * group, STEPS), groups
+            smooth, of = cast("tuple[Smooth, ...]", losses[:group]), cast("tuple[Target, ...]", targets)
+            return SmoothStep(self.features, smooth, of, (Line(nothing, nothing),) * group, STEPS), groups
         path = InteriorPath.begin(nothing, 1.0)
         for _ in range(iterations):
             path = path.further(nothing, 1.0)
@@ -155,7 +156,8 @@ class MarginProblems:
         assert basis is not None
         b = np.array([each.coefficients for one in solutions for each in one])
         values = Predictions(basis, basis.coefficients(np.ascontiguousarray(b[:, :-1].T)), b[:, -1].copy())
-        return HeldOutErrors(values, self.losses(costs), self.function_targets, folds, self.classes)
+        targets = cast("tuple[Target, ...]", self.function_targets)
+        return HeldOutErrors(values, self.losses(costs), targets, folds, self.classes)
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ class MarginFound:
         return np.array([solution.coefficients for solution in self.solutions])
 
 
-def path_costs(costs: tuple[float, ...], settings: MarginSettings) -> tuple[float, ...]:
+def path_costs(costs: tuple[float, ...], settings: GapSettings) -> tuple[float, ...]:
     """The values of C that are solved for on the rows outside the fold, at first."""
     return costs[:_AT_ONCE] if settings.searches else costs
 
@@ -210,7 +212,7 @@ def find_margins(table: Table, problems: MarginProblems, session: Session, folds
     table : rows, scaled; with keys where there are folds.
     folds : one validation fold; None where C is one number and no held-out rows are needed.
     """
-    settings, costs = problems.settings, problems.settings.costs(table.n_rows)
+    settings, costs = problems.settings, problems.settings.costs(table)
     traces: list[TraceSums] = []
 
     def on_all(reduction: AnyReduction, name: str) -> Any:

@@ -145,7 +145,7 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
     classes = 0 if table.classes is None else len(table.classes)
     targets = tuple(Target(column) for column in range(1 if classes == 2 else max(table.n_targets, 1)))
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, targets, classes > 0)
-    costs = settings.costs(table.n_rows)
+    costs = settings.costs(table)
     steps += _sample_steps(problem, problems, costs, n, searched=folds is not None)
     interior = isinstance(settings.losses(1.0)[0], PiecewiseLinear)
     first, warm = _INTERIOR_SWEEPS if interior else _NEWTON_SWEEPS

@@ -1,4 +1,4 @@
-"""Settings of support vector machines."""
+"""Settings of support vector machines, and of the one that has no targets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from streamkernel.reductions.margins import (
     Huber,
     Logistic,
     Loss,
+    OneClass,
     SmoothedHinge,
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
 from streamkernel.settings._searched import SEARCHED, SearchedSettings
+from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord
 from streamkernel.settings.parameter import parameter
 from streamkernel.settings.ridge import BUCKETS, LEAST_FOLDED
@@ -37,16 +39,52 @@ def _half_decades(first: int, last: int) -> tuple[float, ...]:
     return tuple(10.0 ** (power / 2.0) for power in range(2 * first, 2 * last + 1))
 
 
-class MarginSettingsRecord(SettingsRecord):
-    """The options of a fit of a support vector machine."""
+class GapSettingsRecord(SettingsRecord):
+    """The options of a fit that ends at a duality gap."""
 
-    C: Literal["cv"] | float | tuple[float, ...]
     gap_tol: NonNegative
     max_sweeps: Count
 
 
 @dataclass(frozen=True)
-class MarginSettings(SearchedSettings):
+class GapSettings(BasisSettings):
+    """A large margin problem on the whitened features of a basis, solved to a duality gap."""
+
+    RECORD: ClassVar[type[SettingsRecord]] = GapSettingsRecord
+    # Whether the square of the constant is in the objective, as those of the other coefficients are.
+    penalised_constant: ClassVar[bool] = True
+
+    gap_tol: float = parameter(
+        1e-4,
+        "The fit ends when the duality gap is at most this share of the objective.",
+        least=0.0,
+        above=True,
+        most=1.0,
+    )
+    max_sweeps: int = parameter(100, "The largest number of sweeps of one solution.", kind=int, least=1)
+
+    def costs(self, table: Table) -> tuple[float, ...]:
+        """The values of C to try, in ascending order."""
+        raise NotImplementedError
+
+    @property
+    def searches(self) -> bool:
+        """Whether values of C beyond those of `costs` may be tried."""
+        return False
+
+    def losses(self, C: float) -> tuple[Loss, ...]:
+        """The losses whose problems share all features and one target, for a cost C: one, or one for each quantile."""
+        raise NotImplementedError
+
+
+class MarginSettingsRecord(GapSettingsRecord):
+    """The options of a fit of a support vector machine."""
+
+    C: Literal["cv"] | float | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class MarginSettings(SearchedSettings, GapSettings):
     """A support vector machine on the whitened features of a basis."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginSettingsRecord
@@ -69,14 +107,6 @@ class MarginSettings(SearchedSettings):
         optional=True,
         default_words=f"cv {SEARCHED}, 1 below",
     )
-    gap_tol: float = parameter(
-        1e-4,
-        "The fit ends when the duality gap is at most this share of the objective.",
-        least=0.0,
-        above=True,
-        most=1.0,
-    )
-    max_sweeps: int = parameter(100, "The largest number of sweeps of one solution.", kind=int, least=1)
 
     def __post_init__(self) -> None:
         if not (self.C is None or isinstance(self.C, str)):
@@ -89,15 +119,14 @@ class MarginSettings(SearchedSettings):
         found = super().left_to(table)
         return found if self.C is not None else found | {"C": CV if self.enough(table) else DEFAULT_C}
 
-    def costs(self, rows: int) -> tuple[float, ...]:
-        """The values of C to try, in ascending order; of too few rows to hold some out, 1 in place of a search."""
+    def costs(self, table: Table) -> tuple[float, ...]:
+        """As in the base class; of too few rows to hold some out, 1 in place of a search."""
         if isinstance(self.C, str) or self.C is None:
-            return self.GRID if rows >= LEAST_FOLDED else (DEFAULT_C,)
+            return self.GRID if table.n_rows >= LEAST_FOLDED else (DEFAULT_C,)
         return self.C if isinstance(self.C, tuple) else (self.C,)
 
     @property
     def searches(self) -> bool:
-        """Whether values of C beyond those of `costs` may be tried."""
         return isinstance(self.C, str)
 
     @property
@@ -115,10 +144,6 @@ class MarginSettings(SearchedSettings):
                 )
             return None
         return Folds(1, BUCKETS, self.seed) if self.holds_out else None
-
-    def losses(self, C: float) -> tuple[Loss, ...]:
-        """The losses whose problems share all features and one target, for a cost C: one, or one for each quantile."""
-        raise NotImplementedError
 
 
 def _costs(values: Unchecked) -> float | tuple[float, ...]:
@@ -242,3 +267,34 @@ class MarginRegressorSettings(MarginSettings):
 
     def losses(self, C: float) -> tuple[Loss, ...]:
         return (_NUMBER_LOSSES[self.loss](C, self.epsilon),)
+
+
+class OneClassSettingsRecord(GapSettingsRecord):
+    """The options of a fit of one class."""
+
+    nu: float
+
+
+@dataclass(frozen=True)
+class OneClassSettings(GapSettings):
+    """One class: rows without targets, of which a share nu is outside the region that the fit finds."""
+
+    RECORD: ClassVar[type[SettingsRecord]] = OneClassSettingsRecord
+    # There are no targets to explain, and the constant is the threshold.
+    UNUSED: ClassVar[tuple[str, ...]] = ("objective", "fit_intercept")
+    penalised_constant: ClassVar[bool] = False
+
+    nu: float = parameter(
+        0.1,
+        "The share of the rows, by weight, that are outside at most; at least this share are support vectors.",
+        least=0.0,
+        above=True,
+        most=1.0,
+    )
+
+    def costs(self, table: Table) -> tuple[float, ...]:
+        """``1 / (nu sum w)``, with which the dual variables sum to 1."""
+        return (1.0 / (self.nu * table.weight),)
+
+    def losses(self, C: float) -> tuple[Loss, ...]:
+        return (OneClass(C),)
