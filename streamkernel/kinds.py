@@ -13,7 +13,7 @@ from typing import Any
 
 from streamkernel.engine import Plan
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.estimators.base import SavedEstimator, SupervisedEstimator
+from streamkernel.estimators.base import PredictingEstimator, SavedEstimator
 from streamkernel.estimators.bayesian_committee_machine import BayesianCommitteeMachine
 from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from streamkernel.estimators.generalised_gaussian_process import (
@@ -22,6 +22,7 @@ from streamkernel.estimators.generalised_gaussian_process import (
 )
 from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
+from streamkernel.estimators.kernel_one_class import KernelOneClass
 from streamkernel.estimators.kernel_pca import KernelPCA
 from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
 from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
@@ -30,6 +31,7 @@ from streamkernel.factors import Factor
 from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
 from streamkernel.fits.generalised import check_counts, fit_generalised, plan_generalised
 from streamkernel.fits.margins import fit_margins, plan_margins
+from streamkernel.fits.one_class import fit_one_class, plan_one_class
 from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
 from streamkernel.fits.ridge import fit_ridge, plan_ridge
 from streamkernel.fits.supervised import check_numbers
@@ -79,12 +81,12 @@ class Kind:
 
 @dataclass(frozen=True)
 class Predictor(Kind):
-    """A kind of model that predicts targets.
+    """A kind of model that predicts.
 
     Attributes
     ----------
     estimator : its scikit-learn class, which names its settings, too.
-    fit : ``fit(table, settings, session, estimator=name, ...)``, with the options of `SupervisedRun`.
+    fit : ``fit(table, settings, session, estimator=name, ...)``, with the options of `PredictingRun`.
     plan : ``plan(table, settings, machine, n)``.
     std : whether predictions can have standard deviations.
     probabilities : whether predictions can have class probabilities, for some settings at least.
@@ -92,7 +94,7 @@ class Predictor(Kind):
     check : ``check(table, name)`` refuses targets of a wrong kind before any row is read.
     """
 
-    estimator: type[SupervisedEstimator]
+    estimator: type[PredictingEstimator]
     fit: Callable[..., PredictingModel]
     plan: Callable[..., Plan]
     std: bool = False
@@ -140,6 +142,7 @@ PREDICTORS: dict[str, Predictor] = {
         Predictor(KernelRidgeClassifier, "kernel ridge classifier", fit_ridge, plan_ridge, updates=True, check=_any),
         Predictor(KernelSVC, "support vector classifier", fit_margins, plan_margins, probabilities=True, check=_any),
         Predictor(KernelSVR, "support vector regression", fit_margins, plan_margins),
+        Predictor(KernelOneClass, "one-class support vector machine", fit_one_class, plan_one_class, check=_any),
         # Class labels make a classifier of this one too.
         Predictor(
             KernelMatchingPursuit,

@@ -81,10 +81,10 @@ def plan_of_predictions(work: AnyReduction | RowMap, model: PredictingModel, tab
 
 
 def opened(model: PredictingModel, store: str, bounds: Bounds, *, targets: bool, weight: str | None = None) -> Table:
-    """The rows of a store, scaled for the model; with `targets` also y, in the model's classes, and row weights."""
+    """The rows of a store, scaled for the model; with `targets` also those of a model of them, and row weights."""
     table: Unchecked = cut(with_weights_of(open_table(store), weight), bounds)
     if not targets:
         return model.prepare(table.without_targets().without_weights())
-    if table.n_targets == 0:
+    if model.SUPERVISED and table.n_targets == 0:
         raise ParameterError(f"{store} has no targets to compare predictions with; ingest it with --target")
     return model.prepare(model.prepare_targets(table))

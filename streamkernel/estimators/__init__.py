@@ -8,6 +8,7 @@ from streamkernel.estimators.generalised_gaussian_process import (
 )
 from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
+from streamkernel.estimators.kernel_one_class import KernelOneClass
 from streamkernel.estimators.kernel_pca import KernelPCA
 from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
 from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
@@ -21,6 +22,7 @@ __all__ = [
     "KernelCCA",
     "KernelMatchingPursuit",
     "KernelMatchingPursuitClassifier",
+    "KernelOneClass",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",

@@ -214,11 +214,10 @@ def values_later(work: Unchecked, table: Table, name: str) -> ArrayOrDask:
     return lazy_rows(work, table, name, layout_of(work, table).block_rows)
 
 
-class SupervisedEstimator(SavedEstimator):
-    """Fitting and predicting, for input of any kind; subclasses name their parameters and their model."""
+class PredictingEstimator(SavedEstimator):
+    """Settings, fit and fitted attributes of models that predict; subclasses name their parameters and their model."""
 
     _classify: ClassVar[bool] = False
-    _several_targets: ClassVar[bool] = False
     _settings_class: ClassVar[type[BasisSettings]]
     _model: ClassVar[type[PredictingModel]]
 
@@ -233,7 +232,23 @@ class SupervisedEstimator(SavedEstimator):
     def _fit(
         table: Table, settings: Unchecked, session: Session, *, estimator: str, **options: Unchecked
     ) -> PredictingModel:
-        """The fit of the kind; options are those of `SupervisedRun`."""
+        """The fit of the kind; options are those of `PredictingRun`."""
+
+    def _adopt(self, model: Any) -> Self:
+        super()._adopt(model)
+        self._adopt_basis(model)
+        self.lengthscale_ = model.lengthscale
+        coefficients, intercept = model.coefficients, model.intercept
+        flat = coefficients.shape[1] == 1 and model.flat
+        self.dual_coef_ = coefficients[:, 0] if flat else coefficients
+        self.intercept_ = float(intercept[0]) if flat else intercept
+        return self
+
+
+class SupervisedEstimator(PredictingEstimator):
+    """Fitting to targets and predicting them, for input of any kind."""
+
+    _several_targets: ClassVar[bool] = False
 
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Fit the model.
@@ -292,16 +307,6 @@ class SupervisedEstimator(SavedEstimator):
         y = y if numbers or y is None else plain_labels(y)
         arrays: tuple[AnyArray, AnyArray] = checked(self, X, y, multi_output=numbers, y_numeric=numbers, **options)
         return arrays
-
-    def _adopt(self, model: Any) -> Self:
-        super()._adopt(model)
-        self._adopt_basis(model)
-        self.lengthscale_ = model.lengthscale
-        coefficients, intercept = model.coefficients, model.intercept
-        flat = coefficients.shape[1] == 1 and model.flat
-        self.dual_coef_ = coefficients[:, 0] if flat else coefficients
-        self.intercept_ = float(intercept[0]) if flat else intercept
-        return self
 
     def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()

@@ -36,7 +36,7 @@ from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
 # Sweeps of a solution, and of one that begins at the solution without the fold, as measured on spambase, a9a and
 # covtype for C from 1 to 100.
-_NEWTON_SWEEPS, _INTERIOR_SWEEPS = (8, 4), (14, 10)
+_NEWTON_SWEEPS, INTERIOR_SWEEPS = (8, 4), (14, 10)
 
 
 def fit_margins(
@@ -146,12 +146,12 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
     targets = tuple(Target(column) for column in range(1 if classes == 2 else max(table.n_targets, 1)))
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, targets, classes > 0)
     costs = settings.costs(table)
-    steps += _sample_steps(problem, problems, costs, n, searched=folds is not None)
+    steps += sample_steps(problem, problems, costs, n, searched=folds is not None)
     interior = isinstance(settings.losses(1.0)[0], PiecewiseLinear)
-    first, warm = _INTERIOR_SWEEPS if interior else _NEWTON_SWEEPS
+    first, warm = INTERIOR_SWEEPS if interior else _NEWTON_SWEEPS
     if folds is not None:
         tried = path_costs(costs, settings)
-        steps.append(_solver_step(problems, tried, first, table, "path"))
+        steps.append(solver_step(problems, tried, first, table, "path"))
         scores = HeldOutErrors(
             Predictions(unfilled_basis(problem, n), np.zeros((n, len(targets) * len(tried))), np.zeros(1)),
             tuple(loss for C in tried for loss in settings.losses(C) for _ in targets),
@@ -160,14 +160,14 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
             classes > 0,
         )
         steps.append(step_of("held-out errors", scores, table, kernel_columns=n))
-    steps.append(_solver_step(problems, costs[:1], warm if folds is not None else first, table, "solution"))
+    steps.append(solver_step(problems, costs[:1], warm if folds is not None else first, table, "solution"))
     steps.append(driver_step("solve", 4 * 8 * (n + 1) ** 2))
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep") + points_bytes(problem, n)
     steps.append(check_step(problem, n))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
-def _solver_step(
+def solver_step(
     problems: MarginProblems, costs: tuple[float, ...], times: int, table: Table, name: str, sampled: int | None = None
 ) -> Step:
     """The sweeps of one solution for each of several costs, over the table or over sampled rows of it."""
@@ -179,7 +179,7 @@ def _solver_step(
     return step_of(name, step, table, kernel_columns=n, times=times * groups, held_bytes=held, **options)
 
 
-def _sample_steps(
+def sample_steps(
     problem: Problem, problems: MarginProblems, costs: tuple[float, ...], n: int, *, searched: bool
 ) -> list[Step]:
     """Rows of the sample, and the solutions on it."""
@@ -187,7 +187,7 @@ def _sample_steps(
     if rows == 0:
         return []
     small = replace(problems, features=Features.of_basis(unfilled_basis(problem, min(n, SAMPLE_FUNCTIONS))))
-    solutions = _solver_step(small, costs, _INTERIOR_SWEEPS[0], problem.table, "values of C on the sample", rows)
+    solutions = solver_step(small, costs, INTERIOR_SWEEPS[0], problem.table, "values of C on the sample", rows)
     # The rows of the sample, once as they are drawn and once in two parts.
     wide = 16 * rows * (problem.table.width + problem.table.n_targets)
     return [gather_step(problem, rows), replace(solutions, rows_bytes=solutions.rows_bytes + wide)]

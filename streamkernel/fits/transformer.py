@@ -22,7 +22,6 @@ from streamkernel.reductions.sums import FeatureGram, FeatureSums
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields
-from streamkernel.wording import estimator, option
 
 _ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
 
@@ -120,20 +119,7 @@ def _planned(
     ResourceLimitError
         The plan exceeds a limit.
     """
-    if settings.searches_lengthscale and settings.lengthscale != "median":
-        raise ParameterError(
-            f"{option('lengthscale')} 'auto' is searched for by how well targets are predicted; give 'median' here"
-        )
-    if settings.learns_metric:
-        raise ParameterError(
-            f"{option('metric')} {settings.metric!r} is learned from targets, which this fit does not use; give "
-            f"{option('metric', 'none')} or a matrix, such as that of an estimator which has learned one from the same "
-            f"columns ({estimator('KernelRidge')}; its model_.metric)"
-        )
-    if settings.chooses_kernel:
-        raise ParameterError(
-            f"{option('kernel')} 'auto' is chosen by how well targets are predicted; give the name of a kernel here"
-        )
+    settings.check_without_targets()
     if settings.n_components is not None and settings.n_components > table.n_rows:
         raise ParameterError(
             f"{size} is {settings.n_components}, more than the {table.n_rows} rows; give at most {table.n_rows}"

@@ -11,7 +11,7 @@ import numpy as np
 from streamkernel.blobs import normalised
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.estimators.base import PredictingEstimator
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.kinds import PREDICTORS, Predictor, check_options, settings_of, with_stores_opened
 from streamkernel.pursuit import AUTO
@@ -96,7 +96,7 @@ class RequestedFit:
     memory_limit: int | None = None
 
 
-def requested(estimator: SupervisedEstimator | str, settings: FieldsView | None = None) -> RequestedFit:
+def requested(estimator: PredictingEstimator | str, settings: FieldsView | None = None) -> RequestedFit:
     """Check what a job is to fit.
 
     Raises
@@ -112,7 +112,7 @@ def requested(estimator: SupervisedEstimator | str, settings: FieldsView | None 
     if settings:
         raise ParameterError("settings belong to an estimator's name; an estimator has its own parameters")
     kind = getattr(estimator, "_kind", None)
-    if not isinstance(estimator, SupervisedEstimator) or kind not in PREDICTORS:
+    if not isinstance(estimator, PredictingEstimator) or kind not in PREDICTORS:
         raise ParameterError(
             f"a job cannot fit a {type(estimator).__name__}; give one of "
             f"{', '.join(each.estimator.__name__ for each in PREDICTORS.values())}, or its name"

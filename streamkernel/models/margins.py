@@ -12,9 +12,14 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import Count, CountedTotals, ModelRecord, Record, SettingsRecord
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.reductions.predictions import CalibratedProbabilities, Curves, curves_of
-from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
-from streamkernel.settings.margins import MarginClassifierSettingsRecord, MarginRegressorSettingsRecord
+from streamkernel.reductions.predictions import CalibratedProbabilities, Curves, Decisions, curves_of
+from streamkernel.reductions.scores import ClassificationScores, OneClassScores, ProbabilityScores, RegressionScores
+from streamkernel.settings.margins import (
+    MarginClassifierSettingsRecord,
+    MarginRegressorSettingsRecord,
+    OneClassSettingsRecord,
+)
+from streamkernel.table import Table
 from streamkernel.type_aliases import Fields
 
 
@@ -177,3 +182,53 @@ class MarginClassifierModel(MarginModel):
     def scores(self) -> AnyReduction:
         found = self.checking()
         return ProbabilityScores(found) if isinstance(found, CalibratedProbabilities) else ClassificationScores(found)
+
+
+class Threshold(Record):
+    """The threshold rho of one class, ``f = g^T b - rho``.
+
+    `lowered` is how far it was lowered after the solution, so that the share `outliers` of the weight, at most nu, is
+    below it; `unit` is the unit of `decision_weights`.
+    """
+
+    rho: float
+    lowered: float
+    outliers: float
+    unit: float
+
+
+class OneClassRecord(MarginRecord):
+    """The fields of one class."""
+
+    settings: OneClassSettingsRecord
+    threshold: Threshold
+
+
+@dataclass(frozen=True)
+class OneClassModel(MarginModel):
+    """A fitted machine of one class: ``f = k(x, Z) dual_coef + intercept`` is below 0 for outliers."""
+
+    KIND: ClassVar[str] = "one-class-support-vector-machine"
+    RECORD: ClassVar[type[OneClassRecord]] = OneClassRecord
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {**MarginModel.SHAPES, "decision_weights": ("bins",)}
+    SUPERVISED: ClassVar[bool] = False
+    _NOUN: ClassVar[str] = "one-class model"
+
+    record: OneClassRecord
+
+    def solution_fields(self) -> Fields:
+        fields = super().solution_fields()
+        # C follows from nu and the weights.
+        del fields["C"]
+        return {"nu": self.record.settings.nu, "outliers": self.record.threshold.outliers, **fields}
+
+    def prepare_targets(self, table: Table) -> Table:
+        """The table without targets, which one class does not look at."""
+        return table.without_targets()
+
+    def outputs(self, *, std: bool = False) -> Decisions:
+        self.refuse_std(std)
+        return Decisions(self.predictions())
+
+    def scores(self) -> AnyReduction:
+        return OneClassScores(self.predictions())

@@ -1,4 +1,4 @@
-"""The base class of the models that predict targets."""
+"""The base class of the models that predict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streamkernel.wording import estimator, option
 
 @dataclass(frozen=True)
 class PredictingModel(SavedModel, ABC):
-    """Base of the models that predict targets."""
+    """Base of the models that predict: targets, or the side of a threshold."""
 
     RECORD: ClassVar[type[ModelRecord]]
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -30,6 +30,7 @@ class PredictingModel(SavedModel, ABC):
         "check_true": ("c of check", "d of check"),
         "check_predicted": ("c of check", "d of check"),
     }
+    SUPERVISED: ClassVar[bool] = True  # whether there are targets to fit to and to compare predictions with
 
     record: ModelRecord
 

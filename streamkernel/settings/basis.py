@@ -271,6 +271,29 @@ class BasisSettings:
         none = self.metric is None or isinstance(self.metric, str)
         return None if none else np.array(self.metric, dtype=np.float64)
 
+    def check_without_targets(self) -> None:
+        """Refuse what is found from targets, for a fit that does not use them.
+
+        Raises
+        ------
+        ParameterError
+            The lengthscale, the kernel or the metric is to be found from targets.
+        """
+        if self.searches_lengthscale and self.lengthscale != "median":
+            raise ParameterError(
+                f"{option('lengthscale')} 'auto' is searched for by how well targets are predicted; give 'median' here"
+            )
+        if self.learns_metric:
+            raise ParameterError(
+                f"{option('metric')} {self.metric!r} is learned from targets, which this fit does not use; give "
+                f"{option('metric', 'none')} or a matrix, such as that of an estimator which has learned one from the "
+                f"same columns ({estimator('KernelRidge')}; its model_.metric)"
+            )
+        if self.chooses_kernel:
+            raise ParameterError(
+                f"{option('kernel')} 'auto' is chosen by how well targets are predicted; give the name of a kernel here"
+            )
+
     def _is_left(self, name: str) -> bool:
         """Whether a parameter is None, and these settings leave its choice to the fit (`for_table`)."""
         return getattr(self, name) is None and parameters_in(self)[name][0].optional

@@ -292,6 +292,10 @@ class OneClassSettings(GapSettings):
         most=1.0,
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_without_targets()
+
     def costs(self, table: Table) -> tuple[float, ...]:
         """``1 / (nu sum w)``, with which the dual variables sum to 1."""
         return (1.0 / (self.nu * table.weight),)

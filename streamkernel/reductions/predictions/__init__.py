@@ -1,4 +1,4 @@
-"""Predictions of distributions: means, variances and class probabilities for every row."""
+"""Predictions beyond one number: means, variances, class probabilities and decisions for every row."""
 
 from streamkernel.reductions.predictions.calibrated import (
     CalibratedProbabilities,
@@ -14,6 +14,7 @@ from streamkernel.reductions.predictions.class_probabilities import (
     PoissonPredictions,
     probabilities_of_indicators,
 )
+from streamkernel.reductions.predictions.decisions import Decisions
 from streamkernel.reductions.predictions.gaussian import GaussianPredictions
 from streamkernel.reductions.predictions.latent import (
     FullCovariance,
@@ -28,6 +29,7 @@ __all__ = [
     "CalibratedProbabilities",
     "ClassProbabilities",
     "Curves",
+    "Decisions",
     "FullCovariance",
     "GaussianPredictions",
     "Isotonic",

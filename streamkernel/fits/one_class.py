@@ -1,0 +1,85 @@
+"""One class: basis without targets -> solution on a sample -> all rows -> the threshold by one more sweep -> model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from streamkernel.engine import Machine, Plan, Session, TableShape, driver_step, make_plan, step_of
+from streamkernel.fits._choose_basis import choose_basis
+from streamkernel.fits._margin_path import MarginProblems, find_margins
+from streamkernel.fits._plan_steps import points_bytes, steps_of_choice
+from streamkernel.fits.margins import INTERIOR_SWEEPS, sample_steps, solution_fields, solver_step
+from streamkernel.fits.predicting import PredictingRun
+from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.margins import OneClassModel, Threshold
+from streamkernel.records import CountedTotals
+from streamkernel.reductions import Predictions
+from streamkernel.reductions.scores import CountDecisions
+from streamkernel.reductions.sums import Features
+from streamkernel.selection.problem import unfilled_basis
+from streamkernel.settings.margins import OneClassSettings
+from streamkernel.table import Table
+from streamkernel.type_aliases import Unchecked
+
+
+def fit_one_class(
+    table: Table, settings: OneClassSettings, session: Session, *, estimator: str, **options: Unchecked
+) -> OneClassModel:
+    """Fit one class to rows, without a look at their targets; options and errors are those of `PredictingRun`.
+
+    The threshold rho of a solution is near the share nu of the values ``g^T b``, where the objective is least for
+    given b. Many rows lie on it, on either side by less than the gap. So it is lowered, by the least step with at most
+    the share nu below it.
+    """
+    table = table.without_targets()
+    run = PredictingRun(table, settings, session, plan_one_class, estimator=estimator, **options)
+    with run.measured():
+        chosen = choose_basis(run.table, settings, session, run.n)
+        basis = chosen.selection.basis
+        found = find_margins(
+            chosen.table, MarginProblems(Features.of_basis(basis), settings, (None,), False), session, None
+        )
+        [b] = found.coefficients
+        function = Predictions(basis, basis.coefficients(np.ascontiguousarray(b[:-1, None])), b[-1:].copy())
+        # Values of f are as large as rho at the origin of the features.
+        unit = -float(b[-1]) if b[-1] < 0.0 else 1.0
+        values = session.sweep(CountDecisions(function, unit), chosen.table, "decision values")
+        lowered = values.lowered_for(settings.nu)
+        function = replace(function, intercept=function.intercept + lowered.step)
+    trail = path_of(found.trace.trace, found.trace.squares)
+    return run.model(
+        OneClassModel,
+        chosen,
+        None,
+        trail,
+        {
+            "dual_coef": function.coefficients,
+            "intercept": function.intercept,
+            "decision_weights": lowered.histogram,
+        },
+        totals=CountedTotals(rows=found.trace.count, trace=found.trace.trace),
+        certificate=certificate_of(float(trail[0]), float(trail[-1])),
+        threshold=Threshold(
+            rho=-float(function.intercept[0]), lowered=lowered.step, outliers=lowered.outliers, unit=unit
+        ),
+        **solution_fields(found),
+    )
+
+
+def plan_one_class(table: Table, settings: OneClassSettings, machine: Machine, n: int | None = None) -> Plan:
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    table = table.without_targets()
+    n = settings.components(table) if n is None else n
+    problem, steps = steps_of_choice(table, settings, n)
+    table = problem.table
+    problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, (None,), False)
+    # C follows from the weights of the rows, and costs do not depend on it.
+    steps += sample_steps(problem, problems, (1.0,), n, searched=False)
+    steps.append(solver_step(problems, (1.0,), INTERIOR_SWEEPS[0], table, "solution"))
+    steps.append(driver_step("solve", 4 * 8 * (n + 1) ** 2))
+    function = Predictions(unfilled_basis(problem, n), np.zeros((n, 1)), np.zeros(1))
+    steps.append(step_of("decision values", CountDecisions(function, 1.0), table, kernel_columns=n))
+    disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep") + points_bytes(problem, n)
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
