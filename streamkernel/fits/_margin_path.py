@@ -229,7 +229,7 @@ def find_margins(table: Table, problems: MarginProblems, session: Session, folds
         first = started.around_best(costs) if settings.searches else costs
         C, path, histogram, starts = _by_fold(table, problems, session, folds, first, started.starts)
     [solutions] = problems.solve(on_all, [C], starts, tolerance=settings.gap_tol, most_sweeps=settings.max_sweeps)
-    warn_of_gap(solutions, settings.gap_tol)
+    warn_of_gap(solutions, settings.gap_tol, settings.easier)
     # The sums of every sweep over all rows are the same.
     return MarginFound(C, problems.method, solutions, traces[-1], path, histogram)
 
@@ -288,7 +288,8 @@ def _on_sample(
 
 def _in_memory(sample: Sample, chosen: Float, times: float) -> Table:
     part = sample.at_positions(np.flatnonzero(chosen))
-    return open_table(np.ascontiguousarray(part.X), part.Y, weights=times * part.weights)
+    Y = part.Y if part.Y.shape[1] else None
+    return open_table(np.ascontiguousarray(part.X), Y, weights=times * part.weights)
 
 
 def _by_fold(

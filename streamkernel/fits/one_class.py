@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from streamkernel.engine import Machine, Plan, Session, TableShape, driver_step, make_plan, step_of
+from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import choose_basis
-from streamkernel.fits._margin_path import MarginProblems, find_margins
+from streamkernel.fits._margin_path import MarginFound, MarginProblems, find_margins
 from streamkernel.fits._plan_steps import points_bytes, steps_of_choice
 from streamkernel.fits.margins import INTERIOR_SWEEPS, sample_steps, solution_fields, solver_step
 from streamkernel.fits.predicting import PredictingRun
@@ -22,6 +23,10 @@ from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.margins import OneClassSettings
 from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked
+from streamkernel.wording import option
+
+# Objective, as a share of nu of the mean k(x, x) at least, below which the rows are not separated from the origin.
+_NO_REGION = 1e-12
 
 
 def fit_one_class(
@@ -42,6 +47,7 @@ def fit_one_class(
             chosen.table, MarginProblems(Features.of_basis(basis), settings, (None,), False), session, None
         )
         [b] = found.coefficients
+        _warn_of_origin(found)
         function = Predictions(basis, basis.coefficients(np.ascontiguousarray(b[:-1, None])), b[-1:].copy())
         # Values of f are as large as rho at the origin of the features.
         unit = -float(b[-1]) if b[-1] < 0.0 else 1.0
@@ -66,6 +72,17 @@ def fit_one_class(
         ),
         **solution_fields(found),
     )
+
+
+def _warn_of_origin(found: MarginFound) -> None:
+    """Warn where no function but 0 is near the minimum: the origin of the features is among the rows."""
+    [solution] = found.solutions
+    if solution.converged and -solution.primal <= _NO_REGION * found.trace.trace * found.C:
+        warn_user(
+            "the rows lie around the origin of the features, from which one class separates them: no row is an "
+            f"outlier; give {option('kernel', 'gaussian')} or another one with a constant k(x, x), a longer lengthscale "
+            f"or more basis functions, and with the linear kernel {option('scale', 'none')} and positive columns"
+        )
 
 
 def plan_one_class(table: Table, settings: OneClassSettings, machine: Machine, n: int | None = None) -> Plan:

@@ -68,6 +68,11 @@ class GapSettings(BasisSettings):
         raise NotImplementedError
 
     @property
+    def easier(self) -> str:
+        """What takes fewer sweeps, in words for a warning."""
+        return f"a smaller {option('C')}"
+
+    @property
     def searches(self) -> bool:
         """Whether values of C beyond those of `costs` may be tried."""
         return False
@@ -296,9 +301,23 @@ class OneClassSettings(GapSettings):
         super().__post_init__()
         self.check_without_targets()
 
+    @property
+    def easier(self) -> str:
+        return f"a larger {option('nu')}"
+
     def costs(self, table: Table) -> tuple[float, ...]:
-        """``1 / (nu sum w)``, with which the dual variables sum to 1."""
-        return (1.0 / (self.nu * table.weight),)
+        """``C = 1 / (nu sum w)``, with which the dual variables sum to 1, and each is at most w C.
+
+        Where nu stands for less than the row of least weight, no row is outside, and its weight is the sum of nu: no
+        variable is at its bound w C >= 1, and a larger C changes nothing but takes more sweeps.
+        """
+        total, least = 0.0, np.inf
+        for _, weights in table.weight_runs():
+            total += float(weights.sum())
+            least = min(least, float(np.min(weights, where=weights > 0.0, initial=np.inf)))
+        if table.weights is None:
+            total, least = float(table.n_rows), 1.0
+        return (1.0 / max(self.nu * total, least),)
 
     def losses(self, C: float) -> tuple[Loss, ...]:
         return (OneClass(C),)

@@ -71,21 +71,26 @@ class MarginSolution:
     @property
     def relative_gaps(self) -> Float:
         """(s,) gap after each sweep, of the best objectives so far, as a share of the last primal objective."""
-        return np.array([each.gap for each in self.iterations]) / (abs(self.primal) or 1.0)
+        return np.array([each.gap for each in self.iterations]) / self._size
 
     @property
     def relative_gap(self) -> float:
         """The gap as a share of the primal objective, whose sign does not count."""
-        return self.gap / abs(self.primal) if self.primal else 0.0
+        return self.gap / self._size
+
+    @property
+    def _size(self) -> float:
+        """What gaps are compared with: the primal objective; the dual one where no coefficients are better than 0."""
+        return abs(self.primal) or abs(self.dual) or 1.0
 
 
-def warn_of_gap(solutions: Sequence[MarginSolution], tolerance: float) -> None:
-    """Warn of the largest gap where a solution is not within the tolerance."""
+def warn_of_gap(solutions: Sequence[MarginSolution], tolerance: float, easier: str) -> None:
+    """Warn of the largest gap where a solution is not within the tolerance; `easier` names a problem of less work."""
     if all(solution.converged for solution in solutions):
         return
     worst = max(solutions, key=lambda each: each.relative_gap)
     warn_user(
         f"the solution is within {worst.relative_gap:.3g} of the least objective after {len(worst.iterations)} sweeps, "
         f"not within {tolerance:g}; allow more sweeps ({option('max_sweeps')}), a larger gap ({option('gap_tol')}) or "
-        f"give a smaller {option('C')}"
+        f"give {easier}"
     )

@@ -192,7 +192,7 @@ def test_too_few_sweeps_are_told() -> None:
     loss, y = CASES["hinge of a large C"]
     [solution] = solved([loss], y, tolerance=1e-8, most_sweeps=3)
     with pytest.warns(StreamKernelWarning, match="within .* of the least objective after 3 sweeps, not within 1e-08"):
-        warn_of_gap([solution], 1e-8)
+        warn_of_gap([solution], 1e-8, "a smaller C")
     assert not solution.converged
     assert solution.dual <= solution.primal
 

@@ -248,7 +248,7 @@ def test_equal_rows_and_one_class() -> None:
 def test_too_few_sweeps_are_told() -> None:
     [solution] = solved([SquaredHinge(1e4)], SIGNS, tolerance=1e-12, most_sweeps=2)
     with pytest.warns(StreamKernelWarning, match="within .* of the least objective after 2 sweeps, not within 1e-12"):
-        warn_of_gap([solution], 1e-12)
+        warn_of_gap([solution], 1e-12, "a smaller C")
     assert not solution.converged
     assert solution.dual <= solution.primal
 
