@@ -80,8 +80,8 @@ def _warn_of_origin(found: MarginFound) -> None:
     if solution.converged and -solution.primal <= _NO_REGION * found.trace.trace * found.C:
         warn_user(
             "the rows lie around the origin of the features, from which one class separates them: no row is an "
-            f"outlier; give {option('kernel', 'gaussian')} or another one with a constant k(x, x), a longer lengthscale "
-            f"or more basis functions, and with the linear kernel {option('scale', 'none')} and positive columns"
+            f"outlier; give {option('kernel', 'gaussian')} or another one with a constant k(x, x), a longer "
+            f"lengthscale or more basis functions; the linear kernel wants {option('scale', 'none')} and columns above 0"
         )
 
 

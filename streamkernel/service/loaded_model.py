@@ -128,6 +128,8 @@ class LoadedModel:
         direct = DirectPredictions(self.model, self.model.outputs(std=std))
         columns = direct.work.columns
         fields = [Field("prediction", "prediction", columns["prediction"][0], self.classes)]
+        if "decision" in columns:
+            fields.append(Field("decision", "decision", columns["decision"][0]))
         if std:
             fields.append(Field("std", "std", columns["std"][0]))
         if probabilities:

@@ -46,6 +46,7 @@ _PREDICTIONS = {
     "type": "object",
     "properties": {
         "prediction": _PER_ROW,
+        "decision": _PER_ROW,
         "std": _PER_ROW,
         "probabilities": {"type": "array", "items": {"anyOf": [{"type": "number"}, _NUMBERS]}},
         "classes": {"type": "array", "items": _LABEL},

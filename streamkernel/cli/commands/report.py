@@ -75,6 +75,11 @@ def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | Non
     fitted = predicting_model(source)
     pairs = None
     if data is not None:
+        if not fitted.SUPERVISED:
+            raise ParameterError(
+                f"--data is to compare predictions with targets, and {source} has none; leave it out: streamkernel "
+                "evaluate says what share of the rows is outside"
+            )
         table = opened(fitted, data, rows, targets=True)
         block = table.read(table.start, min(table.stop, table.start + _MOST_ROWS))
         assert block.Y is not None

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.models.margins import MarginClassifierModel, MarginModel
+from streamkernel.models.margins import MarginClassifierModel, MarginModel, OneClassModel
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.text import plain
-from streamkernel.settings.margins import MarginRegressorSettingsRecord, MarginSettingsRecord
+from streamkernel.settings.margins import GapSettingsRecord, MarginRegressorSettingsRecord, MarginSettingsRecord
 from streamkernel.type_aliases import Float
 
 _DRAWN_BINS = 40  # of values, so that -1, 0 and 1 are ends of bins
@@ -158,6 +158,7 @@ class DecisionMap:
     points : (n, 2) the basis; none where its points are unit vectors, which stand for columns and not for rows.
     outputs : labels of the classes, or names of the k targets.
     classes : whether these are classes.
+    boundary : whether a single value separates two sides at 0.
     """
 
     columns: tuple[str, str]
@@ -167,6 +168,31 @@ class DecisionMap:
     points: Float
     outputs: tuple[str, ...]
     classes: bool
+    boundary: bool = False
+
+
+@dataclass(frozen=True)
+class DecisionValues:
+    """Decision values f of the rows of a fit of one class.
+
+    Attributes
+    ----------
+    edges : (b + 1,) ends of the bins of ``t = f / (rho + |f|)``, of which one is 0.
+    weight : (b,) weight of the rows in each bin.
+    unit : the unit of f in t: rho, or 1 where rho is not above 0.
+    outliers, nu : share of the weight below 0, and the largest that was allowed.
+    """
+
+    edges: Float
+    weight: Float
+    unit: float
+    outliers: float
+    nu: float
+
+    @property
+    def share(self) -> Float:
+        """(b,) share of each bin in the weight of all rows."""
+        return np.asarray(self.weight / self.weight.sum())
 
 
 def cost_path(model: MarginModel) -> CostPath | Absent | None:
@@ -208,7 +234,7 @@ def function_names(model: MarginModel) -> list[str]:
 def gap_curves(model: MarginModel) -> GapCurves | Absent:
     """Relative duality gap of each function against sweeps."""
     solution, settings = model.record.solution, model.record.settings
-    tolerance = settings.gap_tol if isinstance(settings, MarginSettingsRecord) else None
+    tolerance = settings.gap_tol if isinstance(settings, GapSettingsRecord) else None
     gaps = [np.asarray(problem.gaps, dtype=np.float64) for problem in solution.problems]
     if not gaps or not all(len(each) and np.isfinite(each).all() for each in gaps):
         return Absent("the model keeps no gaps")
@@ -252,6 +278,18 @@ def value_histograms(model: MarginModel) -> list[ValueHistogram] | Absent | None
     ]
 
 
+def decision_values(model: OneClassModel) -> DecisionValues | Absent:
+    """Histogram of the decision values of the rows of the fit."""
+    threshold, weight = model.record.threshold, np.asarray(model.arrays["decision_weights"], dtype=np.float64)
+    if not (np.isfinite(weight).all() and weight.sum() > 0.0):
+        return Absent("the model keeps no decision values")
+    bins = len(weight)
+    joined = bins // _DRAWN_BINS if bins % _DRAWN_BINS == 0 else 1
+    weight = weight.reshape(bins // joined, joined).sum(axis=1)
+    edges = np.linspace(-1.0, 1.0, len(weight) + 1)
+    return DecisionValues(edges, weight, threshold.unit, threshold.outliers, model.record.settings.nu)
+
+
 def tube_errors(model: MarginModel, pairs: Targets | ClassPairs | Absent) -> TubeErrors | None:
     """Errors on the check rows beside the tube; None for models without one."""
     settings = model.record.settings
@@ -284,9 +322,10 @@ def decision_map(model: MarginModel) -> DecisionMap | Absent | None:
     if classes is not None and len(classes) == 2 and values.shape[1] == 2:
         values = values[:, 1:] - values[:, :1]
     first, second = (plain(name, 40) for name in model.record.columns)
-    outputs = classes if classes is not None else target_names(model)
+    one = isinstance(model, OneClassModel)
+    outputs = ["decision value"] if one else classes if classes is not None else target_names(model)
     return DecisionMap(
-        (first, second), x, y, values.reshape(len(y), len(x), -1), points, tuple(outputs), classes is not None
+        (first, second), x, y, values.reshape(len(y), len(x), -1), points, tuple(outputs), classes is not None, one
     )
 
 

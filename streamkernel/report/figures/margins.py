@@ -8,7 +8,14 @@ from itertools import pairwise
 import numpy as np
 
 from streamkernel.report.facts.fit import Absent
-from streamkernel.report.facts.margins import CostPath, DecisionMap, GapCurves, TubeErrors, ValueHistogram
+from streamkernel.report.facts.margins import (
+    CostPath,
+    DecisionMap,
+    DecisionValues,
+    GapCurves,
+    TubeErrors,
+    ValueHistogram,
+)
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import log_range, with_headroom
 from streamkernel.report.figures.fit import chosen_marks
@@ -231,10 +238,10 @@ def _value_caption(found: ValueHistogram, *, hinge: bool) -> str:
     return caption
 
 
-def _interval_text(low: float, high: float) -> str:
-    """Two ends of a bin, in values of f."""
+def _interval_text(low: float, high: float, unit: float = 1.0) -> str:
+    """Two ends of a bin, in values of f, whose unit in the bins is given."""
     with np.errstate(divide="ignore"):
-        ends = [float(np.divide(t, 1.0 - abs(t))) for t in (low, high)]
+        ends = [unit * float(np.divide(t, 1.0 - abs(t))) for t in (low, high)]
     return f"{significant(ends[0])} to {significant(ends[1])}"
 
 
@@ -251,6 +258,42 @@ def _curve(found: ValueHistogram) -> list[plot.Series]:
         plot.Line(t, probability, INK, 1.5),
         plot.rings(middles, observed, INK, 6.0, hover=fields),
     ]
+
+
+@plot.drawing("decisions", "Decision values")
+def decision_figure(found: DecisionValues) -> plot.Figure:
+    """Histogram of the decision values of one class, with the threshold."""
+    share, edges = 100.0 * found.share, found.edges
+    filled = np.flatnonzero(share > 0.0)
+    shown = np.arange(filled[0], filled[-1] + 1)
+    reach = max(0.6, float(np.abs(edges[[filled[0], filled[-1] + 1]]).max()))
+    outside = edges[shown] < -0.5 / len(share)
+    ticks = [t for t in _TICKS if abs(t) / (1.0 + abs(t)) <= reach]
+    labels = tuple(significant(t * found.unit).replace("-", "−") for t in ticks)
+    x = plot.Axis(
+        "Decision value f, drawn at f / (rho + |f|)",
+        (-reach, reach),
+        ticks=tuple(t / (1.0 + abs(t)) for t in ticks),
+        labels=labels,
+    )
+    y = plot.Axis("Rows, %", (0.0, 1.12 * float(share.max())))
+    series: list[plot.Series] = []
+    for side, colour in ((outside, ORANGE), (~outside, BLUE)):
+        at = shown[side]
+        fields: list[plot.Field] = [
+            ("f", [_interval_text(edges[one], edges[one + 1], found.unit) for one in at]),
+            ("rows", [percent(float(each) / 100.0) for each in share[at]]),
+        ]
+        if len(at):
+            series.append(plot.Boxes(edges[at], edges[at + 1], 0.0, share[at], colour, opacity=0.5, hover=fields))
+    series.append(plot.Rule("x", 0.0, INK, DASHED))
+    keys = ((BLUE, "box", "inside"), (ORANGE, "box", "outliers"), (INK, "dash", "the threshold, f = 0"))
+    text = percent(found.outliers)
+    caption = (
+        f"The rows of the fit by their decision value: {text} of them, by weight, are below the threshold; at most "
+        f"nu = {found.nu:g} may be. The value −rho is that of a row far from all others, with a kernel that falls to 0."
+    )
+    return plot.Figure(caption, x, y, series, keys, height=360, summary=f"{text} of the rows are outliers")
 
 
 @plot.drawing("tube", "Errors and the tube")
@@ -372,6 +415,10 @@ def _numbers(found: DecisionMap, target: int) -> plot.Figure:
         (colours[-1], "box", significant(high)),
     ]
     caption = f"Predicted {name} over {_axes_text(found)}."
+    if found.boundary:
+        series += _contour(found, values, INK, 2.0)
+        keys.append((INK, "line", "the threshold, f = 0"))
+        caption = f"The {name} f over {_axes_text(found)}: rows beyond the threshold are outliers."
     if target == 0 and targets > _MOST_FIGURES:
         caption += f" The first {_MOST_FIGURES} of {count(targets)} targets are drawn."
     return _map(found, caption, series, keys, target, "" if targets == 1 else name)

@@ -11,10 +11,11 @@ from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
 from streamkernel.models.kernel_cca import KernelCCAModel
-from streamkernel.models.margins import MarginModel
+from streamkernel.models.margins import MarginModel, OneClassModel
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report.pages.gaussian import gaussian_page, gaussian_picture
 from streamkernel.report.pages.margins import margin_page, margin_picture
+from streamkernel.report.pages.one_class import one_class_page, one_class_picture
 from streamkernel.report.pages.parts import Page, Picture
 from streamkernel.report.pages.pursuit import pursuit_page, pursuit_picture
 from streamkernel.report.pages.ridge import ridge_page, ridge_picture
@@ -38,6 +39,7 @@ _REPORTS: dict[type[Any], Report] = {
     GaussianModel: Report(gaussian_page, gaussian_picture),
     GeneralisedModel: Report(gaussian_page, gaussian_picture),
     MarginModel: Report(margin_page, margin_picture),
+    OneClassModel: Report(one_class_page, one_class_picture),
     KernelPCAModel: Report(pca_page),
     KernelCCAModel: Report(cca_page),
 }

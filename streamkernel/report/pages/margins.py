@@ -37,6 +37,7 @@ from streamkernel.report.pages.parts import (
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
 from streamkernel.settings.margins import (
+    GapSettingsRecord,
     MarginClassifierSettingsRecord,
     MarginRegressorSettingsRecord,
     MarginSettingsRecord,
@@ -63,7 +64,7 @@ def margin_page(model: MarginModel, pairs: FieldsView | None) -> Page:
         prediction_section(checked),
         Section("Probabilities", distribution_figures(check)),
     ]
-    notices = [*_gap_notice(model), *rising_notice(model)]
+    notices = [*gap_notice(model), *rising_notice(model)]
     return model_page(model, _opening(model), _cards(model, checked, check), notices, sections, _settings(model))
 
 
@@ -141,15 +142,15 @@ def _held_out_card(model: MarginModel) -> Card:
     return Card("Held-out error", f"{significant(error)} ± {significant(se, 2)}", f"loss for C = 1, {rows} held out")
 
 
-def _gap_notice(model: MarginModel) -> list[str]:
+def gap_notice(model: MarginModel, easier: str = "a smaller C") -> list[str]:
     """A sentence if the solution did not reach the tolerance."""
     solution, settings = model.record.solution, model.record.settings
     if solution.converged:
         return []
-    wanted = f", not {settings.gap_tol:g}" if isinstance(settings, MarginSettingsRecord) else ""
+    wanted = f", not {settings.gap_tol:g}" if isinstance(settings, GapSettingsRecord) else ""
     return [
         f"The objective is within {significant(solution.gap)} of its least value{wanted}, as the sweeps that were "
-        "allowed ended. Allow more of them, or take a smaller C."
+        f"allowed ended. Allow more of them, or take {easier}."
     ]
 
 
@@ -174,17 +175,21 @@ def _settings(model: MarginModel) -> Rows:
         *first,
         *_loss_rows(model),
         ("C", f"{significant(solution.C, 5)} ({_cost_note(model)})"),
-        ("Solver", f"{_METHODS.get(solution.method, plain(solution.method))}, a sweep for each iteration"),
-        *(
-            [("Tolerance of the gap", f"{settings.gap_tol:g}"), ("Most sweeps", count(settings.max_sweeps))]
-            if isinstance(settings, MarginSettingsRecord)
-            else []
-        ),
+        *solver_rows(model),
         ("Basis functions requested", count(record.requested_basis)),
         ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
         ("Intercept", "fitted, and penalised" if settings.fit_intercept else "none"),
         *last,
     ]
+
+
+def solver_rows(model: MarginModel) -> Rows:
+    """How the problem was solved."""
+    settings, method = model.record.settings, model.record.solution.method
+    rows = [("Solver", f"{_METHODS.get(method, plain(method))}, a sweep for each iteration")]
+    if isinstance(settings, GapSettingsRecord):
+        rows += [("Tolerance of the gap", f"{settings.gap_tol:g}"), ("Most sweeps", count(settings.max_sweeps))]
+    return rows
 
 
 def _loss_rows(model: MarginModel) -> Rows:

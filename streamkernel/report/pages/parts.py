@@ -290,7 +290,7 @@ def data_table(model: PredictingModel) -> Table:
         ("Rows", f"{count(record.rows.start)} to {count(record.rows.stop)}, the last excluded"),
         ("Arithmetic of kernel blocks", plain(record.dtype)),
         ("Columns", listed([plain(name, 40) for name in record.columns])),
-        ("Classes" if classes else "Targets", listed(classes or target_names(model))),
+        *([("Classes" if classes else "Targets", listed(classes or target_names(model)))] if model.SUPERVISED else []),
         *provenance(record, digest_row(model)),
     ]
     return Table("Data and software", tuple(data))

@@ -1,0 +1,93 @@
+"""The page and the picture of one class."""
+
+from __future__ import annotations
+
+from streamkernel.errors import ParameterError
+from streamkernel.models.margins import OneClassModel
+from streamkernel.report.facts.fit import length_unit, lengthscale_curve, trace_curve
+from streamkernel.report.facts.margins import decision_map, decision_values, gap_curves
+from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
+from streamkernel.report.figures.margins import decision_figure, gap_figure, map_figures
+from streamkernel.report.pages.margins import gap_notice, solver_rows
+from streamkernel.report.pages.parts import (
+    Card,
+    Page,
+    Picture,
+    Rows,
+    Section,
+    common_settings,
+    fitted_text,
+    lengthscale_text,
+    metric_section,
+    model_page,
+    rising_notice,
+    scaling_text,
+)
+from streamkernel.report.text import capitalised, count, kernel_text, percent, plural, significant
+from streamkernel.type_aliases import FieldsView
+
+
+def one_class_page(model: OneClassModel, pairs: FieldsView | None) -> Page:
+    """The whole page."""
+    if pairs is not None:
+        raise ParameterError(
+            "pairs were given, but one class has no targets to compare predictions with; leave them out"
+        )
+    basis = [trace_figure(trace_curve(model)), lengthscale_figure(lengthscale_curve(model), unit=length_unit(model))]
+    sections = [
+        Section("Decision values", [decision_figure(decision_values(model))]),
+        Section("Decision map", map_figures(decision_map(model))),
+        Section("Solution", [gap_figure(gap_curves(model))]),
+        Section("Basis", basis),
+        metric_section(model),
+    ]
+    notices = [*gap_notice(model, "a larger nu"), *rising_notice(model)]
+    return model_page(model, _opening(model), _cards(model), notices, sections, _settings(model))
+
+
+def one_class_picture(model: OneClassModel) -> Picture:
+    """Lead and figures of the small picture."""
+    drawn = [
+        trace_figure(trace_curve(model)),
+        gap_figure(gap_curves(model)),
+        decision_figure(decision_values(model)),
+    ]
+    return fitted_text(_opening(model), model), drawn
+
+
+def _opening(model: OneClassModel) -> str:
+    kernel, n = kernel_text(model.record.kernel), model.record.basis_size
+    return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted without targets to"
+
+
+def _cards(model: OneClassModel) -> list[Card]:
+    record, solution, threshold = model.record, model.record.solution, model.record.threshold
+    requested, n = record.requested_basis, record.basis_size
+    sweeps = max((len(each.gaps) for each in solution.problems), default=0)
+    return [
+        Card("Rows", count(record.totals.rows), f"{plural(len(record.columns), 'feature')}, {scaling_text(model)}"),
+        Card("Basis functions", count(n), f"of {count(requested)} requested" if n < requested else "chosen rows"),
+        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
+        Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
+        Card("Lengthscale", *lengthscale_text(model)),
+        Card("nu", significant(record.settings.nu), "largest share of outliers"),
+        Card("Outliers", percent(threshold.outliers), "of the rows of the fit, by weight"),
+        Card("Threshold", significant(threshold.rho), "rho, of kernel values averaged by weights"),
+        Card("Duality gap", significant(solution.gap), f"of the objective, exact, after {plural(sweeps, 'sweep')}"),
+        Card(
+            "Objective", significant(min((each.primal for each in solution.problems), default=0.0)), "its least value"
+        ),
+    ]
+
+
+def _settings(model: OneClassModel) -> Rows:
+    record, settings = model.record, model.record.settings
+    first, last = common_settings(model, lengthscale_text(model))
+    return [
+        *first,
+        ("nu", significant(settings.nu, 5)),
+        *solver_rows(model),
+        ("Basis functions requested", count(record.requested_basis)),
+        ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
+        *last,
+    ]
