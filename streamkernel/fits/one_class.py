@@ -81,7 +81,7 @@ def _warn_of_origin(found: MarginFound) -> None:
         warn_user(
             "the rows lie around the origin of the features, from which one class separates them: no row is an "
             f"outlier; give {option('kernel', 'gaussian')} or another one with a constant k(x, x), a longer "
-            f"lengthscale or more basis functions; the linear kernel wants {option('scale', 'none')} and columns above 0"
+            f"lengthscale or more basis functions; the linear one wants {option('scale', 'none')} and columns above 0"
         )
 
 

@@ -30,6 +30,7 @@ from streamkernel import (
     KernelCCA,
     KernelMatchingPursuit,
     KernelMatchingPursuitClassifier,
+    KernelOneClass,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -303,6 +304,12 @@ FROZEN: dict[str, Frozen] = {
     "svr": _saved(
         lambda: KernelSVR(8, lengthscale=1.5, kernel="gaussian", C=[1.0, 10.0], random_state=0).fit(X, Y),
         KernelSVR,
+        "predict",
+    ),
+    "one-class": _saved(
+        lambda: KernelOneClass(8, lengthscale=1.5, nu=0.2, random_state=0).fit(X, sample_weight=1.0 + COUNTS % 3),
+        KernelOneClass,
+        "decision_function",
         "predict",
     ),
     "gp-fitc": _saved(_gp, GaussianProcessRegressor, *_GP, update=Y[:, 0]),

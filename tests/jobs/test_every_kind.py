@@ -11,7 +11,7 @@ from problems import zarr_of_chunks
 
 import streamkernel
 from streamkernel.errors import ParameterError
-from streamkernel.estimators.base import SavedEstimator, SupervisedEstimator
+from streamkernel.estimators.base import PredictingEstimator, SavedEstimator
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.specification import requested
 from streamkernel.kinds import PREDICTORS, TRANSFORMERS
@@ -38,7 +38,7 @@ def exported(base: type) -> list[type]:
 def test_every_estimator_is_in_the_registry() -> None:
     predictors = {kind.estimator for kind in PREDICTORS.values()}
     transformers = {kind.estimator for kind in TRANSFORMERS.values()}
-    assert predictors == set(exported(SupervisedEstimator))
+    assert predictors == set(exported(PredictingEstimator))
     assert predictors | transformers == set(exported(SavedEstimator))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkernel.estimators.base import SavedEstimator, SupervisedEstimator
+from streamkernel.estimators.base import PredictingEstimator, SavedEstimator
 from streamkernel.models.predicting import PredictingModel
 
 
@@ -13,7 +13,7 @@ from streamkernel.models.predicting import PredictingModel
     [
         (PredictingModel, {"predictions", "outputs", "scores", "solution_fields"}),
         (SavedEstimator, {"_adopt"}),
-        (SupervisedEstimator, {"_fit"}),
+        (PredictingEstimator, {"_fit"}),
     ],
 )
 def test_a_kind_that_lacks_a_method_cannot_be_made(base: type, missing: set[str]) -> None:

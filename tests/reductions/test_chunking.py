@@ -77,6 +77,7 @@ from streamkernel.reductions.pools.leverage import RidgeLeverage, SampledKernel
 from streamkernel.reductions.predictions import QuantilePredictions
 from streamkernel.reductions.scores import (
     ClassificationScores,
+    CountDecisions,
     CountScores,
     GaussianScores,
     HeldOutErrors,
@@ -330,6 +331,7 @@ REDUCTIONS: dict[str, Make] = {
         QuantilePredictions(_predictions(X, Y, chosen), tuple(np.linspace(0.2, 0.9, Y.shape[1]).tolist()))
     ),
     "one class scores": lambda X, Y, chosen: OneClassScores(_predictions(X, Y[:, :1], chosen)),
+    "decision values": lambda X, Y, chosen: CountDecisions(_predictions(X, Y[:, :1], chosen), 0.3),
     "count scores": lambda X, Y, chosen: CountScores(Rates(Y.shape[1])),
     # Members of one row: what is cut elsewhere are other members.
     "member predictions": lambda X, Y, chosen: MemberPredictions(

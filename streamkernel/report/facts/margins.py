@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamkernel.errors import ParameterError
 from streamkernel.models.margins import MarginClassifierModel, MarginModel, OneClassModel
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.facts.pairs import ClassPairs, Targets
-from streamkernel.report.text import plain
+from streamkernel.report.text import count, plain
 from streamkernel.settings.margins import GapSettingsRecord, MarginRegressorSettingsRecord, MarginSettingsRecord
-from streamkernel.type_aliases import Float
+from streamkernel.type_aliases import FieldsView, Float
 
 _DRAWN_BINS = 40  # of values, so that -1, 0 and 1 are ends of bins
 _CURVE_POINTS = 201
@@ -173,16 +174,18 @@ class DecisionMap:
 
 @dataclass(frozen=True)
 class DecisionValues:
-    """Decision values f of the rows of a fit of one class.
+    """Decision values f of one class.
 
     Attributes
     ----------
+    rows : names the rows.
     edges : (b + 1,) ends of the bins of ``t = f / (rho + |f|)``, of which one is 0.
     weight : (b,) weight of the rows in each bin.
     unit : the unit of f in t: rho, or 1 where rho is not above 0.
-    outliers, nu : share of the weight below 0, and the largest that was allowed.
+    outliers, nu : share of the weight below 0, and the largest that was allowed to the fit.
     """
 
+    rows: str
     edges: Float
     weight: Float
     unit: float
@@ -278,16 +281,40 @@ def value_histograms(model: MarginModel) -> list[ValueHistogram] | Absent | None
     ]
 
 
-def decision_values(model: OneClassModel) -> DecisionValues | Absent:
-    """Histogram of the decision values of the rows of the fit."""
+def decision_values(model: OneClassModel, pairs: FieldsView | None = None) -> DecisionValues | Absent:
+    """Histogram of the decision values of the rows of the fit, or of other rows.
+
+    Parameters
+    ----------
+    pairs : ``kind`` and decision values ``predicted`` of other rows; see `streamkernel.report.write_report`.
+
+    Raises
+    ------
+    ParameterError
+        `pairs` lacks one of them.
+    """
     threshold, weight = model.record.threshold, np.asarray(model.arrays["decision_weights"], dtype=np.float64)
+    rows, outliers = "the rows of the fit", threshold.outliers
+    if pairs is not None:
+        missing = [name for name in ("kind", "predicted") if name not in pairs]
+        if missing:
+            raise ParameterError(f"pairs lacks {', '.join(missing)}; give kind and predicted")
+        f = np.asarray(pairs["predicted"], dtype=np.float64).ravel()
+        f = f[np.isfinite(f)]
+        if not len(f):
+            return Absent("there are no rows with finite decision values")
+        weight, _ = np.histogram(f / (threshold.unit + np.abs(f)), np.linspace(-1.0, 1.0, len(weight) + 1))
+        rows, outliers = f"{count(len(f))} {plain(pairs['kind'])}", float((f < 0.0).mean())
+        weight = weight.astype(np.float64)
     if not (np.isfinite(weight).all() and weight.sum() > 0.0):
         return Absent("the model keeps no decision values")
-    bins = len(weight)
-    joined = bins // _DRAWN_BINS if bins % _DRAWN_BINS == 0 else 1
-    weight = weight.reshape(bins // joined, joined).sum(axis=1)
+    # Most values may be near 0: as many bins are joined as leave a few dozen with rows.
+    filled, half = np.flatnonzero(weight), len(weight) // 2
+    wide = [each for each in (10, 5, 4, 2) if half % each == 0 and filled[-1] - filled[0] >= _DRAWN_BINS * each // 2]
+    if wide:
+        weight = weight.reshape(-1, wide[0]).sum(axis=1)
     edges = np.linspace(-1.0, 1.0, len(weight) + 1)
-    return DecisionValues(edges, weight, threshold.unit, threshold.outliers, model.record.settings.nu)
+    return DecisionValues(rows, edges, weight, threshold.unit, outliers, model.record.settings.nu)
 
 
 def tube_errors(model: MarginModel, pairs: Targets | ClassPairs | Absent) -> TubeErrors | None:

@@ -266,16 +266,10 @@ def decision_figure(found: DecisionValues) -> plot.Figure:
     share, edges = 100.0 * found.share, found.edges
     filled = np.flatnonzero(share > 0.0)
     shown = np.arange(filled[0], filled[-1] + 1)
-    reach = max(0.6, float(np.abs(edges[[filled[0], filled[-1] + 1]]).max()))
-    outside = edges[shown] < -0.5 / len(share)
-    ticks = [t for t in _TICKS if abs(t) / (1.0 + abs(t)) <= reach]
-    labels = tuple(significant(t * found.unit).replace("-", "−") for t in ticks)
-    x = plot.Axis(
-        "Decision value f, drawn at f / (rho + |f|)",
-        (-reach, reach),
-        ticks=tuple(t / (1.0 + abs(t)) for t in ticks),
-        labels=labels,
-    )
+    room = 0.05 * float(edges[filled[-1] + 1] - edges[filled[0]])
+    limits = min(float(edges[filled[0]]), 0.0) - room, max(float(edges[filled[-1] + 1]), 0.0) + room
+    outside = edges[shown] < -0.25 / len(share)
+    x = plot.Axis("Decision value, f / (rho + |f|)", limits)
     y = plot.Axis("Rows, %", (0.0, 1.12 * float(share.max())))
     series: list[plot.Series] = []
     for side, colour in ((outside, ORANGE), (~outside, BLUE)):
@@ -290,8 +284,9 @@ def decision_figure(found: DecisionValues) -> plot.Figure:
     keys = ((BLUE, "box", "inside"), (ORANGE, "box", "outliers"), (INK, "dash", "the threshold, f = 0"))
     text = percent(found.outliers)
     caption = (
-        f"The rows of the fit by their decision value: {text} of them, by weight, are below the threshold; at most "
-        f"nu = {found.nu:g} may be. The value −rho is that of a row far from all others, with a kernel that falls to 0."
+        f"{capitalised(found.rows)} by their decision value: {text} of them, by weight, are below the threshold; of "
+        f"the rows of the fit at most nu = {found.nu:g} may be. "
+        "The value −rho is that of a row far from all others, with a kernel that falls to 0."
     )
     return plot.Figure(caption, x, y, series, keys, height=360, summary=f"{text} of the rows are outliers")
 

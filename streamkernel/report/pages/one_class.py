@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streamkernel.errors import ParameterError
 from streamkernel.models.margins import OneClassModel
 from streamkernel.report.facts.fit import length_unit, lengthscale_curve, trace_curve
 from streamkernel.report.facts.margins import decision_map, decision_values, gap_curves
@@ -29,13 +28,9 @@ from streamkernel.type_aliases import FieldsView
 
 def one_class_page(model: OneClassModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
-    if pairs is not None:
-        raise ParameterError(
-            "pairs were given, but one class has no targets to compare predictions with; leave them out"
-        )
     basis = [trace_figure(trace_curve(model)), lengthscale_figure(lengthscale_curve(model), unit=length_unit(model))]
     sections = [
-        Section("Decision values", [decision_figure(decision_values(model))]),
+        Section("Decision values", [decision_figure(decision_values(model, pairs))]),
         Section("Decision map", map_figures(decision_map(model))),
         Section("Solution", [gap_figure(gap_curves(model))]),
         Section("Basis", basis),
