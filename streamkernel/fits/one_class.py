@@ -17,7 +17,7 @@ from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.margins import OneClassModel, Threshold
 from streamkernel.records import CountedTotals
 from streamkernel.reductions import Predictions
-from streamkernel.reductions.scores import CountDecisions
+from streamkernel.reductions.scores import CountDecisions, LoweredThreshold
 from streamkernel.reductions.sums import Features
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.margins import OneClassSettings
@@ -27,6 +27,7 @@ from streamkernel.wording import option
 
 # Objective, as a share of nu of the mean k(x, x) at least, below which the rows are not separated from the origin.
 _NO_REGION = 1e-12
+_NEAR, _MOST_COUNTS = 0.01, 5  # step of a threshold, as a share of it, that is fine enough; sweeps to get there
 
 
 def fit_one_class(
@@ -49,11 +50,7 @@ def fit_one_class(
         [b] = found.coefficients
         _warn_of_origin(found)
         function = Predictions(basis, basis.coefficients(np.ascontiguousarray(b[:-1, None])), b[-1:].copy())
-        # Values of f are as large as rho at the origin of the features.
-        unit = -float(b[-1]) if b[-1] < 0.0 else 1.0
-        values = session.sweep(CountDecisions(function, unit), chosen.table, "decision values")
-        lowered = values.lowered_for(settings.nu)
-        function = replace(function, intercept=function.intercept + lowered.step)
+        function, lowered, unit = _lowered(chosen.table, function, settings.nu, session)
     trail = path_of(found.trace.trace, found.trace.squares)
     return run.model(
         OneClassModel,
@@ -68,10 +65,31 @@ def fit_one_class(
         totals=CountedTotals(rows=found.trace.count, trace=found.trace.trace),
         certificate=certificate_of(float(trail[0]), float(trail[-1])),
         threshold=Threshold(
-            rho=-float(function.intercept[0]), lowered=lowered.step, outliers=lowered.outliers, unit=unit
+            rho=-float(function.intercept[0]),
+            lowered=float(function.intercept[0] - b[-1]),
+            outliers=lowered.outliers,
+            unit=unit,
         ),
         **solution_fields(found),
     )
+
+
+def _lowered(
+    table: Table, function: Predictions, nu: float, session: Session
+) -> tuple[Predictions, LoweredThreshold, float]:
+    """The function with its threshold lowered to the share nu, what was lowered last, and the unit of its histogram."""
+    for number in range(1, _MOST_COUNTS + 1):
+        rho = -float(function.intercept[0])
+        # Values of f are as large as rho at the origin of the features.
+        unit = rho if rho > 0.0 else 1.0
+        name = "decision values" if number == 1 else f"decision values {number}"
+        lowered = session.sweep(CountDecisions(function, unit), table, name).lowered_for(nu)
+        # Steps are fine near the threshold: where it is far away, as with nu = 1, it goes there first.
+        near = lowered.step <= _NEAR * unit or number == _MOST_COUNTS
+        function = replace(function, intercept=function.intercept + (lowered.step if near else lowered.before))
+        if near:
+            break
+    return function, lowered, unit
 
 
 def _warn_of_origin(found: MarginFound) -> None:

@@ -11,12 +11,12 @@ import gaussian_models
 import numpy as np
 import pytest
 
-from streamkernel import KernelMatchingPursuitClassifier, KernelSVC, KernelSVR, PursuitModel
+from streamkernel import KernelMatchingPursuitClassifier, KernelOneClass, KernelSVC, KernelSVR, PursuitModel
 from streamkernel.engine import Session
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.fits import fit_ridge
 from streamkernel.models import RidgeModel
-from streamkernel.models.margins import MarginClassifierModel, MarginRegressorModel
+from streamkernel.models.margins import MarginClassifierModel, MarginRegressorModel, OneClassModel
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 
@@ -130,6 +130,13 @@ def svc() -> MarginClassifierModel:
     labels = np.array(NASTY[:3])[np.digitize(height, [-0.7, 0.7])]
     fitted = KernelSVC(25, C=[0.1, 1.0, 10.0], kernel="gaussian", metric="none", random_state=0).fit(X, labels)
     return fitted.model_
+
+
+@pytest.fixture(scope="session")
+def one_class() -> OneClassModel:
+    """One class of two features."""
+    X = np.random.default_rng(4).standard_normal((600, 2)) * [2.0, 30.0]
+    return KernelOneClass(25, nu=0.1, random_state=0).fit(X).model_
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from streamkernel.reductions.scores.counts import CountCalibration, CountScores,
 from streamkernel.reductions.scores.errors import ClassificationScores, RegressionScores
 from streamkernel.reductions.scores.gaussian import GaussianCalibration, GaussianScores, score_gaussian
 from streamkernel.reductions.scores.margins import HeldOutErrors, MarginErrors, bin_edges
-from streamkernel.reductions.scores.one_class import CountDecisions, DecisionValues, OneClassScores
+from streamkernel.reductions.scores.one_class import CountDecisions, DecisionValues, LoweredThreshold, OneClassScores
 from streamkernel.reductions.scores.probabilities import ProbabilityScores, Reliability, score_probabilities
 from streamkernel.reductions.scores.quantiles import QuantileCalibration, QuantileScores, score_quantiles
 from streamkernel.reductions.scores.staged import StagedScores, StagedSums
@@ -18,6 +18,7 @@ __all__ = [
     "GaussianCalibration",
     "GaussianScores",
     "HeldOutErrors",
+    "LoweredThreshold",
     "MarginErrors",
     "OneClassScores",
     "ProbabilityScores",

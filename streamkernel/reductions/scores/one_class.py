@@ -87,14 +87,25 @@ class DecisionValues:
         # Rows that are inside by the step are drawn inside. The step is shorter than a bin, unless all goes wrong.
         moved = min(moved, histogram[BINS // 2 - 1])
         histogram[BINS // 2 - 1 : BINS // 2 + 1] += [-moved, moved]
-        return LoweredThreshold(self.unit * float(STEPS[at]), float(self.below[1 + at] / self.weight), histogram)
+        before = self.unit * float(STEPS[at - 1]) if at else 0.0
+        return LoweredThreshold(
+            self.unit * float(STEPS[at]), before, float(self.below[1 + at] / self.weight), histogram
+        )
 
 
 @dataclass(frozen=True)
 class LoweredThreshold:
-    """How far a threshold goes down, the share of the weight that is then below it, and the histogram of the values."""
+    """How far a threshold goes down, and the histogram of the values.
+
+    Attributes
+    ----------
+    step, before : the step that it goes, and the one before, which leaves too much of the weight below.
+    outliers : share of the weight that is then below it.
+    histogram : (BINS,) weight of the rows in each bin, those inside by the step on the side of 0 where they are.
+    """
 
     step: float
+    before: float
     outliers: float
     histogram: Float
 
