@@ -11,8 +11,8 @@ from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import choose_basis
 from streamkernel.fits._margin_path import MarginFound, MarginProblems, find_margins
 from streamkernel.fits._plan_steps import points_bytes, steps_of_choice
+from streamkernel.fits._predicting import PredictingRun
 from streamkernel.fits.margins import INTERIOR_SWEEPS, sample_steps, solution_fields, solver_step
-from streamkernel.fits.predicting import PredictingRun
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.margins import OneClassModel, Threshold
 from streamkernel.records import CountedTotals

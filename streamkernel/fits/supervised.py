@@ -10,8 +10,8 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Session
 from streamkernel.errors import ParameterError, SingleClassError
 from streamkernel.fits._choose_basis import Chosen
+from streamkernel.fits._predicting import PredictingRun
 from streamkernel.fits.check_rows import CheckRows, Mask, check_rows
-from streamkernel.fits.predicting import PredictingRun
 from streamkernel.models.predicting import Predicting, PredictingModel
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table

@@ -99,6 +99,7 @@ def test_what_is_read_back_is_what_was_fitted(
     predicted = found["prediction"][:]
     same(np.asarray(info["classes"])[predicted] if kind.classify else predicted, estimator.predict(table))
     assert ("probability" in found) <= kind.probabilities
+    assert ("decision" in found) == (not kind.model.SUPERVISED)
     assert cli("evaluate", fitted, table, *THREADS, "--json").result["rows"] == M
     deviations = cli("predict", fitted, table, tmp_path / "std", "--std", *THREADS)
     if kind.std:
@@ -139,4 +140,5 @@ def test_it_is_served(kind: Predictor, fitted: Path, tables: dict[bool, Path]) -
         assert (told["estimator"], told["title"], told["std"]) == (kind.name, kind.title, kind.std)
         assert told["probabilities"] <= kind.probabilities
         answer = client.post("/v1/models/m/predict", json={"rows": X[:3].tolist()}).raise_for_status().json()
+        assert ("decision" in answer) == (not kind.model.SUPERVISED)
         same(answer["prediction"], kind.estimator.load(fitted).predict(tables[kind.classify])[:3])

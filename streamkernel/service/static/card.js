@@ -142,7 +142,7 @@ export class Card {
     this.find(".bars").replaceChildren();
   }
 
-  show({ prediction, std, probabilities, classes }) {
+  show({ prediction, decision, std, probabilities, classes }) {
     const list = (value) => (Array.isArray(value) ? value : [value]);
     const deviations = std === undefined ? [] : list(std);
     const parts = list(prediction).map((value, i) => {
@@ -153,6 +153,11 @@ export class Card {
     if (deviations.length) {
       const note = document.createElement("small");
       note.textContent = " one standard deviation";
+      this.find(".answer").append(note);
+    }
+    if (decision !== undefined) {
+      const note = document.createElement("small");
+      note.textContent = ` ${prediction < 0 ? "an outlier" : "inside"}, decision value ${digits(decision)}`;
       this.find(".answer").append(note);
     }
     if (probabilities === undefined) return;
