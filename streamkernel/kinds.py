@@ -24,6 +24,7 @@ from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_one_class import KernelOneClass
 from streamkernel.estimators.kernel_pca import KernelPCA
+from streamkernel.estimators.kernel_quantile_regressor import KernelQuantileRegressor
 from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
 from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
 from streamkernel.estimators.nystroem import Nystroem
@@ -142,6 +143,7 @@ PREDICTORS: dict[str, Predictor] = {
         Predictor(KernelRidgeClassifier, "kernel ridge classifier", fit_ridge, plan_ridge, updates=True, check=_any),
         Predictor(KernelSVC, "support vector classifier", fit_margins, plan_margins, probabilities=True, check=_any),
         Predictor(KernelSVR, "support vector regression", fit_margins, plan_margins),
+        Predictor(KernelQuantileRegressor, "quantile regression", fit_margins, plan_margins),
         Predictor(KernelOneClass, "one-class support vector machine", fit_one_class, plan_one_class, check=_any),
         # Class labels make a classifier of this one too.
         Predictor(

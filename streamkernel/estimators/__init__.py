@@ -10,6 +10,7 @@ from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_one_class import KernelOneClass
 from streamkernel.estimators.kernel_pca import KernelPCA
+from streamkernel.estimators.kernel_quantile_regressor import KernelQuantileRegressor
 from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
 from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
 from streamkernel.estimators.nystroem import Nystroem
@@ -24,6 +25,7 @@ __all__ = [
     "KernelMatchingPursuitClassifier",
     "KernelOneClass",
     "KernelPCA",
+    "KernelQuantileRegressor",
     "KernelRidge",
     "KernelRidgeClassifier",
     "KernelSVC",

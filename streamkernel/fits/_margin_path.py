@@ -183,7 +183,7 @@ class MarginFound:
     solutions : of the K functions, on all rows.
     trace : sums of the certificate, over all rows.
     path : errors along C; None without a validation fold.
-    histogram : (K, 2, bins) of the values on the fold, of functions that were fitted without it; see `MarginErrors`.
+    histogram : of the values or residuals on the fold, of K functions that were fitted without it; see `MarginErrors`.
     """
 
     C: float
@@ -313,9 +313,10 @@ def _by_fold(
         found = problems.solve(without_fold, todo, given, tolerance=_PATH_GAP, most_sweeps=_PATH_SWEEPS)
         scores = session.sweep(problems.errors(todo, found, folds), table, "held-out errors")
         if scores.rows == 0:
+            further = f" and {option('calibration', 'none')}" if hasattr(problems.settings, "calibration") else ""
             raise DataError(
-                f"no row of weight > 0 is in the validation fold, by which C is chosen; give {option('C')} one number"
-                f" and {option('calibration', 'none')}"
+                "no row of weight > 0 is in the validation fold, by which C is chosen; give "
+                f"{option('C')} one number{further}"
             )
         solved |= dict(zip(todo, found, strict=True))
         errors |= {C: (scores, position) for position, C in enumerate(todo)}

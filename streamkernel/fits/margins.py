@@ -1,4 +1,4 @@
-"""Support vector machines: basis -> values of C on a sample -> errors on a validation fold -> all rows -> model."""
+"""Support vector machines and quantiles: basis -> values of C on a sample -> validation fold -> all rows -> model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
+from streamkernel.errors import ParameterError
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._margin_path import SAMPLE_FUNCTIONS, MarginFound, MarginProblems, find_margins, path_costs
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
@@ -20,17 +21,24 @@ from streamkernel.models.margins import (
     MarginProblem,
     MarginRegressorModel,
     MarginSolutionRecord,
+    QuantileModel,
 )
+from streamkernel.models.predicting import Predicting
 from streamkernel.records import CountedTotals
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.margins import PiecewiseLinear, Target
-from streamkernel.reductions.predictions import CalibratedProbabilities, Curves
+from streamkernel.reductions.predictions import CalibratedProbabilities, QuantilePredictions
 from streamkernel.reductions.scores import HeldOutErrors
 from streamkernel.reductions.sums import Features
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
-from streamkernel.settings.margins import MarginClassifierSettings, MarginSettings
-from streamkernel.solvers import isotonic_curves, platt_curves
+from streamkernel.settings.margins import (
+    CalibratedSettings,
+    MarginClassifierSettings,
+    MarginSettings,
+    QuantileSettings,
+)
+from streamkernel.solvers import isotonic_curves, platt_curves, quantile_shifts
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
@@ -47,6 +55,10 @@ def fit_margins(
     if not classify:
         check_numbers(table, estimator)
     settings = settings.for_table(table)
+    if isinstance(settings, QuantileSettings):
+        _check_one_target(table)
+        # Several levels have a column each, as several targets do; of one level, predictions are a vector.
+        options["targets_are_2d"] = isinstance(settings.quantile, tuple)
     run = SupervisedRun(table, settings, session, plan_margins, estimator=estimator, **options)
     with run.measured():
         folds = settings.folds(table.n_rows)
@@ -54,24 +66,54 @@ def fit_margins(
         problems = MarginProblems(Features.of_basis(chosen.selection.basis), settings, targets_of(chosen), classify)
         found = find_margins(chosen.table, problems, session, folds)
         values = _predictions(chosen, found.coefficients)
-        curves = _curves(settings, found)
-        check = run.check(chosen, values if curves is None else CalibratedProbabilities(values, curves))
-    arrays: dict[str, AnyArray] = {"dual_coef": values.coefficients, "intercept": values.intercept}
-    if curves is not None:
-        arrays |= curves.to_arrays()
-    if found.histogram is not None and classify:
-        arrays["margin_weights"] = found.histogram
+        corrected, kind, own = _corrected(settings, chosen, values, found)
+        check = run.check(chosen, corrected)
     trail = path_of(found.trace.trace, found.trace.squares)
     return run.model(
-        MarginClassifierModel if classify else MarginRegressorModel,
+        kind,
         chosen,
         check,
         trail,
-        arrays,
+        own,
         totals=CountedTotals(rows=found.trace.count, trace=found.trace.trace),
         certificate=certificate_of(float(trail[0]), float(trail[-1])),
+        **({"centre": float(chosen.centre[0])} if kind is QuantileModel else {}),
         **solution_fields(found),
     )
+
+
+def _check_one_target(table: Table) -> None:
+    if table.n_targets > 1:
+        raise ParameterError(
+            f"quantiles are of one target, and the table has {table.n_targets}; fit each of them on its own"
+        )
+
+
+def _corrected(
+    settings: MarginSettings, chosen: Chosen, values: Predictions, found: MarginFound
+) -> tuple[Predicting, type[MarginModel], dict[str, AnyArray]]:
+    """What predicts, corrected by the histogram of the validation fold, the class of the model, and its own arrays."""
+    calibrates = isinstance(settings, CalibratedSettings) and settings.calibrates
+    histogram = found.histogram if calibrates else None
+    arrays: dict[str, AnyArray] = {}
+    predictor: Predicting = values
+    kind: type[MarginModel] = MarginRegressorModel
+    if isinstance(settings, QuantileSettings):
+        kind = QuantileModel
+        if histogram is not None:
+            shift = quantile_shifts(histogram, np.array(settings.levels)) * float(chosen.scale[0])
+            values = replace(values, intercept=values.intercept + shift)
+            arrays["calibration_shift"] = shift
+        predictor = QuantilePredictions(values, settings.levels)
+    elif isinstance(settings, MarginClassifierSettings):
+        kind = MarginClassifierModel
+        if histogram is not None:
+            curves = isotonic_curves(histogram) if settings.calibration == "isotonic" else platt_curves(histogram)
+            arrays |= curves.to_arrays()
+            predictor = CalibratedProbabilities(values, curves)
+        if found.histogram is not None:
+            arrays["margin_weights"] = found.histogram
+    return predictor, kind, {"dual_coef": values.coefficients, "intercept": values.intercept, **arrays}
 
 
 def targets_of(chosen: Chosen) -> tuple[Target, ...]:
@@ -128,13 +170,6 @@ def _predictions(chosen: Chosen, b: Float) -> Predictions:
     return Predictions(basis, basis.coefficients(np.ascontiguousarray(weights.T)), np.ascontiguousarray(constants))
 
 
-def _curves(settings: MarginSettings, found: MarginFound) -> Curves | None:
-    """Curves from decision values to probabilities, from the histograms of the validation fold."""
-    if not isinstance(settings, MarginClassifierSettings) or not settings.calibrates or found.histogram is None:
-        return None
-    return isotonic_curves(found.histogram) if settings.calibration == "isotonic" else platt_curves(found.histogram)
-
-
 def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: int | None = None) -> Plan:
     """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     settings = settings.for_table(table)
@@ -153,9 +188,9 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
         tried = path_costs(costs, settings)
         steps.append(solver_step(problems, tried, first, table, "path"))
         scores = HeldOutErrors(
-            Predictions(unfilled_basis(problem, n), np.zeros((n, len(targets) * len(tried))), np.zeros(1)),
-            tuple(loss for C in tried for loss in settings.losses(C) for _ in targets),
-            targets,
+            Predictions(unfilled_basis(problem, n), np.zeros((n, len(problems.losses(tried)))), np.zeros(1)),
+            problems.losses(tried),
+            tuple(target for target in targets for _ in settings.losses(1.0)),
             folds,
             classes > 0,
         )

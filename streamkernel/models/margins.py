@@ -12,12 +12,25 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import Count, CountedTotals, ModelRecord, Record, SettingsRecord
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.reductions.predictions import CalibratedProbabilities, Curves, Decisions, curves_of
-from streamkernel.reductions.scores import ClassificationScores, OneClassScores, ProbabilityScores, RegressionScores
+from streamkernel.reductions.predictions import (
+    CalibratedProbabilities,
+    Curves,
+    Decisions,
+    QuantilePredictions,
+    curves_of,
+)
+from streamkernel.reductions.scores import (
+    ClassificationScores,
+    OneClassScores,
+    ProbabilityScores,
+    QuantileScores,
+    RegressionScores,
+)
 from streamkernel.settings.margins import (
     MarginClassifierSettingsRecord,
     MarginRegressorSettingsRecord,
     OneClassSettingsRecord,
+    QuantileSettingsRecord,
 )
 from streamkernel.table import Table
 from streamkernel.type_aliases import Fields
@@ -182,6 +195,61 @@ class MarginClassifierModel(MarginModel):
     def scores(self) -> AnyReduction:
         found = self.checking()
         return ProbabilityScores(found) if isinstance(found, CalibratedProbabilities) else ClassificationScores(found)
+
+
+class QuantileRecord(MarginRecord):
+    """The fields of quantiles; `centre` is the mean of the target in the rows of the fit."""
+
+    settings: QuantileSettingsRecord
+    centre: float
+
+
+@dataclass(frozen=True)
+class QuantileModel(MarginModel):
+    """Fitted quantiles of one target: K functions, whose values are sorted in each row."""
+
+    KIND: ClassVar[str] = "kernel-quantile-regression"
+    RECORD: ClassVar[type[QuantileRecord]] = QuantileRecord
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **MarginModel.OPTIONAL,
+        "check_true": ("c of check", "1"),
+        "check_predicted": ("c of check", "1"),
+        "check_quantiles": ("c of check", "d"),
+        "calibration_shift": ("d",),
+    }
+    _NOUN: ClassVar[str] = "quantile regression model"
+
+    record: QuantileRecord
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels in ascending order."""
+        given = self.record.settings.quantile
+        return given if isinstance(given, tuple) else (given,)
+
+    @property
+    def target_count(self) -> int:
+        return 1
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        functions = int(self.arrays["dual_coef"].shape[1])
+        if functions != len(self.levels):
+            self._refuse(path, f"it has {functions} functions for {len(self.levels)} levels")
+        return self
+
+    def solution_fields(self) -> Fields:
+        return {"quantile": self.record.settings.quantile, **super().solution_fields()}
+
+    def checking(self) -> QuantilePredictions:
+        return QuantilePredictions(self.predictions(), self.levels)
+
+    def outputs(self, *, std: bool = False) -> QuantilePredictions:
+        self.refuse_std(std)
+        return self.checking()
+
+    def scores(self) -> QuantileScores:
+        return QuantileScores(self.checking(), self.record.centre, float(self.record.target_scale[0]))
 
 
 class Threshold(Record):

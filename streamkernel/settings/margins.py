@@ -1,4 +1,4 @@
-"""Settings of support vector machines, and of the one that has no targets."""
+"""Settings of large margin methods: support vector machines, quantiles, one class."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from streamkernel.reductions.margins import (
     Logistic,
     Loss,
     OneClass,
+    Pinball,
     SmoothedHinge,
     SquaredEpsilonInsensitive,
     SquaredHinge,
@@ -32,6 +33,7 @@ from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
 DEFAULT_C = 1.0
+MOST_LEVELS = 100  # quantiles of one fit, each with sums of its own
 CV = "cv"
 
 
@@ -151,6 +153,17 @@ class MarginSettings(SearchedSettings, GapSettings):
         return Folds(1, BUCKETS, self.seed) if self.holds_out else None
 
 
+def _numbers(values: Unchecked) -> tuple[bool, list[float]]:
+    """Whether there are several numbers, and these; none where one of them is no number."""
+    several = isinstance(values, (Sequence, np.ndarray)) and np.ndim(values) > 0
+    each = list(values) if several else [values]
+    try:
+        numbers = [float(value) for value in each]
+    except (TypeError, ValueError):
+        return several, []
+    return several, [] if any(isinstance(value, (bool, np.bool_, str)) for value in each) else numbers
+
+
 def _costs(values: Unchecked) -> float | tuple[float, ...]:
     """One cost, or several in ascending order.
 
@@ -159,13 +172,8 @@ def _costs(values: Unchecked) -> float | tuple[float, ...]:
     ParameterError
         They are no finite numbers > 0.
     """
-    several = isinstance(values, (Sequence, np.ndarray)) and np.ndim(values) > 0
-    try:
-        numbers = [float(value) for value in values] if several else [float(values)]
-    except (TypeError, ValueError):
-        numbers = []
-    truths = isinstance(values, bool) or (several and any(isinstance(value, (bool, np.bool_)) for value in values))
-    if not numbers or truths or not all(math.isfinite(value) and value > 0.0 for value in numbers):
+    _, numbers = _numbers(values)
+    if not numbers or not all(math.isfinite(value) and value > 0.0 for value in numbers):
         raise ParameterError(
             f"{option('C')} must be 'cv', a finite number > 0 or several of them, not {values!r:.80}", value=values
         )
@@ -185,6 +193,22 @@ _NUMBER_LOSSES: dict[str, Callable[[float, float], Loss]] = {
 }
 
 
+@dataclass(frozen=True)
+class CalibratedSettings(MarginSettings):
+    """A support vector machine whose values may be corrected by the held-out rows; subclasses state how."""
+
+    calibration: str | None = parameter(None, "", kind=str, words=("none",), optional=True)
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether values are corrected, of enough rows."""
+        return self.calibration != "none" if self.calibration is not None else super().holds_out
+
+    @property
+    def holds_out(self) -> bool:
+        return super().holds_out or self.calibrates
+
+
 class MarginClassifierSettingsRecord(MarginSettingsRecord, ClassifierSettingsRecord):
     """The options of a fit of a support vector classifier."""
 
@@ -194,7 +218,7 @@ class MarginClassifierSettingsRecord(MarginSettingsRecord, ClassifierSettingsRec
 
 
 @dataclass(frozen=True)
-class MarginClassifierSettings(MarginSettings, ClassifierSettings):
+class MarginClassifierSettings(CalibratedSettings, ClassifierSettings):
     """A support vector classifier."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginClassifierSettingsRecord
@@ -218,15 +242,6 @@ class MarginClassifierSettings(MarginSettings, ClassifierSettings):
         optional=True,
         default_words="platt where C is chosen by held-out rows, else none",
     )
-
-    @property
-    def calibrates(self) -> bool:
-        """Whether the model has probabilities, of enough rows."""
-        return self.calibration != "none" if self.calibration is not None else super().holds_out
-
-    @property
-    def holds_out(self) -> bool:
-        return super().holds_out or self.calibrates
 
     def losses(self, C: float) -> tuple[Loss, ...]:
         return (_CLASS_LOSSES[self.loss](C, self.sharpness),)
@@ -272,6 +287,75 @@ class MarginRegressorSettings(MarginSettings):
 
     def losses(self, C: float) -> tuple[Loss, ...]:
         return (_NUMBER_LOSSES[self.loss](C, self.epsilon),)
+
+
+class QuantileSettingsRecord(MarginSettingsRecord):
+    """The options of a fit of quantiles."""
+
+    quantile: float | tuple[float, ...]
+    calibration: str | None
+
+
+@dataclass(frozen=True)
+class QuantileSettings(CalibratedSettings):
+    """Quantiles of the target at each row, of one level or of several."""
+
+    RECORD: ClassVar[type[SettingsRecord]] = QuantileSettingsRecord
+    GRID: ClassVar[tuple[float, ...]] = _half_decades(-1, 4)
+    # With a free constant exactly the share q of the rows of the fit is below (Takeuchi et al. 2006, lemma 3).
+    penalised_constant: ClassVar[bool] = False
+
+    fit_intercept: bool = parameter(
+        True, "Whether the model has a constant, which is not penalised.", "rows", kind=bool, flag="intercept"
+    )
+    quantile: Unchecked = parameter(
+        0.5,
+        "The level of the quantile, the share of the targets below it: a number between 0 and 1, or several "
+        "(0.05,0.5,0.95), whose functions are solved for in the same sweeps and do not cross.",
+        kind=list,
+    )
+    calibration: str | None = parameter(
+        None,
+        "Whether each function is shifted so that its share of the held-out rows is below it: held-out or none.",
+        kind=str,
+        words=("held-out", "none"),
+        optional=True,
+        default_words="held-out where C is chosen by held-out rows, else none",
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantile", _levels(self.quantile))
+        super().__post_init__()
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels in ascending order."""
+        return self.quantile if isinstance(self.quantile, tuple) else (self.quantile,)
+
+    def losses(self, C: float) -> tuple[Loss, ...]:
+        return tuple(Pinball(C, level) for level in self.levels)
+
+
+def _levels(values: Unchecked) -> float | tuple[float, ...]:
+    """One level, or several in ascending order.
+
+    Raises
+    ------
+    ParameterError
+        They are no different numbers between 0 and 1.
+    """
+    several, numbers = _numbers(values)
+    if not numbers or not all(0.0 < level < 1.0 for level in numbers) or len(set(numbers)) < len(numbers):
+        raise ParameterError(
+            f"{option('quantile')} must be a number between 0 and 1, or several different ones, not {values!r:.80}",
+            value=values,
+        )
+    if len(numbers) > MOST_LEVELS:
+        raise ParameterError(
+            f"{option('quantile')} has {len(numbers)} levels; give at most {MOST_LEVELS}, and interpolate between them",
+            value=values,
+        )
+    return tuple(sorted(numbers)) if several else numbers[0]
 
 
 class OneClassSettingsRecord(GapSettingsRecord):

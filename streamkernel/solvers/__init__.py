@@ -14,7 +14,7 @@ from streamkernel.solvers.lagrangian import solve_lagrangian
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
-from streamkernel.solvers.margin_calibration import isotonic_curves, platt_curves
+from streamkernel.solvers.margin_calibration import isotonic_curves, platt_curves, quantile_shifts
 from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart, warn_of_gap
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
@@ -74,6 +74,7 @@ __all__ = [
     "median_lengthscale",
     "plan_full",
     "platt_curves",
+    "quantile_shifts",
     "rows_for_search",
     "sampled_rows",
     "solve_active_set",

@@ -1,8 +1,12 @@
-"""Curves from decision values to probabilities, from histograms of held-out rows.
+"""What histograms of held-out rows correct: curves from decision values to probabilities, and shifts of quantiles.
 
 Platt's curve minimises the log loss of the held-out rows; targets are moved towards 1/2 by a row of each class, so that
 classes that are separated give a finite slope (Platt 2000; Newton's method of Lin, Lin & Weng 2007). Isotonic
 regression minimises the squared error among increasing curves, by pooling adjacent bins (Zadrozny & Elkan 2002).
+
+Functions of quantiles are too near to the rows that they were fitted to: of other rows, more than the share q is below
+the quantile q of a low level. A shift by the quantile q of the held-out residuals mends that for each level, as split
+conformal prediction does for both ends of an interval together (Romano, Patterson & Candes 2019).
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
 from streamkernel.reductions.predictions import Isotonic, Sigmoids
-from streamkernel.reductions.scores import bin_edges
+from streamkernel.reductions.scores import bin_edges, residual_edges
 from streamkernel.type_aliases import Float
 
 _STEPS, _HALVINGS = 100, 40
@@ -88,3 +92,26 @@ def isotonic_curves(histogram: Float) -> Isotonic:
         fitted = np.clip(fitted, 1.0 / (negative.sum() + 2.0), 1.0 - 1.0 / (positive.sum() + 2.0))
         values.append(np.interp(centres, centres[held], fitted))
     return Isotonic(np.tile(centres, (len(histogram), 1)), np.array(values))
+
+
+def quantile_shifts(histogram: Float, levels: Float) -> Float:
+    """Shifts (K,): so much higher, the share `levels` of the held-out rows is below each function.
+
+    Parameters
+    ----------
+    histogram : (K, bins) weight of the residuals r = y - f of held-out rows.
+    levels : (K,) levels q.
+    """
+    edges = residual_edges()
+    # Weights within a bin are taken as spread evenly over it.
+    below = np.concatenate([np.zeros((len(histogram), 1)), np.cumsum(histogram, axis=1)], axis=1)
+    return np.array([_crossing(edges, each, level * each[-1]) for each, level in zip(below, levels, strict=True)])
+
+
+def _crossing(x: Float, rising: Float, value: float) -> float:
+    """Where a piecewise linear function that rises, or stays, has a value; the middle of where it stays at it."""
+    first, last = np.searchsorted(rising, value, "left"), np.searchsorted(rising, value, "right") - 1
+    if last >= first:
+        return 0.5 * float(x[first] + x[last])
+    share = (value - rising[last]) / (rising[first] - rising[last])
+    return float(x[last] + share * (x[first] - x[last]))

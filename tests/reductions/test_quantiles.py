@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import basis_of, blocks
-from sklearn.metrics import mean_pinball_loss
+from sklearn.metrics import d2_pinball_score, mean_pinball_loss
 from strategies import few_examples
 
 from streamkernel.errors import DataError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.predictions import QuantilePredictions
-from streamkernel.reductions.scores import OneClassScores, QuantileScores, score_quantiles
+from streamkernel.reductions.scores import OneClassScores, QuantileScores, residual_edges, score_quantiles
+from streamkernel.solvers import quantile_shifts
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((90, 2))
@@ -71,8 +73,37 @@ def test_scores(weighted: bool) -> None:
     assert found.scalars["crossed"] == pytest.approx(w @ (raw != f).any(axis=1) / w.sum(), rel=1e-12)
     assert found.scalars["below_0.9"] == found.coverage[2]
     assert found.scalars["rows"] == np.count_nonzero(w)
+    inside = w @ ((f[:, 0] <= Y) & (f[:, 2] >= Y)) / w.sum()
+    assert found.scalars["coverage80"] == pytest.approx(inside, rel=1e-12)
+    assert [name for name in found.scalars if name.startswith("coverage")] == ["coverage80"]
+    d2 = [d2_pinball_score(Y, f[:, k], alpha=q, sample_weight=w) for k, q in enumerate(LEVELS)]
+    assert found.scalars["d2"] == pytest.approx(np.mean(d2), abs=1e-4)
     if not weighted:
         np.testing.assert_allclose(score_quantiles(Y, raw, np.array(LEVELS)).pinball, pinball, rtol=1e-12)
+
+
+def test_the_share_explained_does_not_depend_on_the_unit_of_targets() -> None:
+    """Of targets far from 0 the bins are those of the fit's origin and unit."""
+    far = QuantilePredictions(replace(FUNCTIONS, intercept=1e8 + 1e-3 * FUNCTIONS.intercept), LEVELS)
+    far = replace(far, functions=replace(far.functions, coefficients=1e-3 * FUNCTIONS.coefficients))
+    found = swept(QuantileScores(far, 1e8, 1e-3), X, 1e8 + 1e-3 * Y[:, None])
+    near = swept(QuantileScores(QUANTILES), X, Y[:, None])
+    assert found.scalars["d2"] == pytest.approx(near.scalars["d2"], abs=1e-4)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-7, 1e-3, 1.0, 1e4]))
+@few_examples(0.5)
+def test_shifted_quantiles_have_their_shares_below(seed: int, scale: float) -> None:
+    """The histograms of residuals have bins of 2.5 % of a residual, whatever the size of the noise."""
+    rng = np.random.default_rng(seed)
+    r, w = scale * rng.standard_normal((500, 2)) + scale * rng.standard_normal(2), rng.uniform(0.5, 2.0, 500)
+    edges = residual_edges()
+    histogram = np.array([np.histogram(each, edges, weights=w)[0] for each in r.T])
+    levels = np.array([0.1, 0.8])
+    for k, shift in enumerate(quantile_shifts(histogram, levels)):
+        exact = np.interp(levels[k] * w.sum(), np.cumsum(w[np.argsort(r[:, k])]), np.sort(r[:, k]))
+        gap = np.diff(np.sort(r[:, k])).max()
+        assert abs(shift - exact) <= 0.03 * abs(exact) + gap
 
 
 @pytest.mark.parametrize("targets", [None, Y[:, None]])

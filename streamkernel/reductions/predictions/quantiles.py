@@ -43,8 +43,9 @@ class QuantilePredictions(RowMap):
         return np.sort(self.unsorted(X), axis=1)
 
     def check_values(self, X: AnyArray) -> dict[str, Float]:
-        """The values that are compared with the targets."""
-        return {"predicted": self.values(X)}
+        """The values that are compared with the targets: those of the level nearest to 1/2, and of all levels."""
+        values, middle = self.values(X), int(np.argmin(np.abs(np.array(self.levels) - 0.5)))
+        return {"predicted": values[:, [middle]], "quantiles": values}
 
     def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         values = self.values(block.X)

@@ -1,8 +1,9 @@
 """Errors of several solutions on a validation fold, and histograms of their values there, from one sweep.
 
-Each row of the fold is predicted by functions that were fitted without it. The histograms have equal bins of
-``t = f / (1 + |f|)`` in (-1, 1), so that they hold any value and need no range before the sweep; the end of a bin at
-``f = 0`` separates the classes of two.
+Each row of the fold is predicted by functions that were fitted without it. The histograms need no range before the
+sweep. Those of classes have equal bins of ``t = f / (1 + |f|)`` in (-1, 1); the end of a bin at ``f = 0`` separates the
+classes of two. Those of numbers count residuals ``r = y - f`` in equal bins of ``arsinh(r / unit)`` with a tiny unit:
+each bin is about a fortieth of r wide, whatever the size of the noise.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from streamkernel.table import Folds, RowBlock
 from streamkernel.type_aliases import Float
 
 BINS = 400
+# Bins of residuals, 2.5 % wide each, from 1e-9 to 1e6 in units of a solver, in which targets have the deviation 1.
+RESIDUAL_BINS, _RESIDUAL_UNIT, _RESIDUAL_END = 2880, 1e-9, 36.0
 _LOSS_FLOPS = 60  # time of a loss and its bin, in operations
 
 
@@ -26,6 +29,11 @@ def bin_edges() -> Float:
     t = np.linspace(-1.0, 1.0, BINS + 1)
     with np.errstate(divide="ignore"):
         return np.asarray(t / (1.0 - np.abs(t)))
+
+
+def residual_edges() -> Float:
+    """Ends of the bins of residuals, (RESIDUAL_BINS + 1,)."""
+    return np.asarray(_RESIDUAL_UNIT * np.sinh(np.linspace(-_RESIDUAL_END, _RESIDUAL_END, RESIDUAL_BINS + 1)))
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,8 @@ class MarginErrors:
     losses : (S,) mean loss per unit of C, summed over functions.
     rows : number of rows of weight > 0.
     effective : ``(sum w)^2 / sum w^2``
-    histogram : (S, K, 2, BINS) weight of the rows in each bin of f: of targets up to 0.5 first, then of others.
+    histogram : (S, K, 2, BINS) weight of the rows in each bin of f, those outside the class first; of numbers
+        (S, K, RESIDUAL_BINS), weight of the rows in each bin of r.
     """
 
     errors: Float
@@ -75,7 +84,8 @@ class HeldOutErrors(Sums[MarginErrors]):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         K = len(self.targets)
         S = len(self.losses) // K
-        return {"errors": (S, 2), "squares": (S, 2), "losses": (S,), "totals": (3,), "histogram": (S, K, 2, BINS)}
+        bins = (2, BINS) if self.classes else (RESIDUAL_BINS,)
+        return {"errors": (S, 2), "squares": (S, 2), "losses": (S,), "totals": (3,), "histogram": (S, K, *bins)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         assert block.Y is not None
@@ -96,7 +106,8 @@ class HeldOutErrors(Sums[MarginErrors]):
             values = f[:, K * solution : K * (solution + 1)]
             for k, (y, each) in enumerate(zip(targets, self.losses[K * solution :], strict=False)):
                 loss += each.loss(y, np.ascontiguousarray(values[:, k])) / each.C
-                self._count(y, values[:, k], w, state["histogram"][solution, k])
+                count = self._count_values if self.classes else self._count_residuals
+                count(y, values[:, k], w, state["histogram"][solution, k])
             error = self._wrong(values, Y) if self.classes else loss
             state["losses"][solution] += w @ loss
             # Weighted as means are, and as their variances are.
@@ -113,11 +124,18 @@ class HeldOutErrors(Sums[MarginErrors]):
         return np.asarray(values.argmax(axis=1) != true, dtype=np.float64)
 
     @staticmethod
-    def _count(y: Float, f: Float, w: Float, into: Float) -> None:
+    def _count_values(y: Float, f: Float, w: Float, into: Float) -> None:
         """Add the weights of rows with values f (b,) to the histograms (2, BINS) of their sides."""
         bins = np.minimum((0.5 * BINS * (1.0 + f / (1.0 + np.abs(f)))).astype(np.intp), BINS - 1)
         places = bins + BINS * (y > 0.5)
         into += np.bincount(places, w, minlength=2 * BINS).reshape(2, BINS)
+
+    @staticmethod
+    def _count_residuals(y: Float, f: Float, w: Float, into: Float) -> None:
+        """Add the weights of rows with residuals y - f (b,) to a histogram (RESIDUAL_BINS,)."""
+        share = 0.5 + np.arcsinh((y - f) / _RESIDUAL_UNIT) / (2.0 * _RESIDUAL_END)
+        bins = np.clip(RESIDUAL_BINS * share, 0, RESIDUAL_BINS - 1).astype(np.intp)
+        into += np.bincount(bins, w, minlength=RESIDUAL_BINS)
 
     def finalize(self, state: State) -> MarginErrors:
         rows, weight, squares = state["totals"].tolist()
