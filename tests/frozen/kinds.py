@@ -32,6 +32,7 @@ from streamkernel import (
     KernelMatchingPursuitClassifier,
     KernelOneClass,
     KernelPCA,
+    KernelQuantileRegressor,
     KernelRidge,
     KernelRidgeClassifier,
     KernelSVC,
@@ -310,6 +311,13 @@ FROZEN: dict[str, Frozen] = {
         lambda: KernelOneClass(8, lengthscale=1.5, nu=0.2, random_state=0).fit(X, sample_weight=1.0 + COUNTS % 3),
         KernelOneClass,
         "decision_function",
+        "predict",
+    ),
+    "quantile": _saved(
+        lambda: KernelQuantileRegressor(
+            8, lengthscale=1.5, kernel="gaussian", quantile=[0.1, 0.5, 0.9], C=[1.0, 10.0], random_state=0
+        ).fit(X, Y[:, 0]),
+        KernelQuantileRegressor,
         "predict",
     ),
     "gp-fitc": _saved(_gp, GaussianProcessRegressor, *_GP, update=Y[:, 0]),

@@ -1,4 +1,4 @@
-"""What a support vector machine was fitted by, and what it decides: arrays in the units of the axes.
+"""What a large margin model was fitted by, and what it decides: arrays in the units of the axes.
 
 Each function returns None if the model has no such thing, and an `Absent` if there is a reason not to draw it.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.models.margins import MarginClassifierModel, MarginModel, OneClassModel
+from streamkernel.models.margins import MarginClassifierModel, MarginModel, OneClassModel, QuantileModel
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.text import count, plain
@@ -225,7 +225,9 @@ def cost_path(model: MarginModel) -> CostPath | Absent | None:
 
 
 def function_names(model: MarginModel) -> list[str]:
-    """Names of the K functions: their classes or targets; one of two classes has the name of the second."""
+    """Names of the K functions: classes, targets or levels; one of two classes has the name of the second."""
+    if isinstance(model, QuantileModel):
+        return [f"quantile {level:g}" for level in model.levels]
     K, classes, targets = len(model.record.solution.problems), class_names(model), target_names(model)
     if classes is not None and (len(classes) == K or (K, len(classes)) == (1, 2)):
         return classes[-K:]
@@ -351,6 +353,8 @@ def decision_map(model: MarginModel) -> DecisionMap | Absent | None:
     first, second = (plain(name, 40) for name in model.record.columns)
     one = isinstance(model, OneClassModel)
     outputs = ["decision value"] if one else classes if classes is not None else target_names(model)
+    if isinstance(model, QuantileModel):
+        values, outputs = np.sort(values, axis=-1), function_names(model)
     return DecisionMap(
         (first, second), x, y, values.reshape(len(y), len(x), -1), points, tuple(outputs), classes is not None, one
     )

@@ -1,8 +1,8 @@
-"""The page and the picture of support vector machines."""
+"""The page and the picture of support vector machines and of quantiles."""
 
 from __future__ import annotations
 
-from streamkernel.models.margins import MarginModel
+from streamkernel.models.margins import MarginModel, QuantileModel
 from streamkernel.report.facts.calibration import Check, ProbabilityCheck, distribution_check
 from streamkernel.report.facts.fit import Absent, length_unit, lengthscale_curve, trace_curve
 from streamkernel.report.facts.margins import (
@@ -14,10 +14,12 @@ from streamkernel.report.facts.margins import (
     value_histograms,
 )
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
+from streamkernel.report.facts.quantiles import QuantileCheck, quantile_check
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures
 from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
 from streamkernel.report.figures.margins import cost_figure, gap_figure, map_figures, tube_figure, value_figures
+from streamkernel.report.figures.quantiles import quantile_figures
 from streamkernel.report.pages.parts import (
     Card,
     Page,
@@ -41,6 +43,7 @@ from streamkernel.settings.margins import (
     MarginClassifierSettingsRecord,
     MarginRegressorSettingsRecord,
     MarginSettingsRecord,
+    QuantileSettingsRecord,
 )
 from streamkernel.type_aliases import FieldsView
 
@@ -52,12 +55,14 @@ _MOST_FUNCTIONS = 24
 def margin_page(model: MarginModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
+    quantiles = quantile_check(model, pairs)
     solution = [cost_figure(cost_path(model)), gap_figure(gap_curves(model))]
     functions = _function_table(model)
     basis = [trace_figure(trace_curve(model)), lengthscale_figure(lengthscale_curve(model), unit=length_unit(model))]
     sections = [
         Section("Solution", solution, [] if functions is None else [functions]),
         Section("Margins", _margin_figures(model, checked)),
+        Section("Quantiles", quantile_figures(quantiles)),
         Section("Decision map", map_figures(decision_map(model))),
         Section("Basis", basis),
         metric_section(model),
@@ -65,12 +70,15 @@ def margin_page(model: MarginModel, pairs: FieldsView | None) -> Page:
         Section("Probabilities", distribution_figures(check)),
     ]
     notices = [*gap_notice(model), *rising_notice(model)]
-    return model_page(model, _opening(model), _cards(model, checked, check), notices, sections, _settings(model))
+    return model_page(
+        model, _opening(model), _cards(model, checked, check, quantiles), notices, sections, _settings(model)
+    )
 
 
 def margin_picture(model: MarginModel) -> Picture:
     """Lead and figures of the small picture: of the path of C, else the values, else the gap."""
-    choices = [cost_figure(cost_path(model)), *_margin_figures(model, check_pairs(model))]
+    quantiles = quantile_figures(quantile_check(model))
+    choices = [*quantiles, cost_figure(cost_path(model)), *_margin_figures(model, check_pairs(model))]
     drawn = (each for each in choices if isinstance(each, plot.Figure))
     return model_picture(model, _opening(model), next(drawn, gap_figure(gap_curves(model))))
 
@@ -97,7 +105,9 @@ def _opening(model: MarginModel) -> str:
     return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}{end}, fitted to"
 
 
-def _cards(model: MarginModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+def _cards(
+    model: MarginModel, pairs: Targets | ClassPairs | Absent, check: Check, quantiles: QuantileCheck | Absent | None
+) -> list[Card]:
     record, solution = model.record, model.record.solution
     requested, n = record.requested_basis, record.basis_size
     first, second = check_cards(model, pairs)
@@ -105,6 +115,8 @@ def _cards(model: MarginModel, pairs: Targets | ClassPairs | Absent, check: Chec
         first = Card(first.label, first.value, f"{pairs.where}; commonest {percent(pairs.baseline)}")
     if isinstance(check, ProbabilityCheck):
         second = Card("Log loss", significant(check.calibration.scalars["log_loss"]), check.where)
+    if isinstance(quantiles, QuantileCheck):
+        first, second = _quantile_cards(quantiles)
     sweeps = max((len(each.gaps) for each in solution.problems), default=0)
     return [
         Card("Rows", count(record.totals.rows), f"{plural(len(record.columns), 'feature')}, {scaling_text(model)}"),
@@ -118,6 +130,17 @@ def _cards(model: MarginModel, pairs: Targets | ClassPairs | Absent, check: Chec
         first,
         second,
     ]
+
+
+def _quantile_cards(check: QuantileCheck) -> tuple[Card, Card]:
+    """The pinball loss, and what is below the only level or between the outer ones."""
+    levels, scalars, shares = check.levels, check.calibration.scalars, check.calibration.coverage
+    loss, lowest, highest = Card("Pinball loss", significant(scalars["pinball"]), check.where), levels[0], levels[-1]
+    if len(levels) == 1:
+        return loss, Card("Below the quantile", percent(float(shares[0])), f"{100 * lowest:g} % should, {check.where}")
+    wanted = f"{100.0 * (highest - lowest):g}"
+    held = scalars.get(f"coverage{wanted}", float(shares[-1] - shares[0]))
+    return loss, Card(f"Between {lowest:g} and {highest:g}", percent(held), f"{wanted} % should, {check.where}")
 
 
 def _cost_note(model: MarginModel) -> str:
@@ -178,9 +201,15 @@ def _settings(model: MarginModel) -> Rows:
         *solver_rows(model),
         ("Basis functions requested", count(record.requested_basis)),
         ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
-        ("Intercept", "fitted, and penalised" if settings.fit_intercept else "none"),
+        ("Intercept", _intercept_text(model)),
         *last,
     ]
+
+
+def _intercept_text(model: MarginModel) -> str:
+    if not model.record.settings.fit_intercept:
+        return "none"
+    return "fitted, not penalised" if isinstance(model, QuantileModel) else "fitted, and penalised"
 
 
 def solver_rows(model: MarginModel) -> Rows:
@@ -204,4 +233,8 @@ def _loss_rows(model: MarginModel) -> Rows:
         ]
     if isinstance(settings, MarginRegressorSettingsRecord):
         return [("Loss", loss), ("Epsilon", f"{settings.epsilon:g} deviations of the target")]
+    if isinstance(settings, QuantileSettingsRecord):
+        given = settings.quantile if isinstance(settings.quantile, tuple) else (settings.quantile,)
+        shifted = "by the held-out rows" if "calibration_shift" in model.arrays else "none"
+        return [("Quantiles", ", ".join(f"{level:g}" for level in given)), ("Shifts", shifted)]
     return []
