@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
@@ -300,7 +300,10 @@ class SupervisedEstimator(PredictingEstimator):
     def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         """X and y of a fit as arrays."""
         frame_names(X)
-        return self._checked(X, y)
+        X, y = self._checked(X, y)
+        # As scikit-learn does, with a warning: an estimator of one target predicts a vector.
+        one = not (self._classify or self._several_targets) and y.shape[1:] == (1,)
+        return X, column_or_1d(y, warn=True) if one else y
 
     def _checked(self, X: Unchecked, y: Unchecked, **options: Unchecked) -> tuple[AnyArray, AnyArray]:
         numbers = not self._classify

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
 
 from streamkernel.engine import Progress
 from streamkernel.estimators._classifier import Classifier
@@ -15,7 +14,7 @@ from streamkernel.fits.generalised import fit_generalised
 from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.settings.classes import GeneralisedClassifierSettings
 from streamkernel.settings.generalised import GeneralisedSettings
-from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
 
 class GeneralisedEstimator(SupervisedEstimator):
@@ -175,11 +174,6 @@ class GaussianProcessPoissonRegressor(Regressor, GeneralisedEstimator):
     """
 
     _kind = "poisson"
-
-    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
-        X, y = super()._validated(X, y)
-        # One target: as in scikit-learn, a column (m, 1) is accepted with a warning.
-        return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
     def predict(self, X: Unchecked, return_std: bool = False) -> ArrayOrDask:
         """Mean rates (m,), and with `return_std` standard deviations of the counts."""

@@ -6,12 +6,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import d2_pinball_score
+from sklearn.utils import check_array
 
 from streamkernel.engine import Progress
 from streamkernel.estimators.base import is_array_like
 from streamkernel.estimators.kernel_svm import MarginEstimator
 from streamkernel.models.margins import QuantileModel
+from streamkernel.reductions.scores import pinball_explained
 from streamkernel.settings.margins import QuantileSettings
 from streamkernel.table import weights_in_memory
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
@@ -127,10 +128,6 @@ class KernelQuantileRegressor(RegressorMixin, MarginEstimator):
         """
         if not is_array_like(X):
             return self._score_of_table(X, y, sample_weight, "d2")
-        weights = weights_in_memory(sample_weight, np.shape(X))
         values = np.asarray(self.predict(X)).reshape(len(X), -1)
-        each = [
-            d2_pinball_score(y, column, alpha=level, sample_weight=weights)
-            for level, column in zip(self.quantiles_, values.T, strict=True)
-        ]
-        return float(np.mean(each))
+        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y").ravel()
+        return pinball_explained(targets, values, self.quantiles_, weights_in_memory(sample_weight, np.shape(X)))

@@ -6,7 +6,12 @@ from streamkernel.reductions.scores.gaussian import GaussianCalibration, Gaussia
 from streamkernel.reductions.scores.margins import HeldOutErrors, MarginErrors, bin_edges, residual_edges
 from streamkernel.reductions.scores.one_class import CountDecisions, DecisionValues, LoweredThreshold, OneClassScores
 from streamkernel.reductions.scores.probabilities import ProbabilityScores, Reliability, score_probabilities
-from streamkernel.reductions.scores.quantiles import QuantileCalibration, QuantileScores, score_quantiles
+from streamkernel.reductions.scores.quantiles import (
+    QuantileCalibration,
+    QuantileScores,
+    pinball_explained,
+    score_quantiles,
+)
 from streamkernel.reductions.scores.staged import StagedScores, StagedSums
 
 __all__ = [
@@ -29,6 +34,7 @@ __all__ = [
     "StagedScores",
     "StagedSums",
     "bin_edges",
+    "pinball_explained",
     "residual_edges",
     "score_counts",
     "score_gaussian",

@@ -105,6 +105,18 @@ def score_quantiles(y: Float, unsorted: Float, levels: Float) -> QuantileCalibra
     return _calibration(_quantile_sums(y, unsorted, levels), levels)
 
 
+def pinball_explained(y: Float, values: Float, levels: Float, weights: Float | None = None) -> float:
+    """``d2`` of `QuantileScores`, exact, for targets (b,) and quantiles (b, K) in memory."""
+    order = np.argsort(y, kind="stable")
+    y, values = y[order], values[order]
+    w = np.ones(len(y)) if weights is None else weights[order]
+    below = np.cumsum(w)
+    # The best constant is the least target that the share q is at or below.
+    best = y[np.minimum(np.searchsorted(below, levels * below[-1]), len(y) - 1)]
+    losses = [w @ np.maximum(levels * r, (levels - 1.0) * r) for r in (y[:, None] - values, y[:, None] - best)]
+    return share_explained(losses[0], losses[1])
+
+
 def _pairs(levels: Float) -> list[tuple[int, int]]:
     """Positions of levels q < 1/2 with those of 1 - q, the widest first."""
     ends = ((i, int(np.argmin(np.abs(levels - (1.0 - level))))) for i, level in enumerate(levels) if level < 0.5)
