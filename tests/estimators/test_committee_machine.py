@@ -21,7 +21,9 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (M, 2))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.1 * RNG.standard_normal(M)
 ASKED = RNG.uniform(-2, 2, (50, 2))
-GIVEN: dict[str, Any] = {"lengthscale": 1.0, "signal_variance": 1.5, "noise_variance": 0.02, "block_size": BLOCK}
+# The pivots of 80 functions of this lengthscale are 1e-8 or more. With 1.0 the last ones are at the tolerance of 1e-12:
+# how many are independent, and most digits of the coefficients, then depend on the processor.
+GIVEN: dict[str, Any] = {"lengthscale": 0.6, "signal_variance": 1.5, "noise_variance": 0.02, "block_size": BLOCK}
 
 
 def machine(n: int = N, **options: Any) -> BayesianCommitteeMachine:
