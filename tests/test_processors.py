@@ -1,0 +1,40 @@
+"""`scripts/test --processor`: what it sets has an effect in every library, or it refuses."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import replace
+
+import _processor
+import pytest
+from clusters import ROOT
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the processors are of the x86 family")
+
+VECTOR_BYTES = {"haswell": 32, "nehalem": 16}
+
+
+@pytest.mark.parametrize("name", _processor.PROCESSORS)
+def test_all_libraries_take_the_processor(name: str) -> None:
+    variables = _processor.environment(name)
+    reason = _processor.refusal(name, variables)
+    if "this machine has no" in reason:
+        pytest.skip(reason)
+    assert reason == ""
+    command = [sys.executable, "-c", "from streamkernel.kernels._tile import VECTOR_BYTES; print(VECTOR_BYTES)"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)} | variables
+    assert (
+        int(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout) == VECTOR_BYTES[name]
+    )
+
+
+def test_what_has_no_effect_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    nehalem = _processor.PROCESSORS["nehalem"]
+    assert "not OpenBLAS with the kernels of Nehalem" in _processor.refusal("nehalem", {"OPENBLAS_CORETYPE": "Haswell"})
+    monkeypatch.setitem(_processor.PROCESSORS, "bird", replace(nehalem, needs=("wings",)))
+    assert _processor.main("bird") == 1
+    assert capsys.readouterr() == ("", "this machine cannot imitate bird: this machine has no wings\n")
+    assert _processor.main("duck") == 2
