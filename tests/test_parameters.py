@@ -17,7 +17,7 @@ import pytest
 from streamkernel.cli.grouped_help import SectionOption
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.errors import ParameterError
-from streamkernel.kinds import PREDICTORS
+from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS
 from streamkernel.service.job_schemas import JobRequest
 from streamkernel.settings.parameter import Parameter, parameters_in
 
@@ -114,6 +114,8 @@ def test_commands_have_an_option_for_each(command: str) -> None:
             continue
         option = options["--" + (parameter.flag or name).replace("_", "-")]
         assert isinstance(option, SectionOption)
+        # The value is found under this name; click makes small letters of a flag that is not named.
+        assert OPTION_SETTINGS.get(str(option.name), option.name) == name
         # The settings have the default.
         assert option.default is None or option.default is False
         if isinstance(option.type, click.Choice):

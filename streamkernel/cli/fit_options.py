@@ -141,7 +141,9 @@ def _option(name: str, stated: Stated, unused: frozenset[str] = frozenset()) -> 
     if parameter.kind is bool:
         return section_option(section, f"--{flag}/--no-{flag}", **attributes)
     metavar = _METAVARS.get(name, "INTEGER" if parameter.kind is int else None)
-    return section_option(section, f"--{flag}", type=_type(name, parameter), metavar=metavar, **attributes)
+    # Named, because click makes small letters of a flag: C.
+    own = flag.replace("-", "_")
+    return section_option(section, f"--{flag}", own, type=_type(name, parameter), metavar=metavar, **attributes)
 
 
 def _with_default(help: str, default: str) -> str:
