@@ -101,12 +101,14 @@ class MarginProblems:
         *,
         tolerance: float,
         most_sweeps: int,
+        weight: float,
     ) -> list[Solutions]:
         """Solutions of the K functions for each value of C; all problems share their sweeps, a group at a time.
 
         Parameters
         ----------
         starts : a start for each function of each C, in this order; None to start from 0.
+        weight : sum of the row weights.
         """
         losses, targets = self.losses(costs), self.function_targets * len(costs)
         n, found = self.features.width, list[MarginSolution]()
@@ -121,7 +123,7 @@ class MarginProblems:
                 found += solve_smooth_margins(sweep, self.features, smooth, of, starts=given, **options)
             else:
                 kinked = cast("tuple[PiecewiseLinear, ...]", losses[part])
-                own = {"penalised_constant": self.settings.penalised_constant}
+                own: dict[str, Any] = {"penalised_constant": self.settings.penalised_constant, "weight": weight}
                 found += solve_margins(sweep, self.features, kinked, targets[part], starts=given, **own, **options)
         K = len(self.function_targets)
         return [tuple(found[K * i : K * (i + 1)]) for i in range(len(costs))]
@@ -228,7 +230,9 @@ def find_margins(table: Table, problems: MarginProblems, session: Session, folds
         assert started is not None
         first = started.around_best(costs) if settings.searches else costs
         C, path, histogram, starts = _by_fold(table, problems, session, folds, first, started.starts)
-    [solutions] = problems.solve(on_all, [C], starts, tolerance=settings.gap_tol, most_sweeps=settings.max_sweeps)
+    [solutions] = problems.solve(
+        on_all, [C], starts, tolerance=settings.gap_tol, most_sweeps=settings.max_sweeps, weight=table.weight
+    )
     warn_of_gap(solutions, settings.gap_tol, settings.easier)
     # The sums of every sweep over all rows are the same.
     return MarginFound(C, problems.method, solutions, traces[-1], path, histogram)
@@ -255,7 +259,7 @@ def _on_sample(
     rows = problems.sample_rows(table.n_rows, searched=folds is not None)
     if rows == 0:
         return None
-    sample = uniform_sample(table, session, rows, problems.settings.seed)
+    sample = uniform_sample(table, session, rows, problems.settings.seed, "gather sampled rows")
     basis = problems.features.basis
     assert basis is not None
     leading = basis.leading(min(len(basis), SAMPLE_FUNCTIONS))
@@ -274,6 +278,7 @@ def _on_sample(
         None,
         tolerance=_SAMPLE_GAP,
         most_sweeps=_SAMPLE_SWEEPS,
+        weight=table.weight,
     )
     errors: Float | None = None
     if out.any():
@@ -305,12 +310,20 @@ def _by_fold(
     errors: dict[float, tuple[MarginErrors, int]] = {}
 
     def without_fold(reduction: AnyReduction, name: str) -> Any:
-        return session.sweep(WithoutHeldOut(reduction, folds), table, f"{name} without fold")
+        sums = session.sweep(WithoutHeldOut(reduction, folds), table, f"{name} without fold")
+        if sums.trace.count == 0:
+            raise DataError(
+                "all rows of weight > 0 are in the validation fold, by which C is chosen: they are too few, or equal; "
+                f"give {option('C')} one number and {option('calibration', 'none')}"
+            )
+        return sums
 
     todo = costs
     while todo:
         given = [start for C in todo for start in starts[C]]
-        found = problems.solve(without_fold, todo, given, tolerance=_PATH_GAP, most_sweeps=_PATH_SWEEPS)
+        found = problems.solve(
+            without_fold, todo, given, tolerance=_PATH_GAP, most_sweeps=_PATH_SWEEPS, weight=table.weight
+        )
         scores = session.sweep(problems.errors(todo, found, folds), table, "held-out errors")
         if scores.rows == 0:
             further = f" and {option('calibration', 'none')}" if hasattr(problems.settings, "calibration") else ""

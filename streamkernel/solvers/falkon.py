@@ -263,15 +263,17 @@ def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> T
     return open_table(np.ascontiguousarray(sample.X), weights=None if table.weights is None else sample.weights)
 
 
-def uniform_sample(table: Table, session: Session, count: int, seed: int = 0) -> Sample:
-    """Up to `count` rows of a table, drawn in proportion to their weights, without replacement: one sweep.
+def uniform_sample(
+    table: Table, session: Session, count: int, seed: int = 0, name: str = "rows for the preconditioner"
+) -> Sample:
+    """Up to `count` rows of a table, drawn in proportion to their weights, without replacement: one sweep of a name.
 
     The weights of the sample are those with which it stands for all rows, in sum the number of drawn rows; the row
     weights where all rows are drawn.
     """
     drawn = draw_rows(table, count, seed, _SAMPLE_STREAM).ascending()
     gather = Gather(drawn.rows, table.width, table.n_targets, np.dtype(table.dtype))
-    sample: Sample = session.sweep(gather, table, "rows for the preconditioner")
+    sample: Sample = session.sweep(gather, table, name)
     if drawn.weights is None or drawn.complete:
         return sample
     return replace(sample, weights=drawn.importance * (min(len(drawn), drawn.total) / drawn.total))

@@ -82,6 +82,25 @@ def test_a_share_of_less_than_a_row_is_that_of_a_row() -> None:
     assert found.n_iter_ < 60
 
 
+def test_a_small_share_of_many_rows() -> None:
+    # A hundredth of a row of 20,000: from the middle of their boxes the dual variables fell for 100 sweeps.
+    rows = np.random.default_rng(0).standard_normal((4000, 2))
+    model = KernelOneClass(10, nu=1e-5, lengthscale=2.0).fit(rows, sample_weight=np.full(4000, 5.0))
+    assert model.model_.record.solution.converged
+    assert model.n_iter_ < 40
+    assert (model.predict(rows) == 1).all()
+    assert model.offset_ > 0.0
+
+
+def test_a_start_from_a_sample_on_which_nothing_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    # After one sweep nothing is better than 0 on the sample: its barrier is 0, and none of it is taken.
+    monkeypatch.setattr("streamkernel.fits._margin_path._SAMPLE_ROWS", 200)
+    monkeypatch.setattr("streamkernel.fits._margin_path._WORTH_A_SAMPLE", 1)
+    monkeypatch.setattr("streamkernel.fits._margin_path._SAMPLE_SWEEPS", 1)
+    model = KernelOneClass(**SIZE, nu=0.01).fit(X)
+    assert model.duality_gap_ <= 1e-4
+
+
 def test_the_unit_of_weights_does_not_count() -> None:
     w = 1.0 + np.arange(400) % 3
     one, other = (KernelOneClass(**SIZE, gap_tol=1e-8).fit(X, sample_weight=c * w) for c in (1.0, 2.0**-30))
@@ -103,7 +122,7 @@ def test_targets_are_ignored() -> None:
 def test_dask_rows_are_lazy_and_a_sample_starts_long_tables() -> None:
     rows = np.tile(X, (85, 1)) + 0.1 * np.random.default_rng(0).standard_normal((34_000, 3))
     model = KernelOneClass(**SIZE, nu=0.2).fit(dask.array.from_array(rows, chunks=(9000, 3)))
-    assert any("rows for" in sweep.name for sweep in model.model_.record.run.sweeps)
+    assert any("sampled rows" in sweep.name for sweep in model.model_.record.run.sweeps)
     lazy = model.decision_function(dask.array.from_array(rows, chunks=(9000, 3)))
     assert isinstance(lazy, dask.array.Array)
     found = lazy.compute()

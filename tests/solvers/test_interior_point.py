@@ -97,13 +97,27 @@ def test_the_gap_holds_at_every_sweep() -> None:
     loss, y = CASES["tube"]
     [solution] = solved([loss], y, tolerance=1e-9)
     best = solution.primal
-    primal = dual = None
+    # Variables of 0 are in the boxes: their bound is 0.
+    primal, dual = np.inf, 0.0
     for iteration in solution.iterations:
         assert iteration.dual <= best <= iteration.primal
-        primal = iteration.primal if primal is None else min(primal, iteration.primal)
-        dual = iteration.dual if dual is None else max(dual, iteration.dual)
+        primal, dual = min(primal, iteration.primal), max(dual, iteration.dual)
         assert iteration.gap == primal - dual
         assert primal - best <= iteration.gap
+
+
+def test_a_tube_around_all_rows_is_solved_at_once() -> None:
+    # The loss is 0 at b = 0, and no objective is less: the bound of u = 0 says so.
+    tubes = [EpsilonInsensitive(1.0, 100.0), EpsilonInsensitive(1e5, 100.0)]
+    [first, other] = solved(tubes, NUMBERS, [0, 0])
+    assert first.converged
+    assert (first.primal, first.dual, first.gap, first.relative_gap) == (0.0, 0.0, 0.0, 0.0)
+    assert len(first.iterations) == len(other.iterations) == 1
+    # Where the objective is 0 a start has no barrier, and that of a narrower tube is not 0.
+    assert first.start.barrier == 0.0
+    [narrow] = solved([EpsilonInsensitive(1.0, 0.1)], NUMBERS, starts=[first.start])
+    [cold] = solved([EpsilonInsensitive(1.0, 0.1)], NUMBERS)
+    assert narrow.primal == pytest.approx(cold.primal, rel=1e-6)
 
 
 def test_problems_share_their_sweeps() -> None:

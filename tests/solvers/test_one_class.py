@@ -57,7 +57,8 @@ def test_libsvm(nu: float) -> None:
     assert solution.primal == pytest.approx(primal(loss, None, solution.coefficients), rel=1e-10)
     assert solution.primal == pytest.approx(primal(loss, None, theirs), rel=1e-5)
     assert solution.dual <= primal(loss, None, theirs)
-    np.testing.assert_allclose(solution.coefficients, theirs, atol=2e-4 * np.abs(theirs).max())
+    # The objective of libsvm's constant differs by less than the gap.
+    np.testing.assert_allclose(solution.coefficients, theirs, atol=4e-4 * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize("nu", [0.02, 0.1, 0.5])
