@@ -63,8 +63,9 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
         s of the smoothed hinge ``(log(1 + exp(s (1 - t f))) / s)^2`` (Lee & Mangasarian 2001).
     calibration : {"platt", "isotonic", "none"}, default None
         How probabilities follow from decision values of the validation fold, by functions that were fitted without it.
-        None for "platt" where C is chosen by the fold, else for "none". Labels are those of the decision values: near
-        1/2 the more probable class may be another one, as in scikit-learn's SVC.
+        None for "platt" where C is chosen by the fold, else for "none". Labels are those of the decision values: where
+        two classes are about as likely, the more probable one may be another, as in scikit-learn's SVC. A class without
+        rows in the fold has one probability for all rows; a warning tells of it.
     gap_tol : float, default 0.0001
         The fit ends when the duality gap is at most this share of the objective.
     max_sweeps : int, default 100

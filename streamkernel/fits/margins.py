@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
-from streamkernel.errors import ParameterError
+from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._margin_path import SAMPLE_FUNCTIONS, MarginFound, MarginProblems, find_margins, path_costs
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
@@ -27,7 +27,7 @@ from streamkernel.models.predicting import Predicting
 from streamkernel.records import CountedTotals
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.margins import PiecewiseLinear, Target
-from streamkernel.reductions.predictions import CalibratedProbabilities, QuantilePredictions
+from streamkernel.reductions.predictions import CalibratedProbabilities, Curves, QuantilePredictions
 from streamkernel.reductions.scores import HeldOutErrors
 from streamkernel.reductions.sums import Features
 from streamkernel.selection import Problem
@@ -40,7 +40,10 @@ from streamkernel.settings.margins import (
 )
 from streamkernel.solvers import isotonic_curves, platt_curves, quantile_shifts
 from streamkernel.table import Table
+from streamkernel.table.class_weights import class_counts
+from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
+from streamkernel.wording import option
 
 # Sweeps of a solution, and of one that begins at the solution without the fold, as measured on spambase, a9a and
 # covtype for C from 1 to 100.
@@ -107,12 +110,14 @@ def _corrected(
         predictor = QuantilePredictions(values, settings.levels)
     elif isinstance(settings, MarginClassifierSettings):
         kind = MarginClassifierModel
+        curves: Curves | None = None
         if histogram is not None:
             curves = isotonic_curves(histogram) if settings.calibration == "isotonic" else platt_curves(histogram)
             arrays |= curves.to_arrays()
             predictor = CalibratedProbabilities(values, curves)
         if found.histogram is not None:
             arrays["margin_weights"] = found.histogram
+            _warn_of_fold(found.histogram, curves, chosen.table)
     return predictor, kind, {"dual_coef": values.coefficients, "intercept": values.intercept, **arrays}
 
 
@@ -168,6 +173,29 @@ def _predictions(chosen: Chosen, b: Float) -> Predictions:
     else:
         weights, constants = b[:, :-1], b[:, -1]
     return Predictions(basis, basis.coefficients(np.ascontiguousarray(weights.T)), np.ascontiguousarray(constants))
+
+
+def _warn_of_fold(histogram: Float, curves: Curves | None, table: Table) -> None:
+    """Warn of classes whose rows are all held out, and of those whose probabilities are one number."""
+    assert table.classes is not None
+    labels, sides = [repr(label) for label in table.classes.tolist()], histogram.sum(axis=2)
+    held, total = sides[0] if len(sides) == 1 else sides[:, 1], class_counts(table)
+    unseen = [label for label, w, of in zip(labels, held, total, strict=True) if w > 0.0 and w >= of * (1.0 - 1e-9)]
+    if unseen:
+        warn_user(
+            f"all rows of {listed(unseen)} are held out: {option('C')} and probabilities follow from functions that "
+            f"were fitted without them; give {option('C')} one number and {option('calibration', 'none')}, or more "
+            "rows of these classes that are not equal"
+        )
+    if curves is None or not curves.flat.any():
+        return
+    flat = [label for label, each in zip(labels[-len(sides) :], curves.flat, strict=True) if each]
+    without = [label for label, w in zip(labels, held, strict=True) if not w > 0.0]
+    why = f"of {listed(without)} there is no held-out row" if without else "on held-out rows they do not rise with them"
+    warn_user(
+        f"probabilities of {listed(flat)} do not depend on the decision values, which labels follow: {why}; give more "
+        f"rows, or {option('calibration', 'none')}"
+    )
 
 
 def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: int | None = None) -> Plan:

@@ -29,7 +29,8 @@ def check_numbers(table: Table, estimator: str) -> None:
         return
     if estimator == "ridge":
         raise ParameterError("the target holds class labels; use the estimator ridge-classifier")
-    raise ParameterError(f"the target holds class labels, {estimator} is a regression; use gp-classifier")
+    other = "svc" if estimator == "svr" else "gp-classifier"
+    raise ParameterError(f"the target holds class labels, {estimator} is a regression; use {other}")
 
 
 def _check_weighted_classes(table: Table) -> None:

@@ -161,7 +161,7 @@ def _numbers(values: Unchecked) -> tuple[bool, list[float]]:
         numbers = [float(value) for value in each]
     except (TypeError, ValueError):
         return several, []
-    return several, [] if any(isinstance(value, (bool, np.bool_, str)) for value in each) else numbers
+    return several, [] if any(isinstance(value, (bool, np.bool_, str, bytes)) for value in each) else numbers
 
 
 def _costs(values: Unchecked) -> float | tuple[float, ...]:
@@ -177,7 +177,8 @@ def _costs(values: Unchecked) -> float | tuple[float, ...]:
         raise ParameterError(
             f"{option('C')} must be 'cv', a finite number > 0 or several of them, not {values!r:.80}", value=values
         )
-    return tuple(sorted(set(numbers))) if len(numbers) > 1 else numbers[0]
+    distinct = tuple(sorted(set(numbers)))
+    return distinct if len(distinct) > 1 else distinct[0]
 
 
 _CLASS_LOSSES: dict[str, Callable[[float, float], Loss]] = {

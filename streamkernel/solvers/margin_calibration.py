@@ -48,8 +48,8 @@ def _platt(f: Float, negative: Float, positive: Float) -> tuple[float, float]:
     w = negative + positive
     held = w > 0.0
     f, w, t = f[held], w[held], (low * negative + high * positive)[held]
-    if np.ptp(f) == 0.0:
-        # All rows in one bin: no slope can be seen, and the curve is their share.
+    if np.ptp(f) == 0.0 or not (outside > 0.0 and inside > 0.0):
+        # All rows in one bin, or on one side: no slope can be seen, and the curve is their share.
         share = float(t.sum() / w.sum())
         return 0.0, float(np.log(share) - np.log1p(-share))
     features = np.stack([f, np.ones_like(f)])

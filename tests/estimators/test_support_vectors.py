@@ -9,7 +9,7 @@ import pytest
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from streamkernel import KernelRidgeClassifier, KernelSVC, KernelSVR, open_table
-from streamkernel.errors import ParameterError, StreamKernelWarning
+from streamkernel.errors import DataError, ParameterError, StreamKernelWarning
 from streamkernel.settings.ridge import BUCKETS
 from streamkernel.table import Folds
 
@@ -173,7 +173,10 @@ def test_a_search_goes_on_where_the_best_is_at_an_end(monkeypatch: pytest.Monkey
     assert path.C[int(np.argmin(path.errors))] == model.C_
 
 
-@pytest.mark.parametrize("C", [0.0, -1.0, np.inf, np.nan, "gcv", [], [1.0, -1.0], True, [True, 2.0], [[1.0]], {}])
+@pytest.mark.parametrize(
+    "C",
+    [0.0, -1.0, np.inf, np.nan, "gcv", [], [1.0, -1.0], True, [True, 2.0], [[1.0]], {}, np.True_, [np.True_], ["1"]],
+)
 def test_bad_costs_are_refused(C: Any) -> None:
     with pytest.raises(ParameterError, match="C"):
         KernelSVC(C=C).fit(X, TWO)
@@ -201,6 +204,48 @@ def test_several_costs_need_rows_to_choose_by() -> None:
     with pytest.raises(ParameterError, match=r"C has 2 values, and of 40 rows too few"):
         KernelSVC(10, C=[1.0, 2.0]).fit(X[:40], TWO[:40])
     assert KernelSVC(10, C="cv").fit(X[:40], TWO[:40]).C_ == 1.0
+    # Equal ones are one.
+    assert KernelSVC(10, C=[2.0, 2]).fit(X[:40], TWO[:40]).C_ == 2.0
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_a_fold_without_a_class_is_told(loss: str) -> None:
+    # Of two distinct rows one is held out, with all of its copies.
+    rows, labels = np.repeat([[0.0], [1.0]], 100, axis=0), np.repeat(["no", "yes"], 100)
+    with pytest.warns(StreamKernelWarning) as told:
+        model = KernelSVC(2, lengthscale=1.0, C=[0.1, 1.0], loss=loss).fit(rows, labels)
+    said = [str(each.message) for each in told]
+    assert any(each.startswith("all rows of 'no' are held out: C and probabilities follow from") for each in said)
+    flat = "probabilities of 'yes' do not depend on the decision values, which labels follow: of 'yes' there is no held"
+    assert any(each.startswith(flat) for each in said)
+    assert np.ptp(model.predict_proba(rows), axis=0).max() == 0.0
+    assert (model.predict(rows) == labels).all()
+
+
+def test_a_class_of_one_row_is_told() -> None:
+    labels = np.where(np.arange(500) == 4, "rare", THREE)
+    with pytest.warns(StreamKernelWarning, match="probabilities of 'rare' do not depend on the decision values"):
+        model = KernelSVC(**SIZE, C=[0.1, 1.0]).fit(X, labels)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared_epsilon_insensitive", "epsilon_insensitive"])
+def test_rows_that_are_all_held_out_are_told(loss: str) -> None:
+    # Equal rows are in one bucket: with this seed in that of the fold.
+    with pytest.raises(DataError, match="all rows of weight > 0 are in the validation fold"):
+        KernelSVR(1, lengthscale=1.0, scale="none", C=[1.0, 10.0], loss=loss, random_state=7).fit(
+            np.ones((200, 1)), np.ones(200)
+        )
+
+
+@pytest.mark.parametrize("C", [1.0, [1.0, 10.0], "cv"])
+def test_a_tube_around_all_targets(C: Any) -> None:
+    for targets, epsilon in ((np.full(500, 7.5), 0.1), (Y, 100.0)):
+        model = KernelSVR(**SIZE, loss="epsilon_insensitive", C=C, epsilon=epsilon).fit(X, targets)
+        assert model.model_.record.solution.converged
+        assert model.duality_gap_ == 0.0
+        assert type(model.duality_gap_) is float
+        np.testing.assert_allclose(model.predict(X), targets.mean(), rtol=1e-12)
 
 
 def test_a_gap_that_is_not_reached_is_told() -> None:

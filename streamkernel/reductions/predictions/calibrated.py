@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from streamkernel.reductions.row_map import Predictions, ProbabilityMap
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import AnyArray, Fields, Float
+from streamkernel.type_aliases import AnyArray, Bool, Fields, Float
 
 _CURVE_FLOPS = 60  # time of a value of a curve, in operations
 
@@ -24,6 +24,11 @@ class Curves(ABC):
     @abstractmethod
     def probabilities(self, f: Float) -> Float:
         """Probabilities (b, K) of the values f (b, K)."""
+
+    @property
+    @abstractmethod
+    def flat(self) -> Bool:
+        """(K,) whether a curve has the same probability for all values."""
 
     @abstractmethod
     def to_arrays(self) -> dict[str, Float]:
@@ -39,6 +44,10 @@ class Sigmoids(Curves):
 
     def probabilities(self, f: Float) -> Float:
         return np.asarray(expit(self.slope * f + self.offset))
+
+    @property
+    def flat(self) -> Bool:
+        return np.asarray(self.slope == 0.0)
 
     def to_arrays(self) -> dict[str, Float]:
         return {"calibration_slope": self.slope, "calibration_offset": self.offset}
@@ -56,6 +65,10 @@ class Isotonic(Curves):
         for k, (knots, values) in enumerate(zip(self.knots, self.values, strict=True)):
             found[:, k] = np.interp(f[:, k], knots, values)
         return found
+
+    @property
+    def flat(self) -> Bool:
+        return np.asarray(np.ptp(self.values, axis=1) == 0.0)
 
     def to_arrays(self) -> dict[str, Float]:
         return {"calibration_knots": self.knots, "calibration_values": self.values}
