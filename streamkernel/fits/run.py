@@ -42,9 +42,12 @@ def checked_plan(
 
     Raises
     ------
+    DataError
+        Row weights that are no weights, or all 0.
     ResourceLimitError
         The plan exceeds a limit.
     """
+    table.check_weights()
     if plan is None:
         machine = machine_of(session.executor, driver_bytes)
         plan = plan_of(machine, n)

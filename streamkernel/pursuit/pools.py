@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
-from streamkernel.reductions import counted_rows, stream_generator, uniform_rows
+from streamkernel.reductions import counted_rows, draw_at_once, stream_generator, uniform_rows
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.table import Table
 from streamkernel.type_aliases import Int
@@ -107,7 +107,13 @@ class Pools:
         """
         if self.kind == "full":
             return counted_rows(table)
-        return uniform_rows(table, self.drawn(terms, table.n_rows, held_out), seed, (_POOL, round_))
+        return uniform_rows(table, self.drawn(terms, table.counted, held_out), seed, (_POOL, round_))
+
+    def draw_at_once(self, table: Table, seed: int, rounds: int, terms: int, held_out: float) -> None:
+        """Draw the candidates of all rounds in one pass over row weights."""
+        if self.kind != "full":
+            size = self.drawn(terms, table.counted, held_out)
+            draw_at_once(table, seed, [(size, (_POOL, round_)) for round_ in range(rounds)])
 
     def shuffled(self, seed: int, round_: int, count: int) -> Int:
         """A random order of candidates that were drawn by their residuals, so that sub-pools are alike."""

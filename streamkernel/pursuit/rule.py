@@ -107,10 +107,11 @@ class MatchingPursuit(Rule):
 
     def prefetch(self, problem: Problem) -> Int:
         rounds = 1 if self.pools.draw == "residual" else self._rounds(problem)
+        self.pools.draw_at_once(problem.table, problem.seed, rounds, problem.n, self._share(problem))
         return np.unique(np.concatenate([self._uniform(problem, round_) for round_ in range(rounds)]))
 
     def _rounds(self, problem: Problem) -> int:
-        return math.ceil(problem.n / self.pools.in_sweep(problem.n, problem.table.n_rows))
+        return math.ceil(problem.n / self.pools.in_sweep(problem.n, problem.table.counted))
 
     def _uniform(self, problem: Problem, round_: int) -> Int:
         return self.pools.rows(problem.table, problem.seed, round_, problem.n, self._share(problem))
@@ -120,7 +121,7 @@ class MatchingPursuit(Rule):
         return 0.0 if held_out is None else held_out.fraction
 
     def steps(self, problem: Problem) -> list[Step]:
-        table, m, p = problem.table, problem.table.n_rows, problem.table.width
+        table, m, p = problem.table, problem.table.counted, problem.table.width
         size = self.pools.size(problem.n, m)
         c, rounds = self.pools.in_sweep(problem.n, m), self._rounds(problem)
         drawn = self.pools.drawn(problem.n, m, self._share(problem))
@@ -191,7 +192,7 @@ class MatchingPursuit(Rule):
         """The reduction of a round."""
         centre, scale = self._targets(problem)
         # The Gram matrix of a few rows has no Cholesky factor, but for few rows an orthogonal root costs little.
-        whitened = problem.kernel.positive_definite and 2 * (len(basis) + len(pool)) <= problem.table.n_rows
+        whitened = problem.kernel.positive_definite and 2 * (len(basis) + len(pool)) <= problem.table.counted
         # A plan (model is None) assumes that an earlier sweep has summed the Gram matrix.
         known = None if model is None else model.known
         columns: PoolColumns | DictionaryColumns
@@ -203,7 +204,7 @@ class MatchingPursuit(Rule):
             columns = kind(basis, pool, centre, np.dtype(np.float64), self.constant)
         draw = None
         if self.pools.draw == "residual":
-            size = len(pool) + self.pools.in_sweep(problem.n, problem.table.n_rows)
+            size = len(pool) + self.pools.in_sweep(problem.n, problem.table.counted)
             stream = (_RESIDUAL, round_)
             table = problem.table
             chosen = np.zeros(0, np.int64) if self.variant == "basic" else basis.rows
@@ -227,7 +228,7 @@ class MatchingPursuit(Rule):
         refused: set[int] = set()
         ended, supply, round_ = "terms", Rounds(self._rounds(problem)), 0
         while model.terms < problem.n:
-            picks = min(self.pools.in_sweep(problem.n, table.n_rows), problem.n - model.terms)
+            picks = min(self.pools.in_sweep(problem.n, table.counted), problem.n - model.terms)
             pool, groups = self._pool(problem, cache, model, drawn, refused, picks, round_)
             work = self._reduction(problem, model.basis, pool, model, round_)
             roots = session.sweep(work, table, f"pursue beyond {model.terms} terms")
@@ -285,7 +286,7 @@ class MatchingPursuit(Rule):
 
     def _unwatched(self, problem: Problem, session: Session, cache: RowCache) -> PursuitSelection:
         """Choose without held-out rows, because the table has too few distinct ones."""
-        self.watch.without(problem.table.n_rows)
+        self.watch.without(problem.table.counted)
         return replace(self, validation=0.0).select(problem, session, cache)
 
     def _fit_again(self, problem: Problem, session: Session, model: LogisticState) -> None:
@@ -325,7 +326,7 @@ class MatchingPursuit(Rule):
         round_: int,
     ) -> tuple[Basis, Int | None]:
         """Candidates of a round by row number, and the sub-pool of each; for basic they may include chosen rows."""
-        m = problem.table.n_rows
+        m = problem.table.counted
         if drawn is None:
             rows = self._uniform(problem, round_)
             if (held_out := self.held_out(problem)) is not None:

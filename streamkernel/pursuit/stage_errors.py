@@ -48,7 +48,7 @@ class StageErrors:
         share = self.validation
         if isinstance(share, Table):
             return None
-        part = share_of(problem.table.n_rows) if isinstance(share, str) else share
+        part = share_of(problem.table.counted) if isinstance(share, str) else share
         return HeldOut(problem.seed, _HELD_OUT, part) if part else None
 
     @property

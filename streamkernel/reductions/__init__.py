@@ -10,6 +10,7 @@ from streamkernel.reductions.row_map import Predictions, RowMap
 from streamkernel.reductions.row_random import (
     DrawnRows,
     counted_rows,
+    draw_at_once,
     draw_rows,
     row_uniforms,
     stream_generator,
@@ -32,6 +33,7 @@ __all__ = [
     "View",
     "WithoutHeldOut",
     "counted_rows",
+    "draw_at_once",
     "draw_rows",
     "row_uniforms",
     "stream_generator",

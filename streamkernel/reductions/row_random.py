@@ -6,15 +6,21 @@ row number. Row r therefore has the same variates in every block that contains i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.table import Table
+from streamkernel.table import Table, WeightSums
 from streamkernel.type_aliases import Bool, Float, Int
 
 _PER_COUNTER = 4  # one Philox4x64 counter yields four 64-bit words
+_VARIATES = 1 << 15  # rows whose variates are made at once
+# Of the draws that are kept: a fit makes each of its draws twice, to fetch their rows in one sweep, and to use them.
+_KEPT_ROWS = 1 << 19
+_DRAWN: WeakKeyDictionary[WeightSums, dict[tuple[int, tuple[int, ...]], DrawnRows]] = WeakKeyDictionary()
 
 
 def _key(seed: int, stream: tuple[int, ...]) -> NDArray[np.uint64]:
@@ -30,10 +36,18 @@ def row_uniforms(seed: int, stream: tuple[int, ...], start: int, count: int) -> 
     seed : the user's seed.
     stream : identifier of the draw (the number of a round, a purpose); different streams are independent.
     """
+    return _uniform(_row_words(seed, stream, start, count))
+
+
+def _row_words(seed: int, stream: tuple[int, ...], start: int, count: int) -> NDArray[np.uint64]:
+    """The 64-bit words (count, 4) of these rows."""
     generator = np.random.Philox(key=_key(seed, stream), counter=start)
-    raw = generator.random_raw(_PER_COUNTER * count).reshape(count, _PER_COUNTER)
+    return generator.random_raw(_PER_COUNTER * count).reshape(count, _PER_COUNTER)
+
+
+def _uniform(words: NDArray[np.uint64]) -> Float:
     # 53 bits, at the centres of cells of width 2^-53: never 0 and never 1, so that logarithms stay finite.
-    return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
 
 
 def stream_word(seed: int, stream: tuple[int, ...]) -> np.uint64:
@@ -48,9 +62,11 @@ def stream_generator(seed: int, stream: tuple[int, ...]) -> np.random.Generator:
 
 def counted_rows(table: Table) -> Int:
     """Numbers of the rows of weight > 0, ascending: all rows where each counts once."""
-    if table.weights is None:
+    sums = table.weight_sums
+    if sums is None or sums.counted == table.n_rows:
         return np.arange(table.start, table.stop, dtype=np.int64)
-    found = [start + np.flatnonzero(w).astype(np.int64) for start, w in table.weight_runs()]
+    runs = np.flatnonzero(sums.counts).tolist()
+    found = [start + np.flatnonzero(w).astype(np.int64) for start, w in table.weight_runs(runs)]
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 
@@ -112,25 +128,119 @@ class DrawnRows:
 
 
 def draw_rows(table: Table, size: int, seed: int, stream: tuple[int, ...]) -> DrawnRows:
-    """Up to `size` rows of a table; their weights, if there are any, are read for it, and nothing else.
+    """Up to `size` rows of a table. Of rows with weights those runs are read that may hold one of the drawn rows.
 
     Weights that are all 1 draw the rows that no weights draw.
     """
-    if all((w == 1.0).all() for _, w in table.weight_runs()):
+    sums = table.weight_sums
+    if sums is None or sums.ones:
         m = table.n_rows
         drawn = stream_generator(seed, stream).choice(m, size=min(size, m), replace=False)
         return DrawnRows(table.start + drawn.astype(np.int64), float(m))
-    keys, rows, weights, total = np.zeros(0), np.zeros(0, np.int64), np.zeros(0), 0.0
-    for start, w in table.weight_runs():
+    return _drawn(table, sums, [_Wanted(size, seed, stream)])[0]
+
+
+def draw_at_once(table: Table, seed: int, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+    """Make draws of some sizes and streams in one pass over row weights; `draw_rows` then reads nothing for them."""
+    sums = table.weight_sums
+    if sums is not None and not sums.ones:
+        _drawn(table, sums, [_Wanted(size, seed, stream) for size, stream in wanted])
+
+
+def _drawn(table: Table, sums: WeightSums, wanted: list[_Wanted]) -> list[DrawnRows]:
+    """These draws; those that are not known are made, and the latest are kept."""
+    kept = _DRAWN.setdefault(sums, {})
+    found = {each: kept.pop(each.name, None) for each in wanted}
+    missing = [
+        each for each, drawn in found.items() if drawn is None or (len(drawn) < each.size and not drawn.complete)
+    ]
+    found.update(zip(missing, _draw(table, sums, missing), strict=True))
+    draws = []
+    for each in wanted:
+        drawn = found[each]
+        assert drawn is not None
+        kept[each.name] = drawn
+        draws.append(drawn.first(each.size))
+    while len(kept) > len(wanted) and sum(map(len, kept.values())) > _KEPT_ROWS:
+        kept.pop(next(iter(kept)))
+    return draws
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A draw to make."""
+
+    size: int
+    seed: int
+    stream: tuple[int, ...]
+
+    @property
+    def name(self) -> tuple[int, tuple[int, ...]]:
+        return self.seed, self.stream
+
+
+class _Smallest:
+    """The rows of the smallest keys so far, of a draw whose keys are all below a limit."""
+
+    def __init__(self, wanted: _Wanted, limit: float) -> None:
+        self._wanted, self._limit = wanted, limit
+        self.keys, self.rows, self.weights = np.zeros(0), np.zeros(0, np.int64), np.zeros(0)
+
+    def add(self, start: int, w: Float) -> None:
+        seed, stream = self._wanted.name
         alive = np.flatnonzero(w)
-        total += float(w.sum())
         fresh = -np.log(row_uniforms(seed, stream, start, len(w))[alive, 0]) / w[alive]
-        keys, rows = np.concatenate([keys, fresh]), np.concatenate([rows, start + alive.astype(np.int64)])
-        weights = np.concatenate([weights, w[alive]])
+        below = fresh <= self._limit
+        alive, fresh = alive[below], fresh[below]
+        keys, rows = np.concatenate([self.keys, fresh]), np.concatenate([self.rows, start + alive.astype(np.int64)])
+        weights = np.concatenate([self.weights, w[alive]])
         # The one beyond the draw tells its probabilities.
-        kept = np.lexsort((rows, keys))[: size + 1]
-        keys, rows, weights = keys[kept], rows[kept], weights[kept]
-    return DrawnRows(rows, total, weights, keys).first(size)
+        kept = np.lexsort((rows, keys))[: self._wanted.size + 1]
+        self.keys, self.rows, self.weights = keys[kept], rows[kept], weights[kept]
+
+    @property
+    def whole(self) -> bool:
+        """Whether no row beyond the limit can belong to the draw."""
+        return len(self.keys) > self._wanted.size or self._limit == np.inf
+
+    def drawn(self, total: float) -> DrawnRows:
+        return DrawnRows(self.rows, total, self.weights, self.keys).first(self._wanted.size)
+
+
+def _draw(table: Table, sums: WeightSums, wanted: Sequence[_Wanted]) -> list[DrawnRows]:
+    """The rows of the smallest keys. Their limits are guessed; where a guess is too low, all runs are read."""
+    found: dict[_Wanted, _Smallest] = {}
+    while missing := [each for each in wanted if each not in found or not found[each].whole]:
+        runs: dict[int, list[_Smallest]] = {}
+        for each in missing:
+            limit = np.inf if each in found else sums.key_reaching(each.size + 1)
+            found[each] = _Smallest(each, limit)
+            for run in _runs_below(sums, limit, *each.name):
+                runs.setdefault(run, []).append(found[each])
+        numbers = sorted(runs)
+        for run, (start, w) in zip(numbers, table.weight_runs(numbers), strict=True):
+            for smallest in runs[run]:
+                smallest.add(start, w)
+    return [found[each].drawn(sums.total) for each in wanted]
+
+
+def _runs_below(sums: WeightSums, limit: float, seed: int, stream: tuple[int, ...]) -> list[int]:
+    """Numbers of the runs with a row whose key may be below a limit, by its variate and the run's largest weight."""
+    held = np.flatnonzero(sums.counts)
+    if limit == np.inf:
+        return held.tolist()
+    found = []
+    for run in held.tolist():
+        start, stop = int(sums.cuts[run]), int(sums.cuts[run + 1])
+        # With a margin for the rounding of logarithm and quotient.
+        least = np.exp(-sums.largest[run] * limit * (1.0 + 1e-9)) * (1.0 - 1e-9)
+        for first in range(start, stop, _VARIATES):
+            # The largest word has the largest variate, and so the smallest E.
+            words = _row_words(seed, stream, first, min(_VARIATES, stop - first))[:, :1]
+            if _uniform(words.max(axis=0))[0] >= least:
+                found.append(run)
+                break
+    return found
 
 
 def uniform_rows(table: Table, size: int, seed: int, stream: tuple[int, ...]) -> Int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.reductions import DrawnRows, Sample, draw_rows, uniform_rows
+from streamkernel.reductions import DrawnRows, Sample, draw_at_once, draw_rows, uniform_rows
 from streamkernel.reductions.pools import ResidualSample, ResidualSampleResult
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
@@ -108,7 +108,7 @@ def kinds_of_rounds(draw: Draw, take: Take, problem: Problem) -> dict[tuple[int,
 
 
 def _few(problem: Problem) -> bool:
-    return problem.table.n_rows <= (_FEW_ROWS_IN_METRIC if problem.in_metric else _FEW_ROWS)
+    return problem.table.counted <= (_FEW_ROWS_IN_METRIC if problem.in_metric else _FEW_ROWS)
 
 
 @dataclass(frozen=True)
@@ -146,18 +146,18 @@ class UniformDraw(Draw):
         wanted = max(self.least_scoring, each * size)
         if wanted > _EVEN_SCORING:
             wanted = round(wanted / _EVEN_SCORING) * _EVEN_SCORING
-        return min(wanted, problem.table.n_rows)
+        return min(wanted, problem.table.counted)
 
     def _per_pick(self, problem: Problem) -> int:
         if self.per_pick:
             return self.per_pick
         if self.level:
-            return candidates_needed(*self.level, problem.table.n_rows)
+            return candidates_needed(*self.level, problem.table.counted)
         few = _few(problem)
         return min(max((3_600 if few else 4_800) // problem.n, 3 if few else 4), 16)
 
     def pool_size(self, problem: Problem, picks: int, have: int) -> int:
-        return min(self._candidates(problem, picks, have), problem.table.n_rows)
+        return min(self._candidates(problem, picks, have), problem.table.counted)
 
     def _candidates(self, problem: Problem, picks: int, have: int) -> int:
         return max(self._per_pick(problem) * picks, 0 if have else self.least_first)
@@ -175,25 +175,31 @@ class UniformDraw(Draw):
         if wanted is None or problem.folds is None:
             return wanted
         # Three deviations more than the mean: the number of rows that are left is then known before they are fetched.
-        return min(int((wanted + 3.0 * np.sqrt(wanted)) / problem.trained_share) + 1, problem.table.n_rows)
+        return min(int((wanted + 3.0 * np.sqrt(wanted)) / problem.trained_share) + 1, problem.table.counted)
 
-    def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> Int:
+    def _pool_drawn(self, problem: Problem, picks: int, chosen: int) -> int:
         # They are fetched before it is known whether there is a metric, and a smaller draw has other rows.
         problem = replace(problem, in_metric=False)
         # More rows than wanted, because rows of the basis among them are left out.
-        spare = min(chosen, 8 + picks // 8)
-        size = self._candidates(problem, picks, chosen) + spare
-        return uniform_rows(problem.table, size, problem.seed, (_POOL, round_))
+        return self._candidates(problem, picks, chosen) + min(chosen, 8 + picks // 8)
+
+    def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> Int:
+        return uniform_rows(problem.table, self._pool_drawn(problem, picks, chosen), problem.seed, (_POOL, round_))
+
+    def _scoring_drawn(self, problem: Problem, size: int) -> int | None:
+        """Number of rows from which the scoring rows are taken; None for a sweep over all rows."""
+        drawn = self._drawn_scoring(replace(problem, in_metric=False), size)
+        if drawn is not None and self.scoring_rows(problem, size) == problem.table.counted:
+            return problem.table.counted
+        return drawn
 
     def _scoring_numbers(self, problem: Problem, round_: int, size: int) -> DrawnRows | None:
         """The rows from which the scoring rows are taken, in random order unless they are all rows."""
-        drawn = self._drawn_scoring(replace(problem, in_metric=False), size)
+        drawn = self._scoring_drawn(problem, size)
         if drawn is None:
             return None
-        if self.scoring_rows(problem, size) == problem.table.n_rows:
-            if problem.table.weights is None:
-                return DrawnRows(problem.rows, float(problem.table.n_rows))
-            drawn = problem.table.n_rows
+        if self.scoring_rows(problem, size) == problem.table.counted and problem.table.weights is None:
+            return DrawnRows(problem.rows, float(problem.table.n_rows))
         return draw_rows(problem.table, drawn, problem.seed, (_SCORING, round_))
 
     def _scoring(self, problem: Problem, cache: RowCache, drawn: DrawnRows, size: int) -> tuple[Sample, Float]:
@@ -205,8 +211,11 @@ class UniformDraw(Draw):
         return cache.get(drawn.rows), drawn.importance
 
     def prefetch(self, problem: Problem, take: Take) -> Int:
-        parts = []
-        for round_, (have, picks) in enumerate(take.schedule(problem.n)):
+        parts, rounds = [], list(take.schedule(problem.n))
+        pools = [(self._pool_drawn(problem, picks, have), (_POOL, i)) for i, (have, picks) in enumerate(rounds)]
+        scored = [(self._scoring_drawn(problem, have + picks), (_SCORING, i)) for i, (have, picks) in enumerate(rounds)]
+        draw_at_once(problem.table, problem.seed, pools + [(size, stream) for size, stream in scored if size])
+        for round_, (have, picks) in enumerate(rounds):
             parts.append(self._pool_rows(problem, round_, picks, have))
             scoring = self._scoring_numbers(problem, round_, have + picks)
             if scoring is not None:
@@ -276,7 +285,7 @@ class ResidualDraw(Draw):
         return self._first(problem).scoring_rows(problem, size)
 
     def pool_size(self, problem: Problem, picks: int, have: int) -> int:
-        return min(self._per_pick(problem) * picks + self.extra, problem.table.n_rows)
+        return min(self._per_pick(problem) * picks + self.extra, problem.table.counted)
 
     @staticmethod
     def _each(problem: Problem) -> int:
@@ -327,7 +336,7 @@ class ResidualDraw(Draw):
 
     def reduction(self, problem: Problem, basis: Basis, picks: int, round_: int) -> ResidualSample:
         """The reduction of the sweep."""
-        m, each = problem.table.n_rows, self._scoring_per_function(problem)
+        m, each = problem.table.counted, self._scoring_per_function(problem)
         return ResidualSample(
             basis,
             n_candidates=self.pool_size(problem, picks, len(basis)),

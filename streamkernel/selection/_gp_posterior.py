@@ -65,7 +65,7 @@ class PosteriorGreedy(Greedy):
     def steps(self, problem: Problem) -> list[Step]:
         # The sums give the residual traces: a tolerance costs no extra sweep.
         steps = super().steps(replace(problem, tol=0.0))
-        n, rows, table = problem.n, problem.n + min(self.dual_rows, problem.table.n_rows), problem.table
+        n, rows, table = problem.n, problem.n + min(self.dual_rows, problem.table.counted), problem.table
         p, item = table.width, table.dtype.itemsize
         pool = self.draw.pool_size(problem, self.take.count(0, n), 0)
         # The rows of the dual as they were fetched and joined to the basis, packed beside it as it was and is, and

@@ -110,16 +110,17 @@ class IncompleteCholesky(Rule):
             raise ParameterError(f"share = {self.share!r} is out of range; give a number in [0, 1]")
 
     def _wanted(self, problem: Problem) -> int:
-        return min(self.block or max(256, 4 * problem.n), problem.table.n_rows)
+        return min(self.block or max(256, 4 * problem.n), problem.table.counted)
 
     def prefetch(self, problem: Problem) -> Int:
-        # With an empty basis all residuals of a stationary kernel are equal: the first pivot is the first row.
-        first = [problem.table.start] if problem.kernel.stationary and problem.n else []
+        # With an empty basis all residuals of a stationary kernel are equal: the first pivot is the first row that
+        # counts.
+        first = [problem.table.first_counted] if problem.kernel.stationary and problem.n else []
         return np.asarray(first, np.int64)
 
     def steps(self, problem: Problem) -> list[Step]:
         """At most one sweep per pick. The data decide on the number; it is 1 if B is all rows."""
-        n, B, m = problem.n, self._wanted(problem), problem.table.n_rows
+        n, B, m = problem.n, self._wanted(problem), problem.table.counted
         steps = [gather_step(problem, 1)] if problem.kernel.stationary else []
         times = (1 if m <= B else n - len(steps)) + int(problem.tol > 0.0)
         if times <= 0:

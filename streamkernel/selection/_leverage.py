@@ -89,11 +89,11 @@ class Leverage(Rule):
             raise ParameterError("growth = 1 would never reach all rows; give an integer >= 2")
 
     def _sampled(self, problem: Problem) -> int:
-        return min(self.in_memory * problem.n, problem.table.n_rows)
+        return min(self.in_memory * problem.n, problem.table.counted)
 
     def _levels(self, problem: Problem) -> tuple[list[int], list[int]]:
         """Numbers of rows of the levels in memory, and of the levels that take a sweep; the last is all rows."""
-        sizes, m = [], problem.table.n_rows
+        sizes, m = [], problem.table.counted
         size = problem.n * self.growth
         while size < m:
             sizes.append(size)
@@ -106,7 +106,7 @@ class Leverage(Rule):
         return uniform_rows(problem.table, self._sampled(problem), problem.seed, _BASE)
 
     def steps(self, problem: Problem) -> list[Step]:
-        m, n, p = problem.table.n_rows, problem.n, problem.table.width
+        m, n, p = problem.table.counted, problem.n, problem.table.width
         local, swept = self._levels(problem)
         sample = SampledKernel(unfilled_basis(problem, n), np.ones(0), 1.0)
         last = RidgeLeverage(sample, n, problem.seed, (_LEVELS, 0))
@@ -126,7 +126,7 @@ class Leverage(Rule):
         return steps
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
-        m, n = problem.table.n_rows, problem.n
+        m, n = problem.table.counted, problem.n
         base = np.ascontiguousarray(cache.get(self.prefetch(problem)).X)
         X, probabilities = base[:n], np.ones(min(n, len(base)))
         # Rows that are drawn in proportion to their weights count once in the levels in memory.

@@ -125,7 +125,7 @@ class CrossGreedy:
         """Costs of the selection, for the plan; they do not depend on the lengthscales of the kernels."""
         steps = self.draw.steps(problem.draws, self.take)
         for (picks, size), (have, times) in kinds_of_rounds(self.draw, self.take, problem.draws).items():
-            pool = min(size, problem.table.n_rows - have)  # rows of the bases are no candidates
+            pool = min(size, problem.table.counted - have)  # rows of the bases are no candidates
             work = self._work(problem, problem.unfilled(have), problem.unfilled(pool))
             # The factor and the deflated copies of its halves; both S and their products; the whitening.
             held = 8 * (3 * (2 * pool) ** 2 + 4 * pool**2 + 6 * (have + picks) ** 2)
@@ -168,7 +168,7 @@ class CrossGreedy:
             quotients += found.gains[kept].tolist()
             rounds.append(RoundRecord(start, len(bases[0]), None, len(drawn.pool), problem.table.n_rows))
             session.progress.note(f"{len(bases[0])} of {problem.n} basis functions")
-            everything = len(drawn.pool) + start >= problem.table.n_rows
+            everything = len(drawn.pool) + start >= problem.table.counted
             if supply.exhausted(len(bases[0]) - start, picks) or (len(bases[0]) < start + picks and everything):
                 ended = "rank"
                 break

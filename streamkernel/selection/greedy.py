@@ -119,7 +119,7 @@ class Greedy(Rule):
         return step_of(name, work, problem.table, kernel_columns=columns, points=problem.n, times=times)
 
     def _score_step(self, problem: Problem, have: int, picks: int, size: int, times: int, again: int) -> Step:
-        pool = min(size, problem.table.n_rows - have)  # rows of the basis are no candidates
+        pool = min(size, problem.table.counted - have)  # rows of the basis are no candidates
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         work = self.form.reduction(columns)
         rows = self.draw.scoring_rows(problem, have + picks)

@@ -75,7 +75,7 @@ class KMeans(Rule):
         checked_integer("sweeps", self.sweeps, least=0)
 
     def _sampled(self, problem: Problem) -> int:
-        return min(max(_LEAST_SAMPLE, _SAMPLE_PER_CENTRE * problem.n), problem.table.n_rows)
+        return min(max(_LEAST_SAMPLE, _SAMPLE_PER_CENTRE * problem.n), problem.table.counted)
 
     def prefetch(self, problem: Problem) -> Int:
         return self._drawn(problem).rows

@@ -93,7 +93,7 @@ class RPCholesky(Rule):
         return np.zeros(0, np.int64)
 
     def _wanted(self, problem: Problem) -> int:
-        return min(self.block or max(10, problem.n // 10), problem.table.n_rows)
+        return min(self.block or max(10, problem.n // 10), problem.table.counted)
 
     def steps(self, problem: Problem) -> list[Step]:
         block = self._wanted(problem)

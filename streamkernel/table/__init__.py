@@ -18,6 +18,7 @@ from streamkernel.table.open import open_table, weights_in_memory
 from streamkernel.table.scaler import RowScaler, Scaler
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.table.table import Table
+from streamkernel.table.weight_sums import WeightSums
 
 __all__ = [
     "ClippedScaler",
@@ -31,6 +32,7 @@ __all__ = [
     "Table",
     "TableInfo",
     "TableStatistics",
+    "WeightSums",
     "open_table",
     "table_info",
     "weights_in_memory",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,8 +18,12 @@ from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import cast_rows, check_rows, check_weights, listed
+from streamkernel.table.weight_sums import WeightSums
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 from streamkernel.wording import option
+
+# Of the weights of tables, by row range. Not a field: a table that is sent to a worker does not carry them.
+_SUMS: WeakKeyDictionary[RowArray, dict[tuple[int, int], WeightSums]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +74,70 @@ class Table:
         """Rows of the range."""
         return self.stop - self.start
 
-    @cached_property
+    @property
     def weight(self) -> float:
-        """Sum of the row weights, by a pass over them; the number of rows where every row counts once."""
-        return float(self.n_rows) if self.weights is None else float(sum(w.sum() for _, w in self.weight_runs()))
+        """Sum of the row weights; the number of rows where every row counts once."""
+        sums = self.weight_sums
+        return float(self.n_rows) if sums is None else sums.total
 
-    def weight_runs(self) -> Iterator[tuple[int, Float]]:
-        """The row weights in runs: the number of the first row, and the weights (b,); no other column is read."""
+    @property
+    def counted(self) -> int:
+        """Number of rows of weight > 0: what decides where a choice needs enough rows.
+
+        Raises
+        ------
+        DataError
+            As of `check_weights`.
+        """
+        self.check_weights()
+        sums = self.weight_sums
+        return self.n_rows if sums is None else sums.counted
+
+    def check_weights(self) -> None:
+        """Raise `DataError` for row weights that `weight_sums` refuses, or that are all 0."""
+        sums = self.weight_sums
+        if sums is not None and not sums.counted:
+            raise EmptyDataError(f"all {self.n_rows} weights are zero, so no row counts; give some rows a weight > 0")
+
+    @property
+    def first_counted(self) -> int:
+        """Number of the first row of weight > 0."""
+        sums = self.weight_sums
+        return self.start if sums is None else sums.first
+
+    @property
+    def weight_sums(self) -> WeightSums | None:
+        """Sums of the row weights, by one pass over these; None where every row counts once.
+
+        The sums are kept as long as the weights are, for all tables that share them.
+
+        Raises
+        ------
+        DataError
+            Weights that are negative, NaN, infinite or too large.
+        """
+        if self.weights is None:
+            return None
+        kept = _SUMS.setdefault(self.weights, {})
+        found = kept.get((self.start, self.stop))
+        if found is None:
+            cuts = self.weights.cuts(self.start, self.stop)
+            found = kept[self.start, self.stop] = WeightSums.of(cuts, (w for _, w in self.weight_runs()))
+        return found
+
+    def weight_runs(self, runs: Sequence[int] | None = None) -> Iterator[tuple[int, Float]]:
+        """The row weights in runs: the number of the first row, and the weights (b,); no other column is read.
+
+        Parameters
+        ----------
+        runs
+            Numbers of the runs that are read, ascending, as in `weight_sums`; None for all.
+        """
         if self.weights is None:
             return
-        reader, cuts = RowReader(self.weights), self.weights.cuts(self.start, self.stop).tolist()
-        for first, last in pairwise(cuts):
+        reader, cuts = RowReader(self.weights), self.weights.cuts(self.start, self.stop)
+        for run in range(len(cuts) - 1) if runs is None else runs:
+            first, last = int(cuts[run]), int(cuts[run + 1])
             yield first, self._weights_of(first, last, reader)
 
     def _weights_of(self, first: int, last: int, reader: RowReader) -> Float:
