@@ -162,6 +162,7 @@ class Case:
     targets : kind of targets, see `weighted_rows`.
     ruled : whether the basis is given by a rule of the test; if not, the fit's own choice does not depend on chance.
     tolerance : relative difference that is allowed.
+    m : number of stored rows.
     """
 
     title: str
@@ -170,6 +171,11 @@ class Case:
     targets: str = "numbers"
     ruled: bool = True
     tolerance: float = 1e-10
+    m: int = 72
+
+    def rows(self) -> WeightedRows:
+        """The rows of the fit."""
+        return weighted_rows(self.targets, self.m)
 
     def fitted(self, rows: WeightedRows) -> tuple[Any, Any]:
         """The estimators of the weighted and of the repeated rows."""
@@ -187,9 +193,9 @@ CASES = [
     Case("ridge", KernelRidge, {**RIDGE, "alpha": 0.1}),
     Case("ridge, gcv", KernelRidge, {**RIDGE, "alpha": "gcv"}),
     Case("ridge, two targets, gcv", KernelRidge, {**RIDGE, "alpha": "gcv"}, "two"),
-    Case("ridge, cv", KernelRidge, {**RIDGE, "alpha": "cv"}),
+    Case("ridge, cv", KernelRidge, {**RIDGE, "alpha": "cv"}, m=240),
     Case("ridge, cg", KernelRidge, {**RIDGE, "alpha": 0.1, "solver": "cg"}, tolerance=1e-6),
-    Case("ridge, cg, cv", KernelRidge, {**RIDGE, "alpha": "cv", "solver": "cg"}, tolerance=1e-3),
+    Case("ridge, cg, cv", KernelRidge, {**RIDGE, "alpha": "cv", "solver": "cg"}, tolerance=1e-3, m=300),
     Case("ridge, no intercept", KernelRidge, {**RIDGE, "alpha": 0.1, "fit_intercept": False}),
     Case("ridge, robust", KernelRidge, {**RIDGE, "alpha": 0.1, "scale": "robust"}),
     Case("ridge, rank", KernelRidge, {**RIDGE, "alpha": 0.1, "scale": "rank"}),
@@ -198,7 +204,7 @@ CASES = [
     Case("ridge, polynomial", KernelRidge, {"kernel": "polynomial", "alpha": 0.1}),
     Case("ridge-classifier", KernelRidgeClassifier, {**RIDGE, "alpha": 0.1}, "classes"),
     Case("ridge-classifier, labels, gcv", KernelRidgeClassifier, {**RIDGE, "alpha": "gcv"}, "labels"),
-    Case("ridge-classifier, cv", KernelRidgeClassifier, {**RIDGE, "alpha": "cv"}, "classes"),
+    Case("ridge-classifier, cv", KernelRidgeClassifier, {**RIDGE, "alpha": "cv"}, "classes", m=240),
     Case("svc", KernelSVC, {**RIDGE, "C": 2.0}, "classes"),
     Case("svc, hinge", KernelSVC, {**RIDGE, "C": 2.0, "loss": "hinge"}, "labels"),
     Case("svc, path", KernelSVC, {**RIDGE, "C": [0.5, 5.0]}, "classes", tolerance=1e-3),

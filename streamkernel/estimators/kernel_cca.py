@@ -144,7 +144,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
         paired = paired_table(X, y, self.view_columns, names, second_names, weights=sample_weight)
         if paired.table.n_rows < 2:
             raise EmptyDataError("n_samples = 1: correlations need at least two rows")
-        settings = CCASettings.from_parameters(parameters, paired.table.n_rows)
+        settings = CCASettings.from_parameters(parameters, paired.table.counted)
         return self._adopt(fit_cca(paired, settings, self._session(), memory_limit=limit, driver_bytes=before))
 
     def _validated(self, X: Unchecked, y: Unchecked) -> tuple[Any, Any]:

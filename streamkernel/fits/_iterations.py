@@ -84,7 +84,7 @@ def _by_iterations_and_folds(
     system = _falkon(chosen, settings, session, trained, folds)
     if folds is None:
         session.progress.note(
-            f"alpha {first.alpha:.6g} by GCV: {chosen.table.n_rows} rows are too few to hold some out"
+            f"alpha {first.alpha:.6g} by GCV: {chosen.table.counted} rows are too few to hold some out"
         )
         return system, system.solve(first.alpha), {}
     by_fold = FalkonFolds(system, scale=scale, classes=classes)

@@ -39,7 +39,7 @@ def fit_pursuit(
         selection = chosen.selection  # its path has the coefficients, too
         assert isinstance(selection, PursuitSelection)
         path, terms = selection.path, selection.stages.terms
-        settings = settings.held_out(path.validation_rows, table.n_rows)
+        settings = settings.held_out(path.validation_rows, table.counted)
         stages, offset = _stages(selection, chosen.table.classes)
         values = Predictions(selection.basis, stages.coefficients, stages.intercept + offset)
         logistic = settings.loss == "logistic"

@@ -38,13 +38,13 @@ def fit_ridge(
     run = SupervisedRun(table, settings, session, plan_ridge, estimator=estimator, **options)
     solver = settings.solver_for(table, run.n)
     with run.measured():
-        folds = settings.folds(table.n_rows, run.n, solver)
+        folds = settings.folds(table.counted, run.n, solver)
         chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
         basis, table = chosen.selection.basis, chosen.table
         if solver == "cg":
             solved = by_iterations(chosen, settings, session, run.n, folds)
         else:
-            equations = NormalEquations.of(basis, chosen.centre, table.n_rows, settings.given_alpha)
+            equations = NormalEquations.of(basis, chosen.centre, table.counted, settings.given_alpha)
             work: Reduction[RidgeSums | FoldSums] = equations if folds is None else FoldEquations(equations, folds)
             solved = _direct(chosen, settings, session, session.sweep(work, table, "final sweep"), folds)
         coefficients, intercept = solved.arrays["dual_coef"], solved.arrays["intercept"]
@@ -67,7 +67,7 @@ def _direct(
         if isinstance(swept, FoldSums) and folds is not None:
             alpha, own = _by_folds(chosen, settings, session, swept, folds, system, alpha)
         elif settings.alpha == "cv":
-            session.progress.note(f"alpha {alpha:.6g} by GCV: {chosen.table.n_rows} rows are too few to hold some out")
+            session.progress.note(f"alpha {alpha:.6g} by GCV: {chosen.table.counted} rows are too few to hold some out")
     solution = system.solve(alpha)
     arrays = solution_arrays(sums, system, solution, scale)
     return Solved(system.residual_path, arrays, {**solution_record(sums, system, solution), **own})
@@ -112,7 +112,7 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     folds, by_iterations = None, False
     if isinstance(settings, RidgeSettings):
         solver = settings.solver_for(table, n)
-        folds, by_iterations = settings.folds(table.n_rows, n, solver), solver == "cg"
+        folds, by_iterations = settings.folds(table.counted, n, solver), solver == "cg"
     problem, steps = steps_of_choice(table, settings, n, folds)
     if isinstance(settings, RidgeSettings) and by_iterations:
         further, disk = iteration_steps(problem, n, settings, machine)

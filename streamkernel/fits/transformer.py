@@ -126,7 +126,7 @@ def _planned(
         )
     n = settings.components(table)
     if settings.n_components is None and not settings.takes_columns(table):
-        n = max(n, min(at_least, table.n_rows))
+        n = max(n, min(at_least, table.counted))
     # A ridge fit without targets takes the same steps: a last sweep of sums, their eigenvectors.
     plan = checked_plan(
         lambda machine, count: plan_ridge(table, settings, machine, count),

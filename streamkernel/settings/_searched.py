@@ -31,8 +31,8 @@ class SearchedSettings(BasisSettings):
     )
 
     def enough(self, table: Table) -> bool:
-        """Whether a table has enough rows with targets to choose by."""
-        return table.n_rows >= LEAST_SEARCHED and table.n_targets > 0
+        """Whether a table has enough rows with targets, of weight > 0, to choose by."""
+        return table.n_targets > 0 and table.counted >= LEAST_SEARCHED
 
     def for_table(self, table: Table) -> Self:
         """These settings, with kernel and metric chosen for a table where they are None.

@@ -321,14 +321,14 @@ class BasisSettings:
 
     def sampled_rows(self, table: Table, trained_share: float = 1.0) -> int:
         """Number of rows to sample before the basis is chosen; `trained_share` of them are in no validation fold."""
-        metric_rows = min(round(self.searched_rows(table) / trained_share), table.n_rows)
+        metric_rows = min(round(self.searched_rows(table) / trained_share), table.counted)
         return max(metric_rows, self.tuning_rows(table), self.scaling_rows(table))
 
     def searched_rows(self, table: Table) -> int:
         """Number of rows that the search for a metric and a kernel uses."""
         if not self.searches_sample:
             return 0
-        return min(MANY_METRIC_ROWS if table.n_rows >= _MANY_ROWS else METRIC_ROWS, table.n_rows)
+        return min(MANY_METRIC_ROWS if table.counted >= _MANY_ROWS else METRIC_ROWS, table.counted)
 
     @property
     def samples_scaling(self) -> bool:
@@ -340,7 +340,7 @@ class BasisSettings:
         if not self.samples_scaling:
             return 0
         fitting = max(_LEAST_SCALING, _SCALING_BYTES // (8 * table.n_features))
-        return min(SCALING_ROWS, fitting, table.n_rows)
+        return min(SCALING_ROWS, fitting, table.counted)
 
     def tuning_rows(self, table: Table) -> int:
         """Number of rows to sample for the lengthscale, or for the shares of the classes."""
@@ -349,7 +349,7 @@ class BasisSettings:
             wanted = self.SAMPLE_ROWS[self.lengthscale]
         elif table.classes is not None:
             wanted = self.SAMPLE_ROWS["median"]
-        return min(wanted, table.n_rows)
+        return min(wanted, table.counted) if wanted else 0
 
     @property
     def searches_lengthscale(self) -> bool:
@@ -401,7 +401,7 @@ class BasisSettings:
             return True
         left = self.rule == type(self).rule and not self.rule_options and self.n_components is None and self.tol == 0.0
         width = self._width(table)
-        return left and isinstance(self.kernel_template, Linear) and width <= min(table.n_rows, self.MOST_COMPONENTS)
+        return left and isinstance(self.kernel_template, Linear) and width <= min(table.counted, self.MOST_COMPONENTS)
 
     def _width(self, table: Table) -> int:
         """Number of columns that the kernel sees."""
@@ -441,9 +441,9 @@ class BasisSettings:
                     f"of the {width} columns; leave it out, or give another {option('rule')}"
                 )
             return width
-        rows = table.n_rows
         if self.n_components is None:
-            return default_components(rows, self.MOST_COMPONENTS)
+            return default_components(table.counted, self.MOST_COMPONENTS)
+        rows = table.n_rows
         if self.n_components > rows:
             raise ParameterError(
                 f"{option('n_components')} is {self.n_components}, more than the {rows} rows; give at most {rows}"

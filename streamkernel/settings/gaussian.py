@@ -112,7 +112,7 @@ class TunedSettings(BasisSettings):
     def tuning_rows(self, table: Table) -> int:
         """Number of rows to sample for hyper-parameters, or for the shares of the classes."""
         wanted = self.SAMPLE_ROWS[EVIDENCE] if self.tunes else 0
-        return min(max(wanted, super().tuning_rows(table)), table.n_rows)
+        return min(max(wanted, super().tuning_rows(table)), table.counted)
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class GaussianSettings(TunedSettings):
 
     def tuning_rows(self, table: Table) -> int:
         wanted = DEGREES_ROWS if self.approximation == "pitc" else 0
-        return min(max(wanted, super().tuning_rows(table)), table.n_rows)
+        return min(max(wanted, super().tuning_rows(table)), table.counted)
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ class PursuitSettings(BasisSettings):
         other = self.validation
         if isinstance(other, str) and other == AUTO:
             # Where the share is 0, the rows are too few: none are held out.
-            return self if share_of(table.n_rows) else replace(self, validation=None)
+            return self if share_of(table.counted) else replace(self, validation=None)
         if not isinstance(other, Table) or table.targets is None:
             return self
         known = KnownColumns(

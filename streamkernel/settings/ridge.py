@@ -81,18 +81,18 @@ class RidgeSettings(SearchedSettings):
         if self.solver == "cg":
             return "cg"
         # With fewer functions more folds cost little, and choose better than the one of conjugate gradients.
-        by_folds = self.alpha == "cv" and table.n_rows >= LEAST_FOLDED and n > MOST_BY_TWO
+        by_folds = self.alpha == "cv" and table.counted >= LEAST_FOLDED and n > MOST_BY_TWO
         if self.solver == "direct" or not (by_folds or self.given_alpha):
             return "direct"
-        m, p, d = table.n_rows, table.n_features, table.n_targets
+        m, p, d = table.counted, table.n_features, table.n_targets
         return choose_solver(m, n, p, d, sample=self.preconditioner_rows(table, n), search=by_folds).solver
 
     def preconditioner_rows(self, table: Table, n: int) -> int:
         """Number of rows that the preconditioner of conjugate gradients is computed from."""
         if self.alpha == "cv":
-            rows = rows_for_search(table.n_rows, n, table.n_features, table.n_targets)
-            return min(max(rows, LEAST_SAMPLED), table.n_rows)
-        return min(self.SAMPLE_PER_FUNCTION * n, table.n_rows)
+            rows = rows_for_search(table.counted, n, table.n_features, table.n_targets)
+            return min(max(rows, LEAST_SAMPLED), table.counted)
+        return min(self.SAMPLE_PER_FUNCTION * n, table.counted)
 
     @property
     def given_alpha(self) -> float | None:
@@ -104,7 +104,7 @@ class RidgeSettings(SearchedSettings):
         return self.given_alpha == 0.0
 
     def folds(self, rows: int, n: int, solver: Literal["direct", "cg"] = "direct") -> Folds | None:
-        """Folds of so many rows whose errors choose alpha; None where alpha is chosen otherwise.
+        """Folds of so many rows of weight > 0 whose errors choose alpha; None where alpha is chosen otherwise.
 
         Few rows need more validation folds for the same error, and their sums cost little. Of many rows one fold is
         enough: each further one costs time in the sweep, whose blocks are cut by fold, and a search of its own. The

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weighted_rows import CASES, TRANSFORMS, Case, WeightedRows, assert_same, weighted_rows
+from weighted_rows import CASES, TRANSFORMS, Case, WeightedRows, assert_same
 
 from streamkernel.kinds import PREDICTORS, TRANSFORMERS
 
@@ -24,7 +24,7 @@ def queries(rows: WeightedRows) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
 def test_a_fit_to_weighted_rows_is_that_to_repeated_rows(case: Case) -> None:
-    rows = weighted_rows(case.targets)
+    rows = case.rows()
     weighted, repeated = case.fitted(rows)
     one, other = weighted.model_, repeated.model_
     assert_same(one.arrays["components"], other.arrays["components"], "basis", case.tolerance)
@@ -65,7 +65,7 @@ def _assert_fields(found: dict[str, Any], wanted: dict[str, Any], tolerance: flo
 
 @pytest.mark.parametrize("case", TRANSFORMS, ids=[case.title for case in TRANSFORMS])
 def test_a_transformer_of_weighted_rows_is_that_of_repeated_rows(case: Case) -> None:
-    rows = weighted_rows(case.targets)
+    rows = case.rows()
     weighted, repeated = case.fitted(rows)
     X = queries(rows)
     assert_same(weighted.transform(X), repeated.transform(X), "features", case.tolerance)

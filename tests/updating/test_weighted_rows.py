@@ -33,7 +33,7 @@ def more(rows: WeightedRows, targets: str) -> WeightedRows:
 
 @pytest.mark.parametrize("case", UPDATED, ids=[case.title for case in UPDATED])
 def test_an_update_by_weighted_rows_is_one_by_repeated_rows(case: Case) -> None:
-    rows = weighted_rows(case.targets)
+    rows = case.rows()
     fitted, _ = case.fitted(rows)
     others = more(rows, case.targets)
     found = [updated(fitted.model_, table) for table in others.both]
@@ -43,7 +43,7 @@ def test_an_update_by_weighted_rows_is_one_by_repeated_rows(case: Case) -> None:
 @pytest.mark.parametrize("case", UPDATED, ids=[case.title for case in UPDATED])
 def test_updates_of_both_fits_agree(case: Case) -> None:
     """Fit and update with weights, or with copies in both."""
-    rows, others = weighted_rows(case.targets), more(weighted_rows(), case.targets)
+    rows, others = case.rows(), more(weighted_rows(), case.targets)
     models = [updated(fitted.model_, table) for fitted, table in zip(case.fitted(rows), others.both, strict=True)]
     _assert_models(*models, case.tolerance)
 
