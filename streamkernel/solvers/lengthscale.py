@@ -83,7 +83,7 @@ def choose_lengthscale(
 
     Parameters
     ----------
-    sample : rows in random order.
+    sample : rows in random order; the scores count their weights.
     kernel : Kernel, whose lengthscale is replaced.
     search : True to search a grid around the median.
     intercept : True to centre rows and targets.
@@ -107,12 +107,18 @@ def _basis_rows(rows: int) -> int:
 
 def _gcv(sample: Sample, kernel: Kernel, intercept: bool, scale: Float) -> float:
     X = sample.X.astype(np.float64)
-    Y = (sample.Y - sample.Y.mean(axis=0) if intercept else sample.Y) / scale
+    w = None if (sample.weights == 1.0).all() else sample.weights
+    Y = (sample.Y - np.average(sample.Y, axis=0, weights=w) if intercept else sample.Y) / scale
     first = np.arange(_basis_rows(len(X)))
     with single_threaded_blas():
         basis, _ = Basis.empty(kernel, X.shape[1], X.dtype).append(X[first], sample.rows[first])
         G = basis.features(X)
         if intercept:
-            G = G - G.mean(axis=0)
-        path = RidgePath.of(G.T @ G, G.T @ Y, (Y**2).sum(axis=0), len(X), int(intercept))
+            G = G - np.average(G, axis=0, weights=w)
+        count: float = len(X)
+        if w is not None:
+            # Rows times the roots of their weights have the weighted sums.
+            root, count = np.sqrt(w)[:, None], float(w.sum())
+            G, Y = G * root, Y * root
+        path = RidgePath.of(G.T @ G, G.T @ Y, (Y**2).sum(axis=0), count, int(intercept))
     return path.gcv(path.choose())

@@ -1,7 +1,7 @@
 """Greedy choice of basis points among rows in memory by the residual trace, in three rounds.
 
 It is the few-sweep rule (ALGORITHMS 1.8) for rows in memory, where a sweep is cheap: candidates are drawn in proportion
-to their residuals, four per pick, and all rows score them. The points decide how tight a bound on the evidence is: with
+to their weights and residuals, four per pick, and all rows score them. The points decide how tight a bound on the evidence is: with
 those of randomly pivoted Cholesky the search ended 0.003 to 0.04 nats per row lower, on kin40k and protein-casp.
 """
 
@@ -39,18 +39,19 @@ def greedy_points(run: Run, table: Table, kernel: Kernel, n: int, seed: int, str
     seed, stream : key of the draws.
     """
     rows = table.without_targets()
-    X = rows.read(rows.start, rows.stop).X
+    block = rows.read(rows.start, rows.stop)
+    X, w = block.X, block.row_weights
     generator, form = stream_generator(seed, stream), GramForm()
     basis = Basis.empty(kernel, X.shape[1], X.dtype)
     diagonal = kernel.diagonal(X)
     residual = diagonal.copy()
     for share in _ROUNDS:
         picks = max(1, n // share) - len(basis)
-        alive = residual > PIVOT_TOLERANCE * diagonal
+        alive = (residual > PIVOT_TOLERANCE * diagonal) & (w > 0.0)
         if picks <= 0 or not alive.any():
             continue
         size = min(_CANDIDATES * picks, int(np.count_nonzero(alive)))
-        weight = np.where(alive, residual, 0.0)
+        weight = np.where(alive, w * residual, 0.0)
         drawn = np.sort(generator.choice(len(X), size, replace=False, p=weight / weight.sum())).astype(np.int64)
         pool = Basis(kernel, np.ascontiguousarray(X[drawn]), drawn)
         sums = run(form.reduction(PoolColumns(basis, pool, np.zeros(0), _SINGLE)), rows)

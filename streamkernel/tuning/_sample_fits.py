@@ -44,9 +44,9 @@ class RegressionSize(NamedTuple):
 
     @classmethod
     def within(cls, functions: int, rows: Int, keys: AnyArray) -> RegressionSize:
-        """At most half as many points as rows, no two with equal keys: the second would be found to be dependent."""
+        """At most half as many points as distinct rows, each of these once: a copy would be found to be dependent."""
         _, first = np.unique(keys[rows], return_index=True)
-        return cls(rows[np.sort(first)[: functions_of(len(rows), functions)]], rows)
+        return cls(rows[np.sort(first)[: functions_of(len(first), functions)]], rows)
 
 
 class Round(NamedTuple):

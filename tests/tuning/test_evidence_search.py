@@ -133,3 +133,12 @@ def test_points_end_with_the_rank() -> None:
     assert len(greedy_points(run, open_table(X), Gaussian(1.0), 30, 0, ())) == 7
     assert len(greedy_points(run, open_table(np.eye(3)), Linear(), 1, 0, ())) == 1
     assert len(greedy_points(run, open_table(np.zeros((3, 2))), Linear(), 2, 0, ())) == 0
+
+
+def test_points_are_drawn_by_weight() -> None:
+    """Rows of weight 0 are none of them; of few candidates most are of the rows that stand for most."""
+    X = np.random.default_rng(0).standard_normal((400, 4))
+    w = np.tile([0.0, 1.0, 30.0, 1.0], 100)
+    found = greedy_points(Session().local, open_table(X, weights=w), Gaussian(1.0), 12, 0, (1,)).rows
+    assert (w[found] > 0.0).all()
+    assert np.count_nonzero(w[found] == 30.0) >= 9
