@@ -1,8 +1,9 @@
 """Greedy choice of basis points among rows in memory by the residual trace, in three rounds.
 
 It is the few-sweep rule (ALGORITHMS 1.8) for rows in memory, where a sweep is cheap: candidates are drawn in proportion
-to their weights and residuals, four per pick, and all rows score them. The points decide how tight a bound on the evidence is: with
-those of randomly pivoted Cholesky the search ended 0.003 to 0.04 nats per row lower, on kin40k and protein-casp.
+to their weights and residuals, four per pick, and all rows score them. The points decide how tight a bound on the
+evidence is: with those of randomly pivoted Cholesky the search ended 0.003 to 0.04 nats per row lower, on kin40k and
+protein-casp.
 """
 
 from __future__ import annotations
