@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from streamkernel.errors import DataError, warn_user
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import CheckedRows
 from streamkernel.table import RowBlock, RowScaler, Table
-from streamkernel.type_aliases import AnyArray, Bool, Float
+from streamkernel.table.class_weights import without_class_weights
+from streamkernel.type_aliases import Bool, Float, Int
 
 _ROWS, _RUNS = 2000, 8
 _MOST_READ = 10_000  # where a part of the rows is wanted
@@ -33,7 +34,7 @@ def check_bytes(table: Table) -> int:
 
 @dataclass(frozen=True)
 class CheckRows:
-    """True targets (c, d), and their predictions by name.
+    """True targets (c, d), their predictions by name, and the weights (c,) of the rows; None where these are equal.
 
     `kind` says whether the rows are "held-out" or "training" ones.
     """
@@ -41,6 +42,7 @@ class CheckRows:
     kind: str
     true: Float
     predicted: dict[str, Float] = field(default_factory=dict)
+    weights: Float | None = None
 
     @property
     def record(self) -> CheckedRows:
@@ -49,7 +51,12 @@ class CheckRows:
 
     def arrays(self) -> dict[str, Float]:
         """The arrays as a model stores them."""
-        return {"check_true": self.true, **{f"check_{name}": values for name, values in self.predicted.items()}}
+        weights = {} if self.weights is None else {"check_weight": self.weights}
+        return {
+            "check_true": self.true,
+            **{f"check_{name}": values for name, values in self.predicted.items()},
+            **weights,
+        }
 
 
 Mask = Callable[[RowBlock], Bool]
@@ -88,40 +95,50 @@ def check_rows(
         return _predicted("held-out", watched, watched.start, watched.stop, predictions)
     if held_out is not None:
         most = _at_most(_MOST_READ, table)
-        blocks = [table.read(start, stop) for start, stop in _runs(table.start, table.stop, most)]
-        masks = [held_out(block) & (block.row_weights > 0.0) for block in blocks]
+        blocks = [_read(table, start, stop) for start, stop in _runs(table.start, table.stop, most)]
+        masks = [held_out(block) & (block.row_weights > 0.0) for block, _ in blocks]
         every = -(-int(sum(mask.sum() for mask in masks)) // _ROWS)
         if every:
             kept = [np.flatnonzero(mask)[::every] for mask in masks]
-            pairs = [
-                (np.ascontiguousarray(block.X[rows]), None if block.Y is None else block.Y[rows])
-                for block, rows in zip(blocks, kept, strict=True)
-                if len(rows)
-            ]
-            return _compared("held-out", pairs, predictions)
+            found = [_taken(*read, rows) for read, rows in zip(blocks, kept, strict=True) if len(rows)]
+            return _compared("held-out", found, predictions)
     return _predicted("training", table, table.start, table.stop, predictions)
 
 
 def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predicting) -> CheckRows:
-    blocks = [source.read(start, stop) for start, stop in _runs(lo, hi, _at_most(_ROWS, source))]
-    if any(block.row_weights.any() for block in blocks):
-        blocks = [_heard(block) for block in blocks if block.row_weights.any()]
-    return _compared(kind, [(block.X, block.Y) for block in blocks], predictions)
+    blocks = [_read(source, start, stop) for start, stop in _runs(lo, hi, _at_most(_ROWS, source))]
+    if any(block.row_weights.any() for block, _ in blocks):
+        blocks = [_heard(*read) for read in blocks if read[0].row_weights.any()]
+    return _compared(kind, blocks, predictions)
 
 
-def _heard(block: RowBlock) -> RowBlock:
+_Read = tuple[RowBlock, Float]
+"""Some rows, and their weights (b,) without those of their classes: scores do not count these either."""
+
+
+def _read(table: Table, start: int, stop: int) -> _Read:
+    given = without_class_weights(table).weights_of(start, stop)
+    return table.read(start, stop), np.ones(stop - start) if given is None else given
+
+
+def _heard(block: RowBlock, given: Float) -> _Read:
     """The rows of weight > 0: the others are no rows of the fit."""
     if block.weights is None or block.weights.all():
-        return block
-    kept = np.flatnonzero(block.weights)
-    Y = None if block.Y is None else block.Y[kept]
-    return replace(block, X=np.ascontiguousarray(block.X[kept]), Y=Y, weights=block.weights[kept], keys=None)
+        return block, given
+    return _taken(block, given, np.flatnonzero(block.weights))
 
 
-def _compared(kind: str, rows: list[tuple[AnyArray, Float | None]], predictions: Predicting) -> CheckRows:
-    truth = np.concatenate([Y for _, Y in rows if Y is not None])
-    values = [predictions.check_values(X) for X, _ in rows]
-    return CheckRows(kind, truth, {name: np.concatenate([each[name] for each in values]) for name in values[0]})
+def _taken(block: RowBlock, given: Float, rows: Int) -> _Read:
+    X, Y = np.ascontiguousarray(block.X[rows]), None if block.Y is None else block.Y[rows]
+    return RowBlock(block.start, X, Y), given[rows]
+
+
+def _compared(kind: str, rows: list[_Read], predictions: Predicting) -> CheckRows:
+    truth = np.concatenate([block.Y for block, _ in rows if block.Y is not None])
+    values = [predictions.check_values(block.X) for block, _ in rows]
+    predicted = {name: np.concatenate([each[name] for each in values]) for name in values[0]}
+    weights = np.concatenate([given for _, given in rows])
+    return CheckRows(kind, truth, predicted, None if (weights == weights[0]).all() else weights)
 
 
 def _runs(lo: int, hi: int, most: int) -> list[tuple[int, int]]:

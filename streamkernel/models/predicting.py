@@ -29,6 +29,7 @@ class PredictingModel(SavedModel, ABC):
         **SavedModel.OPTIONAL,
         "check_true": ("c of check", "d of check"),
         "check_predicted": ("c of check", "d of check"),
+        "check_weight": ("c of check",),
     }
     SUPERVISED: ClassVar[bool] = True  # whether there are targets to fit to and to compare predictions with
 

@@ -44,7 +44,8 @@ def write_report(
     pairs : ``{"kind", "true", "predicted"}``, used instead of the check rows that the model stores. `kind` is
         "held-out", "training", or a description of the rows. The values are (rows, d) in the form that the model
         predicts, for classes indicators and scores; class labels, (rows,), are accepted too. Models that predict
-        distributions also take "std" beside "predicted", or "probability" instead of it.
+        distributions also take "std" beside "predicted", or "probability" instead of it. "weight" (rows,) are row
+        weights.
 
     Raises
     ------

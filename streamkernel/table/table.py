@@ -140,6 +140,10 @@ class Table:
             first, last = int(cuts[run]), int(cuts[run + 1])
             yield first, self._weights_of(first, last, reader)
 
+    def weights_of(self, start: int, stop: int) -> Float | None:
+        """The weights (b,) of rows [start, stop); None where every row counts once."""
+        return None if self.weights is None else self._weights_of(start, stop, RowReader(self.weights))
+
     def _weights_of(self, first: int, last: int, reader: RowReader) -> Float:
         return self._checked_weights(reader.read(first, last), first)
 

@@ -183,7 +183,9 @@ def update_model(
         run=run(),
     )
     staleness.warn(stale, grown, record.certificate.relative_residual_trace)
-    updated = new.with_parts(record, {**new.arrays, **check.arrays()}).with_basis(new.basis)
+    # Those of the check before may have weights, and these none.
+    others = {name: values for name, values in new.arrays.items() if not name.startswith("check_")}
+    updated = new.with_parts(record, {**others, **check.arrays()}).with_basis(new.basis)
     return replace(done, model=updated)
 
 

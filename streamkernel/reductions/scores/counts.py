@@ -103,9 +103,9 @@ class CountScores(PredictionScores[CountCalibration]):
         return super().scratch_bytes(rows) + 8 * rows * width_of(self.predictions) * (8 + 2 * TRANSFORM_BINS)
 
 
-def score_counts(Y: Float, rate: Float) -> CountCalibration:
+def score_counts(Y: Float, rate: Float, weights: Float | None = None) -> CountCalibration:
     """Same scores as `CountScores`, for counts and rates in memory, (b, d) each."""
-    return _count_calibration(_count_sums(Y, rate))
+    return _count_calibration(_count_sums(Y, rate, weights))
 
 
 def _count_sums(Y: Float, rate: Float, weights: Float | None = None) -> State:

@@ -92,9 +92,9 @@ class GaussianScores(PredictionScores[GaussianCalibration]):
         return super().scratch_bytes(rows) + 64 * rows * width_of(self.predictions)
 
 
-def score_gaussian(Y: Float, mean: Float, variance: Float) -> GaussianCalibration:
+def score_gaussian(Y: Float, mean: Float, variance: Float, weights: Float | None = None) -> GaussianCalibration:
     """Same scores as `GaussianScores`, for targets and predictions in memory, (b, d) each."""
-    return _calibration(_gaussian_sums(Y, mean, variance))
+    return _calibration(_gaussian_sums(Y, mean, variance, weights))
 
 
 def _gaussian_sums(Y: Float, mean: Float, variance: Float, weights: Float | None = None) -> State:

@@ -78,9 +78,9 @@ class ProbabilityScores(PredictionScores[Reliability]):
         return super().scratch_bytes(rows) + 32 * rows * width_of(self.predictions, "probability")
 
 
-def score_probabilities(Y: Float, P: Float) -> Reliability:
+def score_probabilities(Y: Float, P: Float, weights: Float | None = None) -> Reliability:
     """Same scores as `ProbabilityScores`, for indicators and probabilities in memory, (b, C) each."""
-    return _reliability(_probability_sums(Y, P, P.argmax(axis=1)))
+    return _reliability(_probability_sums(Y, P, P.argmax(axis=1), weights))
 
 
 def _probability_sums(Y: Float, P: Float, codes: AnyArray, weights: Float | None = None) -> State:

@@ -29,7 +29,7 @@ _BAND = 0.95
 
 @dataclass(frozen=True)
 class _Check:
-    """Predictions of `count` rows; `rows` and `where` as in `Targets`."""
+    """Predictions of `count` rows, of equal weight that tell as much; `rows` and `where` as in `Targets`."""
 
     rows: str
     where: str
@@ -78,7 +78,7 @@ Check = DistributionCheck | ProbabilityCheck | Absent | None
 class RowIntervals:
     """Some of the `count` rows, (k,) each, by ascending prediction and spread evenly over them.
 
-    `inside` is the share of all rows whose target is within two standard deviations.
+    `inside` is the share of all rows, by weight, whose target is within two standard deviations.
     """
 
     rows: str
@@ -105,10 +105,16 @@ def distribution_check(model: PredictingModel, pairs: FieldsView | None = None) 
     if not finite.any():
         return Absent("no row has a finite prediction of every target")
     true, predicted = _columns(checked.true[finite]), _columns(checked.values["predicted"][finite])
-    about = checked.rows, checked.where, len(true), tuple(target_names(model))
+    weights = checked.equal_rows(finite)
+    about = checked.rows, checked.where, _rows_of(weights, len(true)), tuple(target_names(model))
     if counts:
-        return CountCheck(*about, score_counts(true, predicted))
-    return GaussianCheck(*about, score_gaussian(true, predicted, _columns(checked.values["std"][finite]) ** 2))
+        return CountCheck(*about, score_counts(true, predicted, weights))
+    variance = _columns(checked.values["std"][finite]) ** 2
+    return GaussianCheck(*about, score_gaussian(true, predicted, variance, weights))
+
+
+def _rows_of(weights: Float | None, rows: int) -> int:
+    return rows if weights is None else max(1, round(float(weights.sum())))
 
 
 def is_of_counts(model: PredictingModel) -> bool:
@@ -130,8 +136,10 @@ def _probability_check(checked: CheckedRows, labels: list[str]) -> ProbabilityCh
     if not finite.any():
         return Absent("no row has finite probabilities")
     label = labels[1] if len(labels) == 2 else ""
-    found = score_probabilities(_columns(checked.true[finite]), _columns(checked.values["probability"][finite]))
-    return ProbabilityCheck(checked.rows, checked.where, int(finite.sum()), label, found)
+    weights = checked.equal_rows(finite)
+    true, claimed = _columns(checked.true[finite]), _columns(checked.values["probability"][finite])
+    found = score_probabilities(true, claimed, weights)
+    return ProbabilityCheck(checked.rows, checked.where, _rows_of(weights, len(true)), label, found)
 
 
 def row_intervals(model: PredictingModel, pairs: FieldsView | None = None) -> RowIntervals | None:
@@ -145,7 +153,7 @@ def row_intervals(model: PredictingModel, pairs: FieldsView | None = None) -> Ro
     true, predicted, std = (
         _columns(values[finite])[:, 0] for values in (checked.true, checked.values["predicted"], checked.values["std"])
     )
-    inside = float((np.abs(true - predicted) <= 2.0 * std).mean())
+    inside = float(np.average(np.abs(true - predicted) <= 2.0 * std, weights=checked.equal_rows(finite)))
     order = np.argsort(predicted, kind="stable")
     order = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), _MOST_INTERVALS)).round().astype(np.int64))]
     name = target_names(model)[0]

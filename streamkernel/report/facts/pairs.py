@@ -10,7 +10,7 @@ from streamkernel.errors import ParameterError, ShapeMismatchError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.text import count, plain
-from streamkernel.type_aliases import AnyArray, FieldsView, Float, Int
+from streamkernel.type_aliases import AnyArray, Bool, FieldsView, Float, Int
 
 _MOST_CLASSES = 20
 _PREDICTED = {"predicted", "probability"}
@@ -27,12 +27,29 @@ class CheckedRows:
     rows, where : as in `Targets`.
     true : (rows, d), or class labels (rows,).
     values : predictions for these rows, by name: "predicted" or "probability", perhaps "std".
+    weights : (rows,) weights; None where all are equal.
     """
 
     rows: str
     where: str
     true: AnyArray
     values: dict[str, AnyArray]
+    weights: Float | None = None
+
+    def equal_rows(self, kept: Bool) -> Float | None:
+        """Weights of those of the rows that a mask keeps; None for ones.
+
+        They sum to the number of rows of equal weight that give means of the same variance, ``(sum w)^2 / sum w^2``.
+        """
+        return None if self.weights is None else _equal_rows(self.weights[kept])
+
+
+def _equal_rows(weights: Float) -> Float | None:
+    largest = weights.max(initial=0.0)
+    if not largest > 0.0:
+        return None
+    w = weights / largest
+    return np.asarray(w * (w.sum() / (w @ w)))
 
 
 @dataclass(frozen=True)
@@ -75,7 +92,7 @@ class ClassPairs:
     ----------
     rows, where : as in `Targets`.
     labels : labels of rows and columns; with many classes the commonest ones, and "N others" last.
-    counts : (k, k), true class by predicted class.
+    counts : (k, k) rows, true class by predicted class; of rows with weights as many of equal weight.
     baseline : accuracy of always predicting the commonest class.
     margins : (rows,) score of the true class minus the best other score: positive if right, negative if wrong.
     """
@@ -107,7 +124,7 @@ def check_pairs(model: PredictingModel, pairs: FieldsView | None = None) -> Targ
         return checked
     predicted = checked.values["probability" if "probability" in checked.values else "predicted"]
     kind = _targets if class_names(model) is None else _classes
-    return kind(model, checked.true, predicted, checked.rows, checked.where)
+    return kind(model, checked, predicted)
 
 
 def checked_rows(model: PredictingModel, pairs: FieldsView | None = None) -> CheckedRows | Absent:
@@ -120,6 +137,7 @@ def checked_rows(model: PredictingModel, pairs: FieldsView | None = None) -> Che
     """
     if pairs is None:
         arrays = {name: model.arrays[f"check_{name}"] for name in _NAMES if f"check_{name}" in model.arrays}
+        weights = model.arrays.get("check_weight")
         if "true" not in arrays or not _PREDICTED & arrays.keys():
             return Absent("the model keeps no rows to compare predictions with")
         kind = "training" if model.record.check is None else model.record.check.kind
@@ -130,7 +148,7 @@ def checked_rows(model: PredictingModel, pairs: FieldsView | None = None) -> Che
             missing.append("predicted")
         if missing:
             raise ParameterError(f"pairs lacks {', '.join(missing)}; give kind, true and predicted")
-        kind = str(pairs["kind"])
+        kind, weights = str(pairs["kind"]), pairs.get("weight")
     if class_names(model) is not None and "probability" in arrays:
         # The probability is the prediction of a class; the scores behind it may have another shape.
         arrays = {name: arrays[name] for name in ("true", "probability")}
@@ -142,7 +160,18 @@ def checked_rows(model: PredictingModel, pairs: FieldsView | None = None) -> Che
             )
     if true.size == 0:
         return Absent("there are no rows to compare predictions with")
-    return CheckedRows(f"{count(len(true))} {_rows_text(kind)}", _WHERE.get(kind, "the rows given"), true, arrays)
+    text = f"{count(len(true))} {_rows_text(kind)}"
+    w = None if weights is None else np.asarray(weights, dtype=np.float64)
+    if w is not None:
+        if w.shape != true.shape[:1] or not ((w >= 0.0) & np.isfinite(w)).all():
+            raise ShapeMismatchError(f"weights of shape {w.shape} for {len(true)} rows; give one >= 0 for each row")
+        equal = _equal_rows(w)
+        text += (
+            ""
+            if equal is None
+            else f", by weight (as many as {count(max(1, round(float(equal.sum()))))} of equal weight)"
+        )
+    return CheckedRows(text, _WHERE.get(kind, "the rows given"), true, arrays, w)
 
 
 def _rows_text(kind: str) -> str:
@@ -151,9 +180,11 @@ def _rows_text(kind: str) -> str:
     return _WHERE.get(kind, f"rows ({plain(kind, 80)})")
 
 
-def _targets(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: str, where: str) -> Targets | Absent:
+def _targets(model: PredictingModel, checked: CheckedRows, predicted: AnyArray) -> Targets | Absent:
     names = target_names(model)
-    true, predicted = (np.asarray(values, dtype=np.float64).reshape(len(values), -1) for values in (true, predicted))
+    true, predicted = (
+        np.asarray(values, dtype=np.float64).reshape(len(values), -1) for values in (checked.true, predicted)
+    )
     if true.shape[1] != len(names):
         raise ShapeMismatchError(f"pairs have {true.shape[1]} targets, the model {len(names)}; give as many")
     targets = []
@@ -161,12 +192,12 @@ def _targets(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: 
         finite = np.isfinite(t) & np.isfinite(f)
         if not finite.any():
             return Absent(f"no prediction of {name} is finite")
-        t, f = t[finite], f[finite]
+        t, f, w = t[finite], f[finite], checked.equal_rows(finite)
         residual = f - t
         # Squares of a broken fit's predictions may overflow; they are then shown as infinite.
         with np.errstate(over="ignore"):
-            spread = float(((t - t.mean()) ** 2).mean())
-            mean_square = float((residual**2).mean())
+            spread = float(np.average((t - np.average(t, weights=w)) ** 2, weights=w))
+            mean_square = float(np.average(residual**2, weights=w))
         # A spread that is rounding only counts as none: R^2 would be a ratio of rounding errors.
         constant = spread <= (1e-12 * float(np.abs(t).max(initial=0.0))) ** 2
         targets.append(
@@ -176,20 +207,22 @@ def _targets(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: 
                 f,
                 int((~finite).sum()),
                 float(np.sqrt(mean_square)),
-                float(np.abs(residual).mean()),
+                float(np.average(np.abs(residual), weights=w)),
                 float("nan") if constant else 1.0 - mean_square / spread,
             )
         )
-    return Targets(rows, where, tuple(targets))
+    return Targets(checked.rows, checked.where, tuple(targets))
 
 
-def _classes(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: str, where: str) -> ClassPairs | Absent:
+def _classes(model: PredictingModel, checked: CheckedRows, predicted: AnyArray) -> ClassPairs | Absent:
+    true = checked.true
+    finite: Bool = np.ones(len(true), dtype=np.bool_)
     labels = class_names(model) or []
     margins: Float | Absent = Absent("there are labels only, no scores of the classes")
     if true.ndim == 2 and true.shape[1] > 1:
         if true.shape[1] != len(labels):
             raise ShapeMismatchError(f"pairs have {true.shape[1]} classes, the model {len(labels)}; give as many")
-        finite = np.isfinite(predicted).all(axis=1)
+        finite = np.asarray(np.isfinite(predicted).all(axis=1))
         if not finite.any():
             return Absent("no score of any row is finite")
         true, predicted = true[finite], predicted[finite]
@@ -198,10 +231,11 @@ def _classes(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: 
     else:
         t, f = (_codes(model, values.reshape(-1)) for values in (true, predicted))
     k = len(labels)
-    counts = np.bincount(t * k + f, minlength=k * k).reshape(k, k)
-    accuracy, baseline = float((t == f).mean()), float(counts.sum(axis=1).max() / len(t))
-    shown, counts = _commonest(labels, counts)
-    return ClassPairs(rows, where, shown, counts, k, accuracy, baseline, margins)
+    w = checked.equal_rows(finite)
+    sums = np.bincount(t * k + f, w, minlength=k * k).reshape(k, k)
+    accuracy, baseline = float(np.average(t == f, weights=w)), float(sums.sum(axis=1).max() / sums.sum())
+    shown, counts = _commonest(labels, np.rint(sums).astype(np.int64))
+    return ClassPairs(checked.rows, checked.where, shown, counts, k, accuracy, baseline, margins)
 
 
 def _codes(model: PredictingModel, values: AnyArray) -> Int:
