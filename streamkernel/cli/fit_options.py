@@ -233,4 +233,4 @@ fit_options = stack(
     run_options,
 )
 
-factor_options = stack(_options(_of_factor()), rows, run_options)
+factor_options = stack(_options(_of_factor()), rows, weight, run_options)

@@ -246,7 +246,7 @@ class Follower:
                 f"rows are being written to {self.store}, or it is damaged: {error.message}"
             ) from error
         rows = table.features.n_rows
-        self._foreign = table.statistics is None
+        self._foreign = not table.features.as_stored[0].proved
         if rows < self._table_rows:
             raise InputChangedError(
                 f"{self.store} has {rows} rows, it had {self._table_rows}: it has shrunk; restore it, or fit again on "

@@ -91,10 +91,16 @@ def with_names(table: Table, names: Sequence[str] | None) -> Table:
 
 
 def with_weights_of(table: Table, column: str | None) -> Table:
-    """The table weighted by one of its columns; for "none" without weights, and for None as it is."""
+    """The table weighted by one of its columns; for "none" without weights, and for None as it is.
+
+    A table that loses its weights keeps the word "none" in their place, for a model: rows of an update then have none
+    either.
+    """
     if column is None:
         return table
-    return table.without_weights() if column == NO_WEIGHTS else table.weighted_by(column)
+    if column != NO_WEIGHTS:
+        return table.weighted_by(column)
+    return table if table.weights is None else replace(table.without_weights(), weight_column=NO_WEIGHTS)
 
 
 @dataclass(frozen=True)

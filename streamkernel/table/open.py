@@ -26,6 +26,7 @@ from streamkernel.table._lazy_rows import (
 from streamkernel.table._stored import Opened, open_stored, open_zarr_array
 from streamkernel.table.columns import check_distinct, default_names, target_position
 from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
+from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
 from streamkernel.table.values import DTypeName, check_weights, float_dtype, table_dtype, unmasked
@@ -89,8 +90,7 @@ def open_table(
         stop=found.X.n_rows,
         targets=_targets(found, classify),
         weights=found.w if weights is None else _weights(weights, found.X.shape),
-        # Those stored are of the stored weights.
-        statistics=found.statistics if weights is None else None,
+        statistics=None if weights is not None else _statistics(found.statistics, y, classify),
         named=named,
     )
     return table if rows is None else table.slice(*_range(rows, table.n_rows))
@@ -122,11 +122,21 @@ def _reopen(
         dtype=table.dtype if dtype == "keep" else table_dtype(table.features.dtype, dtype, "X"),
         targets=targets,
         weights=table.weights if weights is None else _weights(weights, table.features.shape),
-        statistics=table.statistics if weights is None else None,
+        statistics=None if weights is not None else _statistics(table.statistics, y, classify),
         weight_column=table.weight_column if weights is None else None,
         keyed=False,
     )
     return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))
+
+
+def _statistics(stored: TableStatistics | None, y: Unchecked, classify: bool) -> TableStatistics | None:
+    """The stored statistics, which are of the stored weights and targets: with other numbers as targets there are none.
+
+    Labels have no statistics; those of the features then stay.
+    """
+    if stored is None or y is None:
+        return stored
+    return TableStatistics(stored.X, None) if classify else None
 
 
 def _features(X: Unchecked, target: str | int | None) -> Opened:

@@ -53,7 +53,8 @@ class Table:
     keyed
         Whether blocks have keys of their rows' features.
     weight_column
-        Name of the column of the input that is the weights (`weighted_by`); None where they are not a column.
+        Name of the column of the input that is the weights (`weighted_by`); "none" where its own weights were left
+        out; else None.
     """
 
     features: RowArray

@@ -23,7 +23,8 @@ from streamkernel.models.row_runs import count
 from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, spread
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Updates
-from streamkernel.table import Table, open_table
+from streamkernel.table import Table, open_table, with_weights_of
+from streamkernel.table.columns import NO_WEIGHTS
 from streamkernel.type_aliases import FieldsView, Unchecked
 from streamkernel.updating._fold import Folding
 from streamkernel.updating._grow import rows_to_grow_on
@@ -70,13 +71,17 @@ class Update(Generic[M]):
 def new_rows(model: PredictingModel, X: Unchecked, y: Unchecked = None, weights: Unchecked = None) -> Table:
     """Open the rows of an update: a column that was the row weights of the fit is theirs, too.
 
+    Where the fit was to leave out the weights of its table ("none"), those of the new rows are left out.
+
     Raises
     ------
     ParameterError
         The fit took its row weights from a column, and the new rows have neither weights nor this column.
     """
     table, column = known_rows(model, X, y, weights), model.record.weight_column
-    if column is None or table.weights is not None:
+    if column == NO_WEIGHTS and weights is None:
+        return with_weights_of(table, column)
+    if column in (None, NO_WEIGHTS) or table.weights is not None:
         return table
     if column not in table.columns:
         raise ParameterError(

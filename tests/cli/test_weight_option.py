@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamkernel import KernelRidge, open_table
+from streamkernel import Factor, KernelRidge, open_table
 from streamkernel.jobs.specification import JobSpecification
 
 M = 400
@@ -102,3 +102,75 @@ def test_a_job_names_the_column(stores: Path) -> None:
     whole, table = JobSpecification.from_config(work.to_config()).tables()
     assert (whole.columns, table.n_rows, table.weight_column) == (("a", "b"), 4, "n")
     assert "weight" not in JobSpecification(estimator="ridge", settings={}, table="t", model="m").to_config()
+
+
+def test_a_factor_with_a_column_of_weights(stores: Path, cli: Callable) -> None:
+    """The choice is that of the ingested weights; G has all rows, and the column is no feature."""
+    for factor, store, weight in (
+        ("of-column", "all", ("--weight", "n")),
+        ("of-stored", "weighted", ()),
+        ("of-none", "weighted", ("--weight", "none")),
+        ("of-bare", "bare", ()),
+    ):
+        ran = cli(
+            *("factor", stores / store, stores / factor, "--basis", 12, "--lengthscale", 1.5, "--scale", "none"),
+            *("--scheduler", "threads", *weight, "--json"),
+        )
+        assert ran.status == 0, ran.err
+    factors = {name: Factor.load(stores / name) for name in ("of-column", "of-stored", "of-none", "of-bare")}
+    indices = {name: factor.component_indices.tolist() for name, factor in factors.items()}
+    assert indices["of-column"] == indices["of-stored"] != indices["of-none"] == indices["of-bare"]
+    assert factors["of-column"].G.shape == (M, 12)
+    assert factors["of-column"].record.certificate.trace == M  # of a kernel with k(x, x) = 1
+    page = stores / "factors.html"
+    ran = cli("report", stores / "of-column", page, "--data", stores / "all", "--weight", "n")
+    assert ran.status == 0, ran.err
+    lacking = cli("report", stores / "of-column", page, "--data", stores / "all", "--overwrite")
+    assert lacking.status == 1
+    assert "'n'" in lacking.err or "3 columns" in lacking.err
+
+
+def test_a_report_of_weighted_rows(stores: Path, cli: Callable) -> None:
+    assert cli("fit", stores / "all", stores / "model", *PLAIN, "--weight", "n", "--rows", "0:300").status == 0
+    pages = {}
+    for name, store, weight in (("column", "all", ("--weight", "n")), ("stored", "weighted", ()), ("bare", "bare", ())):
+        page = stores / f"{name}.html"
+        ran = cli("report", stores / "model", page, "--data", stores / store, "--rows", "300:400", *weight)
+        assert ran.status == 0, ran.err
+        pages[name] = page.read_text()
+    assert "of equal weight" in pages["column"]
+    assert "of equal weight" in pages["stored"]
+    score = cli(
+        "evaluate", stores / "model", stores / "weighted", "--rows", "300:400", "--scheduler", "threads", "--json"
+    )
+    for name, shown in (("column", True), ("stored", True), ("bare", False)):
+        assert (f"RMSE {score.result['rmse']:.3g}" in pages[name]) == shown
+    refused = cli("report", stores / "model", stores / "other.html", "--weight", "n")
+    assert refused.status == 1
+    assert "--weight says what the row weights of --data are; give --data" in refused.err
+
+
+def test_updates_with_weights(stores: Path, cli: Callable) -> None:
+    """The weights of a column, of the store, or none: what the fit has seen is known again in each."""
+    for name, store, weight in (
+        ("column", "all", ("--weight", "n")),
+        ("none", "weighted", ("--weight", "none")),
+        ("bare", "bare", ()),
+    ):
+        fitted = cli("fit", stores / store, stores / f"of-{name}", *PLAIN, *weight, "--rows", "0:300", "--json")
+        assert fitted.status == 0, fitted.err
+        ran = cli("update", stores / f"of-{name}", stores / store, "--scheduler", "threads", "--json")
+        assert ran.status == 0, ran.err
+        assert (ran.result["rows_folded"], ran.result["rows_seen_before"]) == (100, 300), name
+    bare = open_table(stores / "bare")
+    predicted = {name: np.asarray(KernelRidge.load(stores / f"of-{name}").predict(bare)) for name in ("none", "bare")}
+    np.testing.assert_allclose(predicted["none"], predicted["bare"], rtol=0, atol=1e-9)
+    # Asked for in words: no rows are new. Rows of the model without weights have weights in another store.
+    again = cli("update", stores / "of-column", stores / "all", "--weight", "n", "--scheduler", "threads", "--json")
+    assert again.result["rows_folded"] == 0
+    more = cli("update", stores / "of-bare", stores / "all", "--weight", "n", "--scheduler", "threads", "--json")
+    assert more.result["rows_folded"] == M
+    none = cli(
+        "update", stores / "of-none", stores / "weighted", "--weight", "none", "--scheduler", "threads", "--json"
+    )
+    assert none.result["rows_folded"] == 0

@@ -6,7 +6,7 @@ import click
 import numpy as np
 
 from streamkernel.blobs import blobs_at, parent_of
-from streamkernel.cli.options import Bounds, common, cut, overwrite, rows
+from streamkernel.cli.options import Bounds, common, cut, overwrite, rows, weight
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import is_factor, kind_of, predicting_model
 from streamkernel.cli.tables_for_models import opened
@@ -16,7 +16,7 @@ from streamkernel.kinds import transformer_class
 from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
 from streamkernel.report.pages import has_page
 from streamkernel.report.publish import PICTURE, checked_output
-from streamkernel.table import open_table
+from streamkernel.table import open_table, with_weights_of
 
 _MOST_ROWS = 5000
 
@@ -32,6 +32,7 @@ _MOST_ROWS = 5000
     "table, for the optimum by PCA.",
 )
 @rows
+@weight
 @click.option("--png", default=None, metavar="PATH", help="Write a small picture, too.")
 @overwrite
 @common
@@ -40,6 +41,7 @@ def command(
     out: str,
     data: str | None,
     rows: Bounds,
+    weight: str | None,
     png: str | None,
     overwrite: bool,
     display: Display,
@@ -53,19 +55,23 @@ def command(
         )
     if rows is not None and data is None:
         raise ParameterError("--rows says which rows of --data are drawn; give --data, or leave it out")
+    if weight is not None and data is None:
+        raise ParameterError("--weight says what the row weights of --data are; give --data, or leave it out")
     checked_output(out, overwrite=overwrite)
     if png is not None:
         checked_output(png, overwrite=True, mark=PICTURE)
     if factors[0]:
-        _factors(sources, out, data, rows, png, overwrite)
+        _factors(sources, out, data, rows, weight, png, overwrite)
     else:
-        _model(sources[0], out, data, rows, png, overwrite)
+        _model(sources[0], out, data, rows, weight, png, overwrite)
     around, name = parent_of(out)
     result = {"report": out, "bytes": blobs_at(around).size(name)}
     display.emit(result if png is None else {**result, "png": png}, "report")
 
 
-def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool) -> None:
+def _model(
+    source: str, out: str, data: str | None, rows: Bounds, weight: str | None, png: str | None, overwrite: bool
+) -> None:
     transformer = transformer_class(kind_of(source))
     if transformer is not None and has_page(transformer):
         if data is not None or png is not None:
@@ -76,12 +82,16 @@ def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | Non
     fitted = predicting_model(source)
     pairs = None
     if data is not None:
-        table = opened(fitted, data, rows, targets=True)
+        table = opened(fitted, data, rows, targets=True, weight=weight)
         block = table.read(table.start, min(table.stop, table.start + _MOST_ROWS))
+        # Rows of weight 0 are no rows.
+        w = block.row_weights
+        kept = np.flatnonzero(w > 0.0) if w.any() else np.arange(len(w))
         pairs = {
             "kind": f"rows {block.start}:{block.start + len(block.X)} of {parent_of(data)[1]}",
-            **({} if block.Y is None else {"true": np.asarray(block.Y)}),
-            **fitted.checking().check_values(block.X),
+            **({} if block.Y is None else {"true": block.Y[kept]}),
+            **({} if block.weights is None else {"weight": w[kept]}),
+            **fitted.checking().check_values(np.ascontiguousarray(block.X[kept])),
         }
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
     if png is not None:
@@ -89,13 +99,21 @@ def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | Non
 
 
 def _factors(
-    sources: tuple[str, ...], out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool
+    sources: tuple[str, ...],
+    out: str,
+    data: str | None,
+    rows: Bounds,
+    weight: str | None,
+    png: str | None,
+    overwrite: bool,
 ) -> None:
     factors = [Factor.load(source) for source in sources]
     optimum = None
     if data is not None:
         made_from = factors[0].record.rows
-        table = cut(open_table(data), (made_from.start, made_from.stop) if rows is None else rows)
+        table = cut(
+            with_weights_of(open_table(data), weight), (made_from.start, made_from.stop) if rows is None else rows
+        )
         optimum = pca_optimum(factors, table.without_targets())
     write_factor_report(factors, out, overwrite=overwrite, optimum=optimum)
     if png is not None:

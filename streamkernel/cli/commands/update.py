@@ -11,6 +11,7 @@ import click
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Bounds, NumberOr, Resources, common, cut, grow_option, run_options, stale_option
 from streamkernel.cli.options import rows as rows_option
+from streamkernel.cli.options import weight as weight_option
 from streamkernel.cli.output import Display
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.saved_objects import updatable_model
@@ -19,14 +20,16 @@ from streamkernel.following.update_saved import update_saved
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import ModelRecord, UpdatableRecord
 from streamkernel.store import Checkpoints
+from streamkernel.table import with_weights_of
 from streamkernel.type_aliases import Fields, Unchecked
-from streamkernel.updating.update import Update, new_rows
+from streamkernel.updating.update import Update, known_rows, new_rows
 
 
 @click.command("update")
 @click.argument("model")
 @click.argument("store")
 @rows_option
+@weight_option
 @click.option(
     "--alpha",
     type=NumberOr("gcv", "keep"),
@@ -49,6 +52,7 @@ def command(
     model: str,
     store: str,
     rows: Bounds,
+    weight: str | None,
     alpha: Unchecked,
     variances: str | None,
     stale: float,
@@ -64,7 +68,8 @@ def command(
     """
     place = execution_target(resources)
     before = updatable_model(model)
-    table = cut(new_rows(before, store), rows)
+    opened = new_rows(before, store) if weight is None else with_weights_of(known_rows(before, store), weight)
+    table = cut(opened, rows)
     with ExitStack() as stack:
         bar = stack.enter_context(SweepBar(display.quiet))
 
