@@ -197,3 +197,19 @@ def test_numbers_are_named_by_text_too() -> None:
 def test_regressions_have_none() -> None:
     for regression in (KernelRidge(), KernelMatchingPursuit()):
         assert "class_weight" not in regression.get_params()
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_class_whose_rows_have_weight_0(name: str) -> None:
+    """It is told of no row, whatever its weight; the weights of the others are those without its rows."""
+    kept = LABELS != "c"
+    rows = np.where(kept, w, 0.0)
+    model = clone(CLASSIFIERS[name]).set_params(class_weight="balanced")
+    without = clone(model).fit(X[kept], LABELS[kept], sample_weight=w[kept]).model_.record.class_weights
+    found = model.fit(X, LABELS, sample_weight=rows)
+    assert found.classes_.tolist() == ["a", "b", "c"]
+    assert set(found.predict(X)) == {"a", "b"}
+    assert found.model_.record.class_weights == pytest.approx((*without, 1.0))
+    heavy = clone(model).set_params(class_weight={"c": 1e6}).fit(X, LABELS, sample_weight=rows)
+    plain = clone(model).set_params(class_weight=None).fit(X, LABELS, sample_weight=rows)
+    np.testing.assert_array_equal(decided(heavy), decided(plain))

@@ -67,8 +67,11 @@ KINDS: dict[str, Callable[[Path], Any]] = {
     "float32": lambda folder: w.astype(np.float32),
     "list": lambda folder: w.tolist(),
     "column of a DataFrame": lambda folder: pd.DataFrame({"w": w}, index=np.arange(M)[::-1])["w"],
+    "big endian": lambda folder: w.astype(">f4"),
+    "Arrow": lambda folder: pd.Series(w, dtype="double[pyarrow]"),
     "nullable": lambda folder: pd.Series(w).astype("Int64"),
     "dask": lambda folder: da.from_array(w, chunks=64),
+    "one block": lambda folder: da.from_array(w, chunks=1000),
     "xarray": lambda folder: xr.DataArray(w),
     "zarr": lambda folder: zarr.open_array(stored(folder), mode="r"),
     "path": stored,
@@ -94,6 +97,12 @@ def test_weights_of_any_kind(kind: str, tmp_path: Path) -> None:
     rows = zarr_of_chunks(tmp_path / "rows.zarr", X, y, 90)
     of_store = model().fit(rows, sample_weight=given)
     np.testing.assert_allclose(of_store.predict(X), expected.predict(X), atol=1e-9)
+
+
+def test_truth_values_are_weights_of_1_and_0() -> None:
+    expected = model().fit(X, y, sample_weight=(w > 1.0).astype(float)).dual_coef_
+    for given in (w > 1.0, pd.Series(w > 1.0).astype("boolean"), (w > 1.0).tolist()):
+        np.testing.assert_array_equal(model().fit(X, y, sample_weight=given).dual_coef_, expected)
 
 
 def test_the_weights_of_a_table_hold_unless_others_are_given() -> None:

@@ -180,7 +180,7 @@ class CountRepeats(Reduction[Repeats]):
         pairs = len(times) * (len(times) - 1.0)
         by_chance = float((same * (same - 1.0)).sum()) / pairs if pairs > 0.0 else 1.0
         alike, equal = (min(self._distinct(state[name]), float(rows)) for name in ("alike", "equal"))
-        features = min(self._distinct(state["features"]), float(rows))
+        features = min(self._distinct(state["features"]), float(stored))
         return Repeats(rows, stored, alike, equal, features, agreeing, by_chance, self.origins)
 
     def _distinct(self, keys: Keys) -> float:
