@@ -5,9 +5,8 @@ All losses are sums of kinks (`reductions.margins`). With ``f = K c``, c the sum
     primal   1/2 c^T K c + sum_i w_i loss(y_i, f_i + b) + s b
     dual     y^T u - 1/2 c^T K c,      w l <= u <= w h,      sum u = s
 
-s is 0 for classification, regression and quantiles. With the loss `Below` and ``s = nu sum_i w_i`` it is the one-class
-machine. Any u in the boxes with the sum s gives a lower bound of the primal minimum: the gap of the result is exact,
-because f is computed anew at the end.
+s is the loss's `constant_slope`: 1 for one class, 0 for all others. Any u in the boxes with the sum s gives a lower
+bound of the primal minimum: the gap of the result is exact, because f is computed anew at the end.
 
 Tresp 2001, eq. (6); Platt 1999; Fan, Chen & Lin 2005; ALGORITHMS 5.3.
 """
@@ -99,11 +98,11 @@ class Boxes:
     total: float | None
 
     @classmethod
-    def of(cls, loss: PiecewiseLinear, y: Float, weights: Float, total: float | None) -> Boxes:
+    def of(cls, loss: PiecewiseLinear, y: Float, weights: Float, *, intercept: bool = True) -> Boxes:
         kinks = loss.kinks(y)
         low = np.array([kink.low for kink in kinks])
         targets = np.array([kink.targets for kink in kinks])
-        return cls(targets, low * weights, (low + loss.C) * weights, total)
+        return cls(targets, low * weights, (low + loss.C) * weights, loss.constant_slope if intercept else None)
 
     def start(self, u: Float | None = None) -> Float:
         """Variables in the boxes with the sum `total`, near u, or near 0: the first with room make up what is missing.
@@ -147,7 +146,7 @@ def solve_smo(
     loss: PiecewiseLinear,
     *,
     weights: ArrayLike | None = None,
-    total: float | None = 0.0,
+    intercept: bool = True,
     start: Float | None = None,
     tolerance: float = 1e-3,
     cache_bytes: int = CACHE_BYTES,
@@ -162,7 +161,7 @@ def solve_smo(
     y : (m,) targets; indicators 0 and 1 for `Hinge`.
     loss : piecewise linear loss.
     weights : (m,) row weights, at least 0; a class weight is a factor of them.
-    total : s; None for b = 0 and no condition on the sum.
+    intercept : False for b = 0 and no condition on the sum.
     start : (kinks, m) dual variables to start from, such as those of another C or of some of the rows; they are cut at
         the boxes, and changed where their sum is not s then.
     tolerance : largest violation of a pair; libsvm's default.
@@ -183,7 +182,7 @@ def solve_smo(
     w = np.ones(len(rows)) if weights is None else checked_columns(weights, len(rows), "weights", "X")[:, 0]
     if (w < 0.0).any():
         raise ParameterError(f"weights has a number below 0, first in row {int(np.argmax(w < 0.0))}; give weights >= 0")
-    boxes = Boxes.of(loss, targets, w, total)
+    boxes = Boxes.of(loss, targets, w, intercept=intercept)
     check_problem(kernel, boxes)
     most = max(_LEAST_MOST, 100 * boxes.low.size) if most_steps is None else checked_integer("most_steps", most_steps)
     solution = solve_boxes(kernel, rows, boxes, start, tolerance, cache_bytes, most)
@@ -212,7 +211,7 @@ def check_problem(kernel: Kernel, boxes: Boxes) -> None:
     if not boxes.reaches():
         raise ParameterError(
             f"no dual variables have the sum {boxes.total:g}: their boxes add up to [{boxes.low.sum():g}, "
-            f"{boxes.high.sum():g}]; for a one-class machine give 0 < nu <= 1"
+            f"{boxes.high.sum():g}]; the C of one class is 1 / (nu sum w) with 0 < nu <= 1"
         )
 
 

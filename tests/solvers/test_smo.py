@@ -15,7 +15,7 @@ from strategies import few_examples, seeds
 
 from streamkernel.errors import NonFiniteDataError, ParameterError, ShapeMismatchError, StreamKernelWarning
 from streamkernel.kernels import Gaussian, Linear, Polynomial, Sigmoid
-from streamkernel.reductions.margins import Below, EpsilonInsensitive, Hinge, Pinball
+from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, OneClass, Pinball
 from streamkernel.solvers import SMOSolution, _kernel_rows, smo, solve_smo
 from streamkernel.solvers._pair_steps import _entry_points
 
@@ -58,7 +58,7 @@ def test_the_example() -> None:
     assert solution.dual == pytest.approx(6.48198, abs=5e-6)
     assert solution.offset == pytest.approx(-0.414746, abs=5e-7)
     assert len(solution.vectors) == 17
-    check(solution, rows, smo.Boxes.of(Hinge(1.0), t.astype(float), np.ones(40), 0.0))
+    check(solution, rows, smo.Boxes.of(Hinge(1.0), t.astype(float), np.ones(40)))
 
 
 def libsvm(kind: str, C: float, weights: Any = None, rows: Any = X, gamma: float = GAMMA) -> tuple[Any, float]:
@@ -75,11 +75,11 @@ def libsvm(kind: str, C: float, weights: Any = None, rows: Any = X, gamma: float
     return found, float(machine.intercept_[0])
 
 
-def problem(kind: str, C: float, weights: Any = None) -> tuple[Any, ...]:
+def problem(kind: str, C: float, weights: Any = None) -> tuple[Any, Any]:
     w = np.ones(150) if weights is None else weights
     if kind == "one class":
-        return np.zeros(150), Below(1.0), 0.3 * float(w.sum())
-    return (SIGNS, Hinge(C), 0.0) if kind == "hinge" else (NUMBERS, EpsilonInsensitive(C, 0.1), 0.0)
+        return np.zeros(150), OneClass(1.0 / (0.3 * float(w.sum())))
+    return (SIGNS, Hinge(C)) if kind == "hinge" else (NUMBERS, EpsilonInsensitive(C, 0.1))
 
 
 def dual_of(boxes: smo.Boxes, coefficients: Any, f: Any) -> float:
@@ -95,14 +95,17 @@ def dual_of(boxes: smo.Boxes, coefficients: Any, f: Any) -> float:
 )
 def test_libsvm(kind: str, C: float, weighted: bool) -> None:
     weights = RNG.uniform(0.5, 2.0, 150) if weighted else None
-    y, loss, total = problem(kind, C, weights)
-    solution = solve_smo(KERNEL, X, y, loss, weights=weights, total=total, tolerance=1e-10)
-    boxes = smo.Boxes.of(loss, y, np.ones(150) if weights is None else weights, total)
+    y, loss = problem(kind, C, weights)
+    solution = solve_smo(KERNEL, X, y, loss, weights=weights, tolerance=1e-11)
+    boxes = smo.Boxes.of(loss, y, np.ones(150) if weights is None else weights)
     check(solution, X, boxes)
     if kind == "one class" and weighted:
         return  # libsvm has nu m in the place of nu sum w
     coefficients, offset = libsvm(kind, C, weights)
-    f = KERNEL(X) @ coefficients
+    if kind == "one class":
+        # libsvm multiplies the objective by nu m.
+        coefficients, offset = coefficients / 45.0, offset / 45.0
+    f, total = KERNEL(X) @ coefficients, loss.constant_slope
     # libsvm has its kernel values in single precision: the better objectives are ours.
     dual = dual_of(boxes, coefficients, f)
     assert dual - 1e-9 * abs(dual) <= solution.dual == pytest.approx(dual, rel=1e-6)
@@ -122,9 +125,9 @@ def test_class_weights_are_row_weights() -> None:
 def test_integer_weights_are_repeated_rows(kind: str) -> None:
     w = np.arange(150) % 4
     some = np.repeat(np.arange(150), w)
-    y, loss, total = problem(kind, 2.0, w.astype(float))
-    weighted = solve_smo(KERNEL, X, y, loss, weights=w, total=total, tolerance=1e-11)
-    repeated = solve_smo(KERNEL, X[some], y[some], loss, total=total, tolerance=1e-11)
+    y, loss = problem(kind, 2.0, w.astype(float))
+    weighted = solve_smo(KERNEL, X, y, loss, weights=w, tolerance=1e-11)
+    repeated = solve_smo(KERNEL, X[some], y[some], loss, tolerance=1e-11)
     assert weighted.primal == pytest.approx(repeated.primal, rel=1e-9)
     assert weighted.offset == pytest.approx(repeated.offset, abs=1e-8)
     np.testing.assert_allclose(weighted.coefficients, np.bincount(some, repeated.coefficients, 150), atol=1e-7)
@@ -143,7 +146,7 @@ def test_any_order_of_the_rows(seed: int, C: float, kind: str) -> None:
     # Rounding of f limits the tolerance where C is large.
     tolerance = 1e-9 * max(1.0, C / 100)
     first, other = (solve_smo(KERNEL, rows[o], y[o], loss, tolerance=tolerance) for o in (np.arange(30), order))
-    check(first, rows, smo.Boxes.of(loss, y, np.ones(30), 0.0), tolerance=tolerance)
+    check(first, rows, smo.Boxes.of(loss, y, np.ones(30)), tolerance=tolerance)
     assert first.primal == pytest.approx(other.primal, rel=1e-6, abs=1e-9)
     values = KERNEL(rows, rows[order]) @ other.coefficients
     np.testing.assert_allclose(KERNEL(rows) @ first.coefficients, values, atol=1e-3)
@@ -157,22 +160,21 @@ def test_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("kind", ["hinge", "tube", "one class"])
-@pytest.mark.parametrize("total", [0.0, None])
-def test_little_memory(kind: str, total: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("intercept", [True, False])
+def test_little_memory(kind: str, intercept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Working sets of twenty rows, and seven rows of the kernel matrix in memory: the same machine."""
-    y, loss, of_kind = problem(kind, 5.0)
-    total = of_kind if total is not None else None
-    dense = solve_smo(KERNEL, X, y, loss, total=total, tolerance=1e-9)
+    y, loss = problem(kind, 5.0)
+    dense = solve_smo(KERNEL, X, y, loss, intercept=intercept, tolerance=1e-9)
     monkeypatch.setattr(smo, "_WORKING_ROWS", 20)
     fetched: list[int] = []
     fetch = _kernel_rows.KernelRows.fetch
     monkeypatch.setattr(
         _kernel_rows.KernelRows, "fetch", lambda self, rows: (fetched.append(len(self.values)), fetch(self, rows))[1]
     )
-    sparse = solve_smo(KERNEL, X, y, loss, total=total, tolerance=1e-9, cache_bytes=8 * 150 * 7)
-    if kind != "one class" or total is not None:
+    sparse = solve_smo(KERNEL, X, y, loss, intercept=intercept, tolerance=1e-9, cache_bytes=8 * 150 * 7)
+    if kind != "one class" or intercept:
         assert set(fetched) == {7}
-    check(sparse, X, smo.Boxes.of(loss, y, np.ones(150), total))
+    check(sparse, X, smo.Boxes.of(loss, y, np.ones(150), intercept=intercept))
     np.testing.assert_allclose(sparse.coefficients, dense.coefficients, atol=1e-6)
     assert sparse.offset == pytest.approx(dense.offset, abs=1e-7)
 
@@ -181,7 +183,7 @@ def test_no_constant_is_a_machine_of_mirrored_rows() -> None:
     """libsvm always fits a constant; on rows and their mirror images it is 0 (`reductions.members.svm`)."""
     from streamkernel.reductions.members.svm import dual_values
 
-    solution = solve_smo(KERNEL, X, SIGNS, Hinge(2.0), total=None, tolerance=1e-10)
+    solution = solve_smo(KERNEL, X, SIGNS, Hinge(2.0), intercept=False, tolerance=1e-10)
     t = 2.0 * SIGNS - 1.0
     np.testing.assert_allclose(solution.coefficients, t * dual_values(KERNEL(X), t, 2.0, np.ones(150)), atol=1e-6)
 
@@ -193,7 +195,7 @@ def test_a_start_is_used() -> None:
     warm = solve_smo(KERNEL, X, SIGNS, Hinge(2.2), tolerance=1e-8, start=1.1 * cold.duals)
     assert warm.primal == pytest.approx(solve_smo(KERNEL, X, SIGNS, Hinge(2.2), tolerance=1e-8).primal, rel=1e-7)
     cut = solve_smo(KERNEL, X, SIGNS, Hinge(0.5), tolerance=1e-8, start=cold.duals)
-    check(cut, X, smo.Boxes.of(Hinge(0.5), SIGNS, np.ones(150), 0.0))
+    check(cut, X, smo.Boxes.of(Hinge(0.5), SIGNS, np.ones(150)))
 
 
 DEGENERATE: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
@@ -212,14 +214,14 @@ DEGENERATE: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
 
 
 @pytest.mark.parametrize("case", DEGENERATE)
-@pytest.mark.parametrize("total", [0.0, None])
-def test_degenerate_rows(case: str, total: float | None) -> None:
+@pytest.mark.parametrize("intercept", [True, False])
+def test_degenerate_rows(case: str, intercept: bool) -> None:
     rows, y, loss = DEGENERATE[case]()
     tolerance = 1e-6 if loss.C > 1e6 else 1e-9
-    solution = solve_smo(KERNEL, rows, y, loss, total=total, tolerance=tolerance)
-    boxes = smo.Boxes.of(loss, np.asarray(y, float), np.ones(len(y)), total)
+    solution = solve_smo(KERNEL, rows, y, loss, intercept=intercept, tolerance=tolerance)
+    boxes = smo.Boxes.of(loss, np.asarray(y, float), np.ones(len(y)), intercept=intercept)
     check(solution, rows, boxes, tolerance=tolerance)
-    if case in ("one class alone", "one row") and total is not None:
+    if case in ("one class alone", "one row") and intercept:
         assert solution.offset == 1.0
         assert len(solution.vectors) == 0
     if case == "no margin broken":
@@ -238,15 +240,15 @@ def test_rows_without_weight_are_no_rows() -> None:
 
 
 def test_one_class_leaves_its_share_outside() -> None:
-    solution = solve_smo(KERNEL, X, np.zeros(150), Below(1.0), total=0.2 * 150, tolerance=1e-9)
+    solution = solve_smo(KERNEL, X, np.zeros(150), OneClass(1.0 / (0.2 * 150)), tolerance=1e-10)
     f = KERNEL(X) @ solution.coefficients + solution.offset
-    assert (f < -1e-6).mean() <= 0.2 <= len(solution.vectors) / 150
+    assert (f < -1e-7).mean() <= 0.2 <= len(solution.vectors) / 150
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(degree=2)])
 def test_other_kernels(kernel: Any) -> None:
     solution = solve_smo(kernel, X, SIGNS, Hinge(0.1), tolerance=1e-8)
-    check(solution, X, smo.Boxes.of(Hinge(0.1), SIGNS, np.ones(150), 0.0), kernel)
+    check(solution, X, smo.Boxes.of(Hinge(0.1), SIGNS, np.ones(150)), kernel)
 
 
 def test_single_precision_rows() -> None:
@@ -265,7 +267,7 @@ def test_single_precision_rows() -> None:
         ({"y": np.full(150, np.inf)}, NonFiniteDataError, "y holds NaN or infinity"),
         ({"tolerance": 0.0}, ParameterError, "tolerance = 0.0 is out of range"),
         ({"most_steps": 0}, ParameterError, "most_steps = 0 is out of range"),
-        ({"total": 1e9}, ParameterError, r"have the sum 1e\+09: their boxes add up to \[-"),
+        ({"loss": OneClass(1e-9)}, ParameterError, r"have the sum 1: their boxes add up to \[0, 1\.5e-07\]"),
         ({"kernel": Sigmoid()}, ParameterError, "not positive semi-definite"),
     ],
 )
@@ -338,7 +340,7 @@ def test_libsvm_on_real_tables(name: str, shared_data: Any) -> None:
     f = Gaussian(p**0.5)(rows) @ np.stack([coefficients, solution.coefficients], 1)
     np.testing.assert_allclose(f[:, 1], f[:, 0], atol=1e-5)
     assert solution.offset == pytest.approx(machine.intercept_[0], abs=1e-5)
-    dual = dual_of(smo.Boxes.of(loss, y, np.ones(2000), 0.0), coefficients, f[:, 0])
+    dual = dual_of(smo.Boxes.of(loss, y, np.ones(2000)), coefficients, f[:, 0])
     assert solution.dual == pytest.approx(dual, rel=1e-6)
     assert 0.0 <= solution.relative_gap <= 1e-6
 

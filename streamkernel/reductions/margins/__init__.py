@@ -4,7 +4,6 @@ from streamkernel.reductions.margins.active_set import ActiveSetStep, ActiveSetS
 from streamkernel.reductions.margins.interior_point import InteriorPath, InteriorPointStep, InteriorPointSums
 from streamkernel.reductions.margins.lagrangian import LagrangianStep, LagrangianSums
 from streamkernel.reductions.margins.losses import (
-    Below,
     EpsilonInsensitive,
     Hinge,
     Huber,
@@ -27,7 +26,6 @@ from streamkernel.reductions.margins.targets import Target
 from streamkernel.reductions.margins.violators import ViolatingRows, Violators
 
 __all__ = [
-    "Below",
     "ActiveSetStep",
     "ActiveSetSums",
     "EpsilonInsensitive",

@@ -82,20 +82,6 @@ class Hinge(PiecewiseLinear):
 
 
 @dataclass(frozen=True)
-class Below(PiecewiseLinear):
-    """``C max(0, y - f)``: values of f below y cost. With y = 0 it is the loss of the one-class machine.
-
-    That machine is ``min 1/2 |f|^2 + sum w max(0, rho - f) - nu rho sum w``, with b = -rho (Schoelkopf et al. 2001,
-    scaled as in libsvm).
-    """
-
-    kink_count = 1
-
-    def kinks(self, y: Float) -> list[Kink]:
-        return [Kink(y, np.zeros(len(y)))]
-
-
-@dataclass(frozen=True)
 class Pinball(PiecewiseLinear):
     """``C max(q r, (q - 1) r)``, whose minimum is the quantile q (Koenker & Bassett 1978).
 
@@ -135,6 +121,8 @@ class OneClass(PiecewiseLinear):
     is outside (Schoelkopf et al. 2001, eq. (4) and proposition 3)::
 
         1/2 |v|^2 - rho + 1 / (nu sum w) sum_i w_i max(0, rho - g_i^T v)
+
+    libsvm multiplies it, and f, by ``nu sum w``.
     """
 
     kink_count = 1
