@@ -6,7 +6,13 @@ from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
 from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows, uniform_sample
 from streamkernel.solvers.falkon_folds import FalkonFolds, SampleChoice, alpha_of_sample, functions_of_sample
-from streamkernel.solvers.full_margins import SupportVectorSolution, solve_full_margins
+from streamkernel.solvers.full_margins import (
+    FULL_SWEEPS,
+    SupportVectorSolution,
+    full_margin_steps,
+    plan_full_margins,
+    solve_full_margins,
+)
 from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSystem, Variances
 from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
 from streamkernel.solvers.interior_point import InteriorSolution, solve_margins
@@ -15,7 +21,7 @@ from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
 from streamkernel.solvers.margin_calibration import isotonic_curves, platt_curves, quantile_shifts
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart, warn_of_gap
+from streamkernel.solvers.margin_solution import Certified, MarginIteration, MarginSolution, MarginStart, warn_of_gap
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
 from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSolution
@@ -28,8 +34,10 @@ from streamkernel.solvers.solver_choice import SolverChoice, choose_solver, falk
 from streamkernel.solvers.validation import FoldChoice, FoldSolution, FoldSystem, standard_error
 
 __all__ = [
+    "FULL_SWEEPS",
     "METHODS",
     "CGResult",
+    "Certified",
     "Coordinates",
     "ExactGP",
     "FalkonFolds",
@@ -72,7 +80,9 @@ __all__ = [
     "generalised_costs",
     "isotonic_curves",
     "median_lengthscale",
+    "full_margin_steps",
     "plan_full",
+    "plan_full_margins",
     "platt_curves",
     "quantile_shifts",
     "rows_for_search",

@@ -40,9 +40,45 @@ class MarginStart(NamedTuple):
         return MarginStart(np.concatenate([b[:-1], np.zeros(n + 1 - len(b)), b[-1:]]), self.barrier)
 
 
+class Certified:
+    """Base of solutions with a lower bound of their objective.
+
+    Attributes
+    ----------
+    primal, dual : objective, and its bound.
+    iterations : one record for each sweep.
+    converged : whether the gap, or what the solver was to reach, is within its tolerance.
+    """
+
+    primal: float
+    dual: float
+    iterations: tuple[MarginIteration, ...]
+    converged: bool
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``: the objective is at most this far from the minimum."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gaps(self) -> Float:
+        """(s,) gap after each sweep as a share of the last primal objective."""
+        return np.array([each.gap for each in self.iterations]) / self._size
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the primal objective, whose sign does not count."""
+        return self.gap / self._size
+
+    @property
+    def _size(self) -> float:
+        """What gaps are compared with: the primal objective; the dual one where no coefficients are better than 0."""
+        return abs(self.primal) or abs(self.dual) or 1.0
+
+
 @dataclass(frozen=True)
-class MarginSolution:
-    """The solution of one problem.
+class MarginSolution(Certified):
+    """The solution of one problem; the gaps are those of the best objectives so far.
 
     Attributes
     ----------
@@ -63,28 +99,8 @@ class MarginSolution:
         """Where to start another problem near this one."""
         return MarginStart(self.coefficients)
 
-    @property
-    def gap(self) -> float:
-        """``primal - dual``: the objective is at most this far from the minimum."""
-        return self.primal - self.dual
 
-    @property
-    def relative_gaps(self) -> Float:
-        """(s,) gap after each sweep, of the best objectives so far, as a share of the last primal objective."""
-        return np.array([each.gap for each in self.iterations]) / self._size
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the primal objective, whose sign does not count."""
-        return self.gap / self._size
-
-    @property
-    def _size(self) -> float:
-        """What gaps are compared with: the primal objective; the dual one where no coefficients are better than 0."""
-        return abs(self.primal) or abs(self.dual) or 1.0
-
-
-def warn_of_gap(solutions: Sequence[MarginSolution], tolerance: float, easier: str) -> None:
+def warn_of_gap(solutions: Sequence[Certified], tolerance: float, easier: str) -> None:
     """Warn of the largest gap where a solution is not within the tolerance; `easier` names a problem of less work."""
     if all(solution.converged for solution in solutions):
         return

@@ -263,7 +263,7 @@ REDUCTIONS: dict[str, Make] = {
         np.linspace(-1, 1, len(chosen)),
         0.1,
         EpsilonInsensitive(1.0, 0.2),
-        0,
+        Target(0, 0.1, 1.5),
         np.sort(np.asarray(chosen, np.int64)),
         0.3,
         5,

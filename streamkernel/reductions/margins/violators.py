@@ -18,6 +18,7 @@ from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.margins.losses import PiecewiseLinear
+from streamkernel.reductions.margins.targets import Target
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float, Int
 
@@ -31,12 +32,16 @@ class ViolatingRows:
     Attributes
     ----------
     loss : ``sum w loss(y, f)`` over all rows.
+    weight, trace, rows : sums of w and of w k(x, x), and number of rows of weight > 0.
     count : number of rows outside the working set that violate by more than the tolerance.
     worst : (k,) violations of the worst of them, in the order of `sample`.
     sample : these rows, with the targets of the machine alone.
     """
 
     loss: float
+    weight: float
+    trace: float
+    rows: int
     count: int
     worst: Float
     sample: Sample
@@ -53,7 +58,7 @@ class Violators(SentAsFields, Reduction[ViolatingRows]):
     coefficients : (n,) c.
     offset : b.
     loss : piecewise linear loss.
-    column : column of Y with the targets; None for the targets 0 of the one-class machine.
+    target : its targets; None for those of the one-class machine, which has none.
     inside : (s,) row numbers of the working set, ascending.
     tolerance : largest violation that does not count.
     pool : largest number of rows in the result.
@@ -64,7 +69,7 @@ class Violators(SentAsFields, Reduction[ViolatingRows]):
     coefficients: Float
     offset: float
     loss: PiecewiseLinear
-    column: int | None
+    target: Target | None
     inside: Int
     tolerance: float
     pool: int
@@ -86,8 +91,15 @@ class Violators(SentAsFields, Reduction[ViolatingRows]):
             f[start : start + _PANEL_ROWS] += K.sum(axis=1)
         return f
 
+    def _targets(self, block: RowBlock) -> Float:
+        """y (b,)."""
+        if self.target is None:
+            return np.zeros(len(block))
+        assert block.Y is not None
+        return self.target.of(block.Y)
+
     def map_block(self, block: RowBlock) -> State:
-        y = np.zeros(len(block)) if self.column is None else _column(block, self.column)
+        y = self._targets(block)
         f, w = self.values(block.X), block.row_weights
         violation = np.zeros(len(f))
         for kink in self.loss.kinks(y):
@@ -100,7 +112,9 @@ class Violators(SentAsFields, Reduction[ViolatingRows]):
         kept = self._worst(found)
         local = outside[kept]
         return {
-            "totals": np.array([w @ self.loss.loss(y, f), len(outside)]),
+            "totals": np.array(
+                [w @ self.loss.loss(y, f), w.sum(), w @ self.kernel.diagonal(block.X), (w > 0.0).sum(), len(outside)]
+            ),
             "rows": found["rows"][kept],
             "violations": found["violations"][kept],
             "X": block.X[local],
@@ -120,10 +134,16 @@ class Violators(SentAsFields, Reduction[ViolatingRows]):
 
     def finalize(self, state: State) -> ViolatingRows:
         sample = Sample(state["rows"], state["X"], state["Y"], state["weights"])
-        return ViolatingRows(float(state["totals"][0]), int(state["totals"][1]), state["violations"], sample)
+        loss, weight, trace, rows, count = state["totals"].tolist()
+        return ViolatingRows(loss, weight, trace, int(rows), int(count), state["violations"], sample)
 
     def state_bytes(self) -> int:
-        return int(self.pool * (32 + 8 * self.points.shape[1]) + 16)
+        return int(self.pool * self.row_bytes(self.points.shape[1]) + 40)
+
+    @staticmethod
+    def row_bytes(width: int) -> int:
+        """Bytes of a row of the pool, at most."""
+        return 32 + 8 * width
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.points.shape
@@ -132,8 +152,3 @@ class Violators(SentAsFields, Reduction[ViolatingRows]):
     def flops_per_row(self) -> float:
         n, p = self.points.shape
         return float(2 * n * (p + 1) + 60)
-
-
-def _column(block: RowBlock, column: int) -> Float:
-    assert block.Y is not None
-    return np.ascontiguousarray(block.Y[:, column])
