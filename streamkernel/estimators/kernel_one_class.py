@@ -37,6 +37,9 @@ class KernelOneClass(OutlierMixin, PredictingEstimator):
         The fit ends when the duality gap is at most this share of the objective.
     max_sweeps : int, default 100
         Largest number of sweeps of the solution; a warning tells of a larger gap.
+    machine : {"reduced", "full"}, default "reduced"
+        As in `KernelSVC`: with "full" all rows are functions, of which the support vectors remain. At least the share
+        nu of the rows are, and at most `n_components` (None for 50,000).
     kernel, lengthscale, gamma, degree, coef0, kernel_params, rule, rule_options, tol, scale : as in `Nystroem`
     metric, metric_rank, random_state, memory_limit, client, progress : as in `Nystroem`
 
@@ -75,6 +78,7 @@ class KernelOneClass(OutlierMixin, PredictingEstimator):
         nu: float = 0.1,
         gap_tol: float = 1e-4,
         max_sweeps: int = 100,
+        machine: str = "reduced",
         kernel: Unchecked = "gaussian",
         lengthscale: Unchecked = "median",
         gamma: Unchecked = None,

@@ -46,7 +46,8 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
 
     Minimises ``1/2 |b|^2 + C sum_i w_i loss(t_i f(x_i))`` with ``f(x) = g(x)^T b + c``, g the whitened features of the
     basis, ``|b|^2`` the squared norm of f in the space of the kernel. The square of the constant is penalised, too
-    (Tresp 2001, section 3.3). Several classes are solved for one against the rest, all in the same sweeps.
+    (Tresp 2001, section 3.3), but for the full machine. Several classes are solved for one against the rest, all in
+    the same sweeps.
 
     Parameters
     ----------
@@ -70,6 +71,11 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
         The fit ends when the duality gap is at most this share of the objective.
     max_sweeps : int, default 100
         Largest number of sweeps of one solution; a warning tells of a larger gap.
+    machine : {"reduced", "full"}, default "reduced"
+        The functions: those of the basis, or those of all rows, of which the support vectors remain. The full machine
+        is libsvm's, exact, with a constant that is not penalised. It needs ``loss="hinge"`` and C as one or several
+        numbers (None for 1); at most `n_components` rows (None for 50,000) are in memory at a time, and hold the
+        support vectors. Each class has its own sweeps.
     kernel, lengthscale, gamma, degree, coef0, kernel_params, metric, metric_rank : as in `KernelRidge`
     rule, objective, rule_options, tol, scale : as in `KernelRidge`
     fit_intercept : bool, default True
@@ -85,7 +91,8 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
     n_iter_ : sweeps of the solution on all rows
     components_, component_indices_, dual_coef_, intercept_, lengthscale_, kernel_ : as in `KernelRidge`; the functions
         of two classes are ``-f / 2`` and ``f / 2``
-    residual_trace_, relative_residual_trace_, n_sweeps_, model_
+    residual_trace_, relative_residual_trace_, n_sweeps_, model_ : of the full machine the residual trace is the whole
+        trace, and says nothing: no features are computed of its support vectors
 
     Examples
     --------
@@ -114,6 +121,7 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
         calibration: str | None = None,
         gap_tol: float = 1e-4,
         max_sweeps: int = 100,
+        machine: str = "reduced",
         kernel: Unchecked = None,
         lengthscale: Unchecked = "median",
         gamma: Unchecked = None,
@@ -169,6 +177,8 @@ class KernelSVR(Regressor, MarginEstimator):
     epsilon : float, default 0.1
         Half the width of the tube, in standard deviations of the target.
     gap_tol, max_sweeps : as in `KernelSVC`
+    machine : {"reduced", "full"}, default "reduced"
+        As in `KernelSVC`; the full one needs ``loss="epsilon_insensitive"``.
     kernel, lengthscale, gamma, degree, coef0, kernel_params, metric, metric_rank : as in `KernelRidge`
     rule, objective, rule_options, tol, scale : as in `KernelRidge`
     fit_intercept : bool, default True
@@ -178,7 +188,7 @@ class KernelSVR(Regressor, MarginEstimator):
     ----------
     C_, duality_gap_, n_iter_ : as in `KernelSVC`
     components_, component_indices_, dual_coef_, intercept_, lengthscale_, kernel_ : as in `KernelRidge`
-    residual_trace_, relative_residual_trace_, n_sweeps_, model_
+    residual_trace_, relative_residual_trace_, n_sweeps_, model_ : as in `KernelSVC`
 
     Examples
     --------
@@ -204,6 +214,7 @@ class KernelSVR(Regressor, MarginEstimator):
         epsilon: float = 0.1,
         gap_tol: float = 1e-4,
         max_sweeps: int = 100,
+        machine: str = "reduced",
         kernel: Unchecked = None,
         lengthscale: Unchecked = "median",
         gamma: Unchecked = None,

@@ -19,6 +19,7 @@ import numpy as np
 
 from streamkernel.engine import Session
 from streamkernel.errors import DataError
+from streamkernel.models.certificate import path_of
 from streamkernel.reductions import Predictions, Sample, WithoutHeldOut
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.margins import (
@@ -36,6 +37,7 @@ from streamkernel.reductions.scores import HeldOutErrors, MarginErrors
 from streamkernel.reductions.sums import Features
 from streamkernel.settings.margins import GapSettings
 from streamkernel.solvers import (
+    Certified,
     MarginSolution,
     MarginStart,
     solve_margins,
@@ -51,8 +53,8 @@ from streamkernel.wording import option
 SAMPLE_FUNCTIONS = 300  # functions of the basis on the sample
 _SAMPLE_ROWS, _FEWER_ROWS, _MANY_FUNCTIONS = 8000, 4000, 4
 _WORTH_A_SAMPLE = 4  # times the rows of the sample, from which a start saves more sweeps than reading it costs
-_PATH_GAP, _SAMPLE_GAP = 1e-3, 1e-2  # gaps from which errors on held-out rows change by less than their standard error
-_PATH_SWEEPS, _SAMPLE_SWEEPS = 40, 20
+PATH_GAP, _SAMPLE_GAP = 1e-3, 1e-2  # gaps from which errors on held-out rows change by less than their standard error
+PATH_SWEEPS, _SAMPLE_SWEEPS = 40, 20
 _STATE_BYTES = 512 << 20  # of the sums of one sweep: more problems are solved one group after another
 _AT_ONCE, _FURTHER = 3, 2  # values of C around the best of the sample, and those beyond the end of the path
 _LEAST_C, _LARGEST_C = 1e-4, 1e5
@@ -183,22 +185,22 @@ class MarginFound:
     C : the chosen value.
     method : name of the solver.
     solutions : of the K functions, on all rows.
-    trace : sums of the certificate, over all rows.
+    coefficients : (K, n + 1), the last of each is the constant.
+    residual_path : (n + 1,) residual traces of the basis.
+    trace, count : sum of w k(x, x), and number of rows of weight > 0.
     path : errors along C; None without a validation fold.
     histogram : of the values or residuals on the fold, of K functions that were fitted without it; see `MarginErrors`.
     """
 
     C: float
     method: str
-    solutions: Solutions
-    trace: TraceSums
+    solutions: tuple[Certified, ...]
+    coefficients: Float
+    residual_path: Float
+    trace: float
+    count: int
     path: PathErrors | None
     histogram: Float | None
-
-    @property
-    def coefficients(self) -> Float:
-        """(K, n + 1), the last of each is the constant."""
-        return np.array([solution.coefficients for solution in self.solutions])
 
 
 def path_costs(costs: tuple[float, ...], settings: GapSettings) -> tuple[float, ...]:
@@ -235,7 +237,18 @@ def find_margins(table: Table, problems: MarginProblems, session: Session, folds
     )
     warn_of_gap(solutions, settings.gap_tol, settings.easier)
     # The sums of every sweep over all rows are the same.
-    return MarginFound(C, problems.method, solutions, traces[-1], path, histogram)
+    trace = traces[-1]
+    return MarginFound(
+        C,
+        problems.method,
+        solutions,
+        np.array([solution.coefficients for solution in solutions]),
+        path_of(trace.trace, trace.squares),
+        trace.trace,
+        trace.count,
+        path,
+        histogram,
+    )
 
 
 @dataclass(frozen=True)
@@ -322,35 +335,62 @@ def _by_fold(
     while todo:
         given = [start for C in todo for start in starts[C]]
         found = problems.solve(
-            without_fold, todo, given, tolerance=_PATH_GAP, most_sweeps=_PATH_SWEEPS, weight=table.weight
+            without_fold, todo, given, tolerance=PATH_GAP, most_sweeps=PATH_SWEEPS, weight=table.weight
         )
-        scores = session.sweep(problems.errors(todo, found, folds), table, "held-out errors")
-        if scores.rows == 0:
-            further = f" and {option('calibration', 'none')}" if hasattr(problems.settings, "calibration") else ""
-            raise DataError(
-                "no row of weight > 0 is in the validation fold, by which C is chosen; give "
-                f"{option('C')} one number{further}"
-            )
+        scores = held_out_errors(problems.errors(todo, found, folds), table, session, problems.settings)
         solved |= dict(zip(todo, found, strict=True))
         errors |= {C: (scores, position) for position, C in enumerate(todo)}
         best = min(sorted(solved), key=lambda C: _error(errors[C]))
         todo = _beyond(best, tuple(sorted(solved))) if problems.settings.searches else ()
         # Where the path goes on, it starts from its end.
         starts |= {C: [solution.start for solution in solved[best]] for C in todo if C not in starts}
-    tried = tuple(sorted(solved))
     scores, position = errors[best]
+    path = path_errors({C: max(each.relative_gap for each in solved[C]) for C in solved}, errors, best, session)
+    return best, path, scores.histogram[position], [solution.start for solution in solved[best]]
+
+
+def held_out_errors(errors: HeldOutErrors, table: Table, session: Session, settings: GapSettings) -> MarginErrors:
+    """The errors on a validation fold.
+
+    Raises
+    ------
+    DataError
+        No row counts in it.
+    """
+    scores = session.sweep(errors, table, "held-out errors")
+    if scores.rows == 0:
+        further = f" and {option('calibration', 'none')}" if hasattr(settings, "calibration") else ""
+        raise DataError(
+            f"no row of weight > 0 is in the validation fold, by which C is chosen; give {option('C')} one number"
+            f"{further}"
+        )
+    return scores
+
+
+def path_errors(
+    gaps: dict[float, float], errors: dict[float, tuple[MarginErrors, int]], best: float, session: Session
+) -> PathErrors:
+    """Errors along C; a note tells that of the best one.
+
+    Parameters
+    ----------
+    gaps : largest relative duality gap for each C.
+    errors : errors for each C, with its position in them.
+    """
+    tried = tuple(sorted(gaps))
+    scores, _ = errors[best]
     se = [float(errors[C][0].errors_se[errors[C][1]]) for C in tried]
     path = PathErrors(
         costs=tried,
         errors=np.array([_error(errors[C]) for C in tried]),
         errors_se=np.array(se),
-        gaps=tuple(max(solution.relative_gap for solution in solved[C]) for C in tried),
+        gaps=tuple(gaps[C] for C in tried),
         rows=scores.rows,
         effective=scores.effective,
     )
     at = tried.index(best)
     session.progress.note(f"C {best:.4g}: held-out error {path.errors[at]:.4g} +- {se[at]:.2g} on {path.rows} rows")
-    return best, path, scores.histogram[position], [solution.start for solution in solved[best]]
+    return path
 
 
 def _error(at: tuple[MarginErrors, int]) -> float:

@@ -12,8 +12,9 @@ from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._margin_path import SAMPLE_FUNCTIONS, MarginFound, MarginProblems, find_margins, path_costs
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
+from streamkernel.fits.full_margins import find_full_margins, full_steps
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
-from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.certificate import certificate_of
 from streamkernel.models.margins import (
     MarginClassifierModel,
     MarginModel,
@@ -66,19 +67,22 @@ def fit_margins(
     with run.measured():
         folds = settings.folds(table.n_rows)
         chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
-        problems = MarginProblems(Features.of_basis(chosen.selection.basis), settings, targets_of(chosen), classify)
-        found = find_margins(chosen.table, problems, session, folds)
-        values = _predictions(chosen, found.coefficients)
+        if settings.full:
+            chosen, found = find_full_margins(chosen, settings, session, targets_of(chosen), run.n, folds)
+        else:
+            problems = MarginProblems(Features.of_basis(chosen.selection.basis), settings, targets_of(chosen), classify)
+            found = find_margins(chosen.table, problems, session, folds)
+        values = _predictions(chosen, found.coefficients, whitened=not settings.full)
         corrected, kind, own = _corrected(settings, chosen, values, found)
         check = run.check(chosen, corrected)
-    trail = path_of(found.trace.trace, found.trace.squares)
+    trail = found.residual_path
     return run.model(
         kind,
         chosen,
         check,
         trail,
         own,
-        totals=CountedTotals(rows=found.trace.count, trace=found.trace.trace),
+        totals=CountedTotals(rows=found.count, trace=found.trace),
         certificate=certificate_of(float(trail[0]), float(trail[-1])),
         **({"centre": float(chosen.centre[0])} if kind is QuantileModel else {}),
         **solution_fields(found),
@@ -161,8 +165,11 @@ def solution_fields(found: MarginFound) -> dict[str, Any]:
     }
 
 
-def _predictions(chosen: Chosen, b: Float) -> Predictions:
-    """The row map of K functions with the coefficients b (K, n + 1), in the units of the targets."""
+def _predictions(chosen: Chosen, b: Float, *, whitened: bool) -> Predictions:
+    """The row map of K functions with the coefficients b (K, n + 1), in the units of the targets.
+
+    They are those of the whitened features, or of the kernel functions.
+    """
     basis, table = chosen.selection.basis, chosen.table
     if table.classes is None:
         weights, constants = b[:, :-1] * chosen.scale[:, None], chosen.centre + chosen.scale * b[:, -1]
@@ -172,7 +179,8 @@ def _predictions(chosen: Chosen, b: Float) -> Predictions:
         weights, constants = halves * b[:, :-1], halves[:, 0] * b[0, -1]
     else:
         weights, constants = b[:, :-1], b[:, -1]
-    return Predictions(basis, basis.coefficients(np.ascontiguousarray(weights.T)), np.ascontiguousarray(constants))
+    columns = np.ascontiguousarray(weights.T)
+    return Predictions(basis, basis.coefficients(columns) if whitened else columns, np.ascontiguousarray(constants))
 
 
 def _warn_of_fold(histogram: Float, curves: Curves | None, table: Table) -> None:
@@ -209,6 +217,9 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
     targets = tuple(Target(column) for column in range(1 if classes == 2 else max(table.n_targets, 1)))
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, targets, classes > 0)
     costs = settings.costs(table)
+    if settings.full:
+        more, n = full_steps(problem, settings, costs, n, targets, folds)
+        return _whole_plan([*steps, *more], problem, n, machine)
     steps += sample_steps(problem, problems, costs, n, searched=folds is not None)
     interior = isinstance(settings.losses(1.0)[0], PiecewiseLinear)
     first, warm = INTERIOR_SWEEPS if interior else _NEWTON_SWEEPS
@@ -225,9 +236,14 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
         steps.append(step_of("held-out errors", scores, table, kernel_columns=n))
     steps.append(solver_step(problems, costs[:1], warm if folds is not None else first, table, "solution"))
     steps.append(driver_step("solve", 4 * 8 * (n + 1) ** 2))
+    return _whole_plan(steps, problem, n, machine)
+
+
+def _whole_plan(steps: list[Step], problem: Problem, n: int, machine: Machine) -> Plan:
+    """The plan of these steps, and of what comes after them, for a model of n functions."""
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep") + points_bytes(problem, n)
     steps.append(check_step(problem, n))
-    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
+    return make_plan(steps, TableShape.of(problem.table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
 def solver_step(

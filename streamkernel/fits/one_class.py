@@ -12,8 +12,9 @@ from streamkernel.fits._choose_basis import choose_basis
 from streamkernel.fits._margin_path import MarginFound, MarginProblems, find_margins
 from streamkernel.fits._plan_steps import points_bytes, steps_of_choice
 from streamkernel.fits._predicting import PredictingRun
+from streamkernel.fits.full_margins import find_full_margins, full_steps
 from streamkernel.fits.margins import INTERIOR_SWEEPS, sample_steps, solution_fields, solver_step
-from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.certificate import certificate_of
 from streamkernel.models.margins import OneClassModel, Threshold
 from streamkernel.records import CountedTotals
 from streamkernel.reductions import Predictions
@@ -43,15 +44,17 @@ def fit_one_class(
     run = PredictingRun(table, settings, session, plan_one_class, estimator=estimator, **options)
     with run.measured():
         chosen = choose_basis(run.table, settings, session, run.n)
-        basis = chosen.selection.basis
-        found = find_margins(
-            chosen.table, MarginProblems(Features.of_basis(basis), settings, (None,), False), session, None
-        )
+        if settings.full:
+            chosen, found = find_full_margins(chosen, settings, session, (None,), run.n)
+        else:
+            features = Features.of_basis(chosen.selection.basis)
+            found = find_margins(chosen.table, MarginProblems(features, settings, (None,), False), session, None)
         [b] = found.coefficients
         _warn_of_origin(found)
-        function = Predictions(basis, basis.coefficients(np.ascontiguousarray(b[:-1, None])), b[-1:].copy())
+        basis, weights = chosen.selection.basis, np.ascontiguousarray(b[:-1, None])
+        function = Predictions(basis, weights if settings.full else basis.coefficients(weights), b[-1:].copy())
         function, lowered, unit = _lowered(chosen.table, function, settings.nu, session)
-    trail = path_of(found.trace.trace, found.trace.squares)
+    trail = found.residual_path
     return run.model(
         OneClassModel,
         chosen,
@@ -62,7 +65,7 @@ def fit_one_class(
             "intercept": function.intercept,
             "decision_weights": lowered.histogram,
         },
-        totals=CountedTotals(rows=found.trace.count, trace=found.trace.trace),
+        totals=CountedTotals(rows=found.count, trace=found.trace),
         certificate=certificate_of(float(trail[0]), float(trail[-1])),
         threshold=Threshold(
             rho=-float(function.intercept[0]),
@@ -95,7 +98,7 @@ def _lowered(
 def _warn_of_origin(found: MarginFound) -> None:
     """Warn where no function but 0 is near the minimum: the origin of the features is among the rows."""
     [solution] = found.solutions
-    if solution.converged and -solution.primal <= _NO_REGION * found.trace.trace * found.C:
+    if solution.converged and -solution.primal <= _NO_REGION * found.trace * found.C:
         warn_user(
             "the rows lie around the origin of the features, from which one class separates them: no row is an "
             f"outlier; give {option('kernel', 'gaussian')} or another one with a constant k(x, x), a longer "
@@ -111,9 +114,13 @@ def plan_one_class(table: Table, settings: OneClassSettings, machine: Machine, n
     table = problem.table
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, (None,), False)
     # C follows from the weights of the rows, and costs do not depend on it.
-    steps += sample_steps(problem, problems, (1.0,), n, searched=False)
-    steps.append(solver_step(problems, (1.0,), INTERIOR_SWEEPS[0], table, "solution"))
-    steps.append(driver_step("solve", 4 * 8 * (n + 1) ** 2))
+    if settings.full:
+        more, n = full_steps(problem, settings, (1.0,), n, (None,), None)
+        steps += more
+    else:
+        steps += sample_steps(problem, problems, (1.0,), n, searched=False)
+        steps.append(solver_step(problems, (1.0,), INTERIOR_SWEEPS[0], table, "solution"))
+        steps.append(driver_step("solve", 4 * 8 * (n + 1) ** 2))
     function = Predictions(unfilled_basis(problem, n), np.zeros((n, 1)), np.zeros(1))
     steps.append(step_of("decision values", CountDecisions(function, 1.0), table, kernel_columns=n))
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep") + points_bytes(problem, n)

@@ -92,6 +92,11 @@ class MarginModel(PredictingModel):
 
     record: MarginRecord
 
+    @property
+    def full(self) -> bool:
+        """Whether the functions are the support vectors of the machine of all rows; else those of a basis."""
+        return getattr(self.record.settings, "machine", "reduced") == "full"
+
     def solution_fields(self) -> Fields:
         solution, path = self.record.solution, self.record.path
         fields: Fields = {

@@ -5,6 +5,7 @@ from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection
 from streamkernel.selection.rpcholesky import RPCholesky
 from streamkernel.selection.rules import RULES, SCORES, RuleOption, as_kappa, as_rule, options_of
+from streamkernel.selection.support_vectors import SupportVectors
 from streamkernel.selection.uniform import Uniform
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Rule",
     "RuleOption",
     "Selection",
+    "SupportVectors",
     "Uniform",
     "as_kappa",
     "as_rule",

@@ -18,15 +18,17 @@ from streamkernel.reductions.margins import (
     Logistic,
     Loss,
     OneClass,
+    PiecewiseLinear,
     Pinball,
     SmoothedHinge,
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
+from streamkernel.selection import Rule, SupportVectors
 from streamkernel.settings._searched import SEARCHED, SearchedSettings
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord
-from streamkernel.settings.parameter import parameter
+from streamkernel.settings.parameter import parameter, parameters_in
 from streamkernel.settings.ridge import BUCKETS, LEAST_FOLDED
 from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import Fields, Unchecked
@@ -35,6 +37,9 @@ from streamkernel.wording import option
 DEFAULT_C = 1.0
 MOST_LEVELS = 100  # quantiles of one fit, each with sums of its own
 CV = "cv"
+FULL = "full"
+# Rows of the working set of the full machine, where their number is not given.
+MOST_WORKING_ROWS = 50_000
 
 
 def _half_decades(first: int, last: int) -> tuple[float, ...]:
@@ -79,9 +84,82 @@ class GapSettings(BasisSettings):
         """Whether values of C beyond those of `costs` may be tried."""
         return False
 
+    @property
+    def full(self) -> bool:
+        """Whether all rows are functions, and the support vectors are those of the model."""
+        return False
+
     def losses(self, C: float) -> tuple[Loss, ...]:
         """The losses whose problems share all features and one target, for a cost C: one, or one for each quantile."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MachineSettings(GapSettings):
+    """A machine on a basis, or on all rows."""
+
+    EXACT: ClassVar[str] = ""  # the loss of the full machine, where there is a choice
+
+    machine: str = parameter(
+        "reduced",
+        "What the functions are: those of a basis of chosen rows (reduced), or those of all rows, of which the support "
+        f"vectors remain (full): exact, with at most as many support vectors as the basis size, {MOST_WORKING_ROWS:,} "
+        "where it is not given.",
+        kind=str,
+        words=("reduced", FULL),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.full:
+            self._check_full()
+
+    def _check_full(self) -> None:
+        """Refuse what has no meaning for the full machine: `ParameterError`."""
+        whole = option("machine", FULL)
+        if not isinstance(self.losses(1.0)[0], PiecewiseLinear):
+            raise ParameterError(
+                f"{option('loss')} is {getattr(self, 'loss', '')}, with which all rows are support vectors; "
+                f"{whole} has the exact one: give {option('loss', self.EXACT)}, or {option('machine', 'reduced')}"
+            )
+        stated = parameters_in(self)
+        for name in ("rule", "rule_options", "objective", "tol"):
+            if getattr(self, name) != stated[name][1]:
+                raise ParameterError(
+                    f"{option(name)} is of the choice of a basis, and the functions of {whole} are its support "
+                    f"vectors; leave it out, or give {option('machine', 'reduced')}"
+                )
+        if self.searches:
+            raise ParameterError(
+                f"{option('C')} 'cv' is searched for with a basis; with {whole} give one or several numbers, such as "
+                f"those around the C that {option('machine', 'reduced')} finds"
+            )
+        if self.n_components == 1:
+            raise ParameterError(
+                f"{option('n_components')} is 1, and the working set of {whole} needs two rows; give at least 2"
+            )
+
+    @property
+    def full(self) -> bool:
+        return self.machine == FULL
+
+    def selection_rule(self, *, has_targets: bool) -> Rule:
+        return SupportVectors() if self.full else super().selection_rule(has_targets=has_targets)
+
+    def takes_columns(self, table: Table) -> bool:
+        return not self.full and super().takes_columns(table)
+
+    def components(self, table: Table) -> int:
+        """As in the base class; of the full machine the rows of its working set."""
+        found = super().components(table)
+        return min(table.n_rows, MOST_WORKING_ROWS) if self.full and self.n_components is None else found
+
+    def to_config(self) -> Fields:
+        config = super().to_config()
+        # Runs that an earlier release interrupted have no such field; they go on as if it were absent.
+        if not self.full:
+            del config["machine"]
+        return config
 
 
 class MarginSettingsRecord(GapSettingsRecord):
@@ -100,7 +178,8 @@ class MarginSettings(SearchedSettings, GapSettings):
 
     fit_intercept: bool = parameter(
         True,
-        "Whether the model has a constant; its square is penalised as those of the other coefficients are.",
+        "Whether the model has a constant; its square is penalised as those of the other coefficients are, but for the "
+        "full machine.",
         "rows",
         kind=bool,
         flag="intercept",
@@ -112,7 +191,7 @@ class MarginSettings(SearchedSettings, GapSettings):
         words=(CV,),
         kind=list,
         optional=True,
-        default_words=f"cv {SEARCHED}, 1 below",
+        default_words=f"cv {SEARCHED}, 1 below and for the full machine",
     )
 
     def __post_init__(self) -> None:
@@ -124,7 +203,7 @@ class MarginSettings(SearchedSettings, GapSettings):
     def left_to(self, table: Table) -> Fields:
         """As in the base class, and C: by held-out rows with as many rows, else 1."""
         found = super().left_to(table)
-        return found if self.C is not None else found | {"C": CV if self.enough(table) else DEFAULT_C}
+        return found if self.C is not None else found | {"C": CV if self.enough(table) and not self.full else DEFAULT_C}
 
     def costs(self, table: Table) -> tuple[float, ...]:
         """As in the base class; of too few rows to hold some out, 1 in place of a search."""
@@ -216,13 +295,15 @@ class MarginClassifierSettingsRecord(MarginSettingsRecord, ClassifierSettingsRec
     loss: str
     sharpness: float
     calibration: str | None
+    machine: str = "reduced"
 
 
 @dataclass(frozen=True)
-class MarginClassifierSettings(CalibratedSettings, ClassifierSettings):
+class MarginClassifierSettings(CalibratedSettings, MachineSettings, ClassifierSettings):
     """A support vector classifier."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginClassifierSettingsRecord
+    EXACT: ClassVar[str] = "hinge"
 
     loss: str = parameter(
         "squared_hinge",
@@ -253,13 +334,15 @@ class MarginRegressorSettingsRecord(MarginSettingsRecord):
 
     loss: str
     epsilon: NonNegative
+    machine: str = "reduced"
 
 
 @dataclass(frozen=True)
-class MarginRegressorSettings(MarginSettings):
+class MarginRegressorSettings(MarginSettings, MachineSettings):
     """A support vector regression."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginRegressorSettingsRecord
+    EXACT: ClassVar[str] = "epsilon_insensitive"
     # Functions with little noise want a much larger C than boundaries do.
     GRID: ClassVar[tuple[float, ...]] = _half_decades(-1, 5)
 
@@ -363,10 +446,11 @@ class OneClassSettingsRecord(GapSettingsRecord):
     """The options of a fit of one class."""
 
     nu: float
+    machine: str = "reduced"
 
 
 @dataclass(frozen=True)
-class OneClassSettings(GapSettings):
+class OneClassSettings(MachineSettings):
     """One class: rows without targets, of which a share nu is outside the region that the fit finds."""
 
     RECORD: ClassVar[type[SettingsRecord]] = OneClassSettingsRecord

@@ -47,7 +47,11 @@ from streamkernel.settings.margins import (
 )
 from streamkernel.type_aliases import FieldsView
 
-_METHODS = {"newton": "Newton's method", "interior-point": "interior point"}
+_METHODS = {
+    "newton": "Newton's method, a sweep for each iteration",
+    "interior-point": "interior point, a sweep for each iteration",
+    "chunking": "a working set of rows in memory, a sweep for those outside that violate the margin",
+}
 _CURVES = {"calibration_slope": "by Platt's logistic curve", "calibration_knots": "by an isotonic curve"}
 _MOST_FUNCTIONS = 24
 
@@ -58,13 +62,12 @@ def margin_page(model: MarginModel, pairs: FieldsView | None) -> Page:
     quantiles = quantile_check(model, pairs)
     solution = [cost_figure(cost_path(model)), gap_figure(gap_curves(model))]
     functions = _function_table(model)
-    basis = [trace_figure(trace_curve(model)), lengthscale_figure(lengthscale_curve(model), unit=length_unit(model))]
     sections = [
         Section("Solution", solution, [] if functions is None else [functions]),
         Section("Margins", _margin_figures(model, checked)),
         Section("Quantiles", quantile_figures(quantiles)),
         Section("Decision map", map_figures(decision_map(model))),
-        Section("Basis", basis),
+        Section("Basis", basis_figures(model)),
         metric_section(model),
         prediction_section(checked),
         Section("Probabilities", distribution_figures(check)),
@@ -102,14 +105,42 @@ def _loss(model: MarginModel) -> str:
 def _opening(model: MarginModel) -> str:
     kernel, n, loss = kernel_text(model.record.kernel), model.record.basis_size, plain(_loss(model)).replace("_", "-")
     end = f" with the {loss} loss" if loss else ""
-    return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}{end}, fitted to"
+    return f"{capitalised(kernel)} kernel on {plural(n, noun_of_functions(model))}{end}, fitted to"
+
+
+def noun_of_functions(model: MarginModel) -> str:
+    """What a function of the model is."""
+    return "support vector" if model.full else "basis function"
+
+
+def basis_figures(model: MarginModel) -> list[plot.Drawing]:
+    """The residual trace of a basis, which support vectors have not, and the choice of the lengthscale."""
+    trace = Absent("all rows are functions, and no features are computed of the support vectors")
+    lengthscale = lengthscale_figure(lengthscale_curve(model), unit=length_unit(model))
+    return [trace_figure(trace if model.full else trace_curve(model)), lengthscale]
+
+
+def basis_cards(model: MarginModel) -> list[Card]:
+    """The number of functions, the sweeps, and what the functions leave of the kernel."""
+    record, requested, n = model.record, model.record.requested_basis, model.record.basis_size
+    if model.full:
+        share = percent(n / max(record.totals.rows, 1))
+        return [
+            Card("Support vectors", count(n), f"{share} of the rows; room for {count(requested)} of each function"),
+            Card("Sweeps", count(record.sweep_count), "each finds rows that violate the margin"),
+            Card("Residual trace", "–", "none: the machine is that of all rows"),
+        ]
+    return [
+        Card("Basis functions", count(n), f"of {count(requested)} requested" if n < requested else "chosen rows"),
+        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
+        Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
+    ]
 
 
 def _cards(
     model: MarginModel, pairs: Targets | ClassPairs | Absent, check: Check, quantiles: QuantileCheck | Absent | None
 ) -> list[Card]:
     record, solution = model.record, model.record.solution
-    requested, n = record.requested_basis, record.basis_size
     first, second = check_cards(model, pairs)
     if isinstance(pairs, ClassPairs):
         first = Card(first.label, first.value, f"{pairs.where}; commonest {percent(pairs.baseline)}")
@@ -120,9 +151,7 @@ def _cards(
     sweeps = max((len(each.gaps) for each in solution.problems), default=0)
     return [
         Card("Rows", count(record.totals.rows), f"{plural(len(record.columns), 'feature')}, {scaling_text(model)}"),
-        Card("Basis functions", count(n), f"of {count(requested)} requested" if n < requested else "chosen rows"),
-        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
-        Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
+        *basis_cards(model),
         Card("Lengthscale", *lengthscale_text(model)),
         Card("C", significant(solution.C), _cost_note(model)),
         Card("Duality gap", significant(solution.gap), f"of the objective, exact, after {plural(sweeps, 'sweep')}"),
@@ -192,15 +221,14 @@ def _function_table(model: MarginModel) -> Table | None:
 
 
 def _settings(model: MarginModel) -> Rows:
-    record, settings, solution = model.record, model.record.settings, model.record.solution
+    solution = model.record.solution
     first, last = common_settings(model, lengthscale_text(model))
     return [
         *first,
         *_loss_rows(model),
         ("C", f"{significant(solution.C, 5)} ({_cost_note(model)})"),
         *solver_rows(model),
-        ("Basis functions requested", count(record.requested_basis)),
-        ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
+        *basis_rows(model),
         ("Intercept", _intercept_text(model)),
         *last,
     ]
@@ -209,13 +237,24 @@ def _settings(model: MarginModel) -> Rows:
 def _intercept_text(model: MarginModel) -> str:
     if not model.record.settings.fit_intercept:
         return "none"
-    return "fitted, not penalised" if isinstance(model, QuantileModel) else "fitted, and penalised"
+    return "fitted, not penalised" if model.full or isinstance(model, QuantileModel) else "fitted, and penalised"
+
+
+def basis_rows(model: MarginModel) -> Rows:
+    """What was asked for of the functions."""
+    record, tol = model.record, model.record.settings.tol
+    if model.full:
+        return [("Machine", "full: all rows"), ("Most rows of the working set", count(record.requested_basis))]
+    return [
+        ("Basis functions requested", count(record.requested_basis)),
+        ("Tolerance of the residual trace", f"{100.0 * tol:.4g} %" if tol else "none"),
+    ]
 
 
 def solver_rows(model: MarginModel) -> Rows:
     """How the problem was solved."""
     settings, method = model.record.settings, model.record.solution.method
-    rows = [("Solver", f"{_METHODS.get(method, plain(method))}, a sweep for each iteration")]
+    rows = [("Solver", _METHODS.get(method, plain(method)))]
     if isinstance(settings, GapSettingsRecord):
         rows += [("Tolerance of the gap", f"{settings.gap_tol:g}"), ("Most sweeps", count(settings.max_sweeps))]
     return rows

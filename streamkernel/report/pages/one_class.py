@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from streamkernel.models.margins import OneClassModel
-from streamkernel.report.facts.fit import length_unit, lengthscale_curve, trace_curve
+from streamkernel.report.facts.fit import trace_curve
 from streamkernel.report.facts.margins import decision_map, decision_values, gap_curves
-from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
+from streamkernel.report.figures.fit import trace_figure
 from streamkernel.report.figures.margins import decision_figure, gap_figure, map_figures
-from streamkernel.report.pages.margins import gap_notice, solver_rows
+from streamkernel.report.pages.margins import (
+    basis_cards,
+    basis_figures,
+    basis_rows,
+    gap_notice,
+    noun_of_functions,
+    solver_rows,
+)
 from streamkernel.report.pages.parts import (
     Card,
     Page,
@@ -28,12 +35,11 @@ from streamkernel.type_aliases import FieldsView
 
 def one_class_page(model: OneClassModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
-    basis = [trace_figure(trace_curve(model)), lengthscale_figure(lengthscale_curve(model), unit=length_unit(model))]
     sections = [
         Section("Decision values", [decision_figure(decision_values(model, pairs))]),
         Section("Decision map", map_figures(decision_map(model))),
         Section("Solution", [gap_figure(gap_curves(model))]),
-        Section("Basis", basis),
+        Section("Basis", basis_figures(model)),
         metric_section(model),
     ]
     notices = [*gap_notice(model, "a larger nu"), *rising_notice(model)]
@@ -43,7 +49,7 @@ def one_class_page(model: OneClassModel, pairs: FieldsView | None) -> Page:
 def one_class_picture(model: OneClassModel) -> Picture:
     """Lead and figures of the small picture."""
     drawn = [
-        trace_figure(trace_curve(model)),
+        *([] if model.full else [trace_figure(trace_curve(model))]),
         gap_figure(gap_curves(model)),
         decision_figure(decision_values(model)),
     ]
@@ -52,18 +58,15 @@ def one_class_picture(model: OneClassModel) -> Picture:
 
 def _opening(model: OneClassModel) -> str:
     kernel, n = kernel_text(model.record.kernel), model.record.basis_size
-    return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted without targets to"
+    return f"{capitalised(kernel)} kernel on {plural(n, noun_of_functions(model))}, fitted without targets to"
 
 
 def _cards(model: OneClassModel) -> list[Card]:
     record, solution, threshold = model.record, model.record.solution, model.record.threshold
-    requested, n = record.requested_basis, record.basis_size
     sweeps = max((len(each.gaps) for each in solution.problems), default=0)
     return [
         Card("Rows", count(record.totals.rows), f"{plural(len(record.columns), 'feature')}, {scaling_text(model)}"),
-        Card("Basis functions", count(n), f"of {count(requested)} requested" if n < requested else "chosen rows"),
-        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
-        Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
+        *basis_cards(model),
         Card("Lengthscale", *lengthscale_text(model)),
         Card("nu", significant(record.settings.nu), "largest share of outliers"),
         Card("Outliers", percent(threshold.outliers), "of the rows of the fit, by weight"),
@@ -76,13 +79,12 @@ def _cards(model: OneClassModel) -> list[Card]:
 
 
 def _settings(model: OneClassModel) -> Rows:
-    record, settings = model.record, model.record.settings
+    settings = model.record.settings
     first, last = common_settings(model, lengthscale_text(model))
     return [
         *first,
         ("nu", significant(settings.nu, 5)),
         *solver_rows(model),
-        ("Basis functions requested", count(record.requested_basis)),
-        ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
+        *basis_rows(model),
         *last,
     ]
