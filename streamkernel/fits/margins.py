@@ -10,9 +10,9 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
+from streamkernel.fits._full_margins import find_full_margins, full_steps
 from streamkernel.fits._margin_path import SAMPLE_FUNCTIONS, MarginFound, MarginProblems, find_margins, path_costs
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
-from streamkernel.fits.full_margins import find_full_margins, full_steps
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.margins import (

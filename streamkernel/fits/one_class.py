@@ -9,10 +9,10 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Session, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import choose_basis
+from streamkernel.fits._full_margins import find_full_margins, full_steps
 from streamkernel.fits._margin_path import MarginFound, MarginProblems, find_margins
 from streamkernel.fits._plan_steps import points_bytes, steps_of_choice
 from streamkernel.fits._predicting import PredictingRun
-from streamkernel.fits.full_margins import find_full_margins, full_steps
 from streamkernel.fits.margins import INTERIOR_SWEEPS, sample_steps, solution_fields, solver_step
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.margins import OneClassModel, Threshold

@@ -274,12 +274,13 @@ def test_the_plan_does_not_grow_with_the_rows() -> None:
 @pytest.mark.parametrize(
     ("estimator", "options"),
     [
-        ("svc", {"loss": "hinge", "C": 1.0, "n_components": 12_000}),
+        ("svc", {"loss": "hinge", "C": 1.0, "n_components": 6000}),
         ("svr", {"loss": "epsilon_insensitive", "C": 1.0, "epsilon": 0.5, "n_components": 4000}),
         ("one-class", {"nu": 0.05, "n_components": 4000}),
     ],
 )
 def test_measured_memory_keeps_the_promise(estimator: str, options: dict[str, Any], tmp_path: Path) -> None:
+    rows = 8000 if estimator == "svc" else 30_000
     given = {"machine": "full", "kernel": "gaussian", "lengthscale": 3.0, "metric": "none", "gap_tol": 1e-3, **options}
-    planned, peak = measured(tmp_path, estimator, 30_000, classes=3 if estimator == "svc" else 0, **given)
+    planned, peak = measured(tmp_path, estimator, rows, classes=3 if estimator == "svc" else 0, **given)
     assert peak <= planned
