@@ -1,6 +1,6 @@
 """A Bayesian committee of support vector machines. Experimental; `generalised` is the principled variant.
 
-Members are machines of libsvm, through scikit-learn, each of up to `block_size` rows. `reductions.svm_members` defines
+Members are machines of up to `block_size` rows, solved in memory. `reductions.svm_members` defines
 their means and covariances, for which there is no published formula (Schwaighofer & Tresp 2001; ALGORITHMS 6.3). After
 one sweep, as in every Bayesian committee::
 
@@ -87,7 +87,7 @@ def fit_svm_committee(
     C : cost of a row.
     tau : variance left at the support vectors inside the box, where the margin is 1; at least 1e-6. Of 0.001, 0.1, 0.3
         and 1, the default was best, or as good, on covtype, a9a and a toy; with no variance, members count too much.
-    block_size, partition : choice of the members, as in `committee_predict`. A member takes 32 b^2 bytes in libsvm.
+    block_size, partition : choice of the members, as in `committee_predict`. A member takes 48 b^2 bytes.
 
     Raises
     ------

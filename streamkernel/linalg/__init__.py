@@ -1,6 +1,7 @@
 """Small dense algebra on n x n matrices: in place, with one BLAS thread, and a check for NaN before factorisations."""
 
 from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
+from streamkernel.linalg.box_program import box_maximum
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t, whitened
 from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, mirror_upper, symmetric_eigen
@@ -21,6 +22,7 @@ __all__ = [
     "Whitener",
     "add_product",
     "add_to_diagonal",
+    "box_maximum",
     "cholesky",
     "duality_path",
     "even_panels",

@@ -23,9 +23,9 @@ from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_columns, checked_integer, checked_number, checked_rows
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.linalg.finite import require_finite
+from streamkernel.linalg.pair_steps import COUNTED, NEEDED, loop_of
 from streamkernel.reductions.margins import PiecewiseLinear
 from streamkernel.solvers._kernel_rows import KernelRows
-from streamkernel.solvers._pair_steps import COUNTED, NEEDED, loop_of
 from streamkernel.type_aliases import Bool, Float, Int
 
 CACHE_BYTES = 200 << 20

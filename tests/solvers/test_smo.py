@@ -15,9 +15,9 @@ from strategies import few_examples, seeds
 
 from streamkernel.errors import NonFiniteDataError, ParameterError, ShapeMismatchError, StreamKernelWarning
 from streamkernel.kernels import Gaussian, Linear, Polynomial, Sigmoid
+from streamkernel.linalg.pair_steps import _entry_points
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, OneClass, Pinball
 from streamkernel.solvers import SMOSolution, _kernel_rows, smo, solve_smo
-from streamkernel.solvers._pair_steps import _entry_points
 
 KERNEL = Gaussian(1.0)
 GAMMA = 0.5  # of the same kernel in libsvm
@@ -180,12 +180,13 @@ def test_little_memory(kind: str, intercept: bool, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_constant_is_a_machine_of_mirrored_rows() -> None:
-    """libsvm always fits a constant; on rows and their mirror images it is 0 (`reductions.members.svm`)."""
-    from streamkernel.reductions.members.svm import dual_values
-
+    """libsvm always fits a constant; on rows and their mirror images it is 0 (`linalg.box_maximum`)."""
     solution = solve_smo(KERNEL, X, SIGNS, Hinge(2.0), intercept=False, tolerance=1e-10)
-    t = 2.0 * SIGNS - 1.0
-    np.testing.assert_allclose(solution.coefficients, t * dual_values(KERNEL(X), t, 2.0, np.ones(150)), atol=1e-6)
+    K, both = KERNEL(X), np.concatenate([SIGNS, 1.0 - SIGNS])
+    machine = SVC(C=1.0, kernel="precomputed", tol=1e-10).fit(np.block([[K, -K], [-K, K]]), both)
+    halves = np.zeros(300)
+    halves[machine.support_] = machine.dual_coef_[0]
+    np.testing.assert_allclose(solution.coefficients, halves[:150] - halves[150:], atol=1e-5)
 
 
 def test_a_start_is_used() -> None:
@@ -285,34 +286,34 @@ def test_too_few_steps_are_told() -> None:
 
 
 def test_no_folder_for_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamkernel.solvers import _pair_steps
+    from streamkernel.linalg import pair_steps
 
     def no_cache(*_: Any, cache: bool = False, **options: Any) -> Any:
         if cache:
             raise RuntimeError("no locator available")
         return lambda loop: loop
 
-    monkeypatch.setattr(_pair_steps, "njit", no_cache)
+    monkeypatch.setattr(pair_steps, "njit", no_cache)
     pairs, singles = _entry_points("x")
     assert (pairs.__name__, singles.__name__) == ("pair_steps", "single_steps")
 
 
 def test_damaged_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """A truncated file of Numba's cache: the loops are compiled for this process."""
-    from streamkernel.solvers import _pair_steps
+    from streamkernel.linalg import pair_steps
 
     class Damaged:
-        py_func = staticmethod(_pair_steps._LOOPS[0].py_func)
+        py_func = staticmethod(pair_steps._LOOPS[0].py_func)
 
         def compile(self, _: Any) -> None:
             raise EOFError("Ran out of input")
 
-    monkeypatch.setattr(_pair_steps, "_LOOPS", (Damaged(), Damaged()))
-    _pair_steps._compiled.cache_clear()
+    monkeypatch.setattr(pair_steps, "_LOOPS", (Damaged(), Damaged()))
+    pair_steps._compiled.cache_clear()
     try:
         assert solve_smo(KERNEL, X, SIGNS, Hinge(1.0)).converged
     finally:
-        _pair_steps._compiled.cache_clear()
+        pair_steps._compiled.cache_clear()
 
 
 REAL = ["a9a", "covtype-subset", "spambase", "ringnorm", "california-housing"]

@@ -12,9 +12,7 @@ which lie at the kink of the loss. With ``L L^T = kappa(Z, Z)`` and ``V = L^-1 k
 A member without support vectors inside the box has D = 0. A dual value counts as at an end of the box if it is within
 ``1e-6 C w`` of it.
 
-libsvm always fits a bias b. To fit without one, the rows are doubled: each row has a mirror image with features -phi(x)
-and class -t, and both have half the cost. The mirror image of a solution, with bias -b, is a solution too, so that the
-mean of the two is a solution with b = 0.
+With ``u_j = t_j a_j`` its dual is ``max t^T u - u^T K u / 2`` in the boxes between 0 and ``C w t`` (`box_maximum`).
 """
 
 from __future__ import annotations
@@ -23,10 +21,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from sklearn.svm import SVC
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import add_to_diagonal, cholesky, single_threaded_blas, solve_lower, subtract_gram
+from streamkernel.linalg import add_to_diagonal, box_maximum, cholesky, single_threaded_blas, solve_lower, subtract_gram
 from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import SentAsFields, State, Sums
 from streamkernel.reductions.likelihoods.families import Bernoulli
@@ -35,9 +32,8 @@ from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int
 
-_TOLERANCE = 1e-8  # of the stopping rule of libsvm
+_TOLERANCE = 1e-8  # of the derivatives of the dual
 _AT_BOUND = 1e-6
-_CACHE = 200  # of libsvm, in MB
 _JITTER = 1e-12  # of the mean of the diagonal: rounding limits the independence of points to about this
 
 
@@ -143,9 +139,9 @@ class SVMMembers(SentAsFields, Sums[SVMSums]):
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
         b = min(self.members.block_size, rows)
-        # The doubled kernel matrix, which libsvm copies, and the cache of libsvm.
-        own = 8 * (b * (10 * b + 3 * n + 9 * p + 64) + n * (n + 4 * p) + 8 * rows)
-        return int(own) + (_CACHE << 20) + self.members.scratch_bytes(rows, p, self.basis.kernel.formulas)
+        # The kernel matrix, and that of the variables with their mirror images.
+        own = 8 * (b * (6 * b + 3 * n + 9 * p + 64) + n * (n + 4 * p) + 8 * rows)
+        return int(own) + self.members.scratch_bytes(rows, p, self.basis.kernel.formulas)
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape
@@ -155,9 +151,5 @@ class SVMMembers(SentAsFields, Sums[SVMSums]):
 
 def dual_values(K: Float, t: Float, C: float, weights: Float) -> Float:
     """Dual values a (b,) in ``[0, C w]`` that maximise ``sum a - (t a)^T K (t a) / 2``."""
-    mirrored = np.block([[K, -K], [-K, K]])
-    machine = SVC(C=0.5 * C, kernel="precomputed", tol=_TOLERANCE, cache_size=_CACHE)
-    machine.fit(mirrored, np.concatenate([t, -t]), sample_weight=np.concatenate([weights, weights]))
-    both = np.zeros(2 * len(t))
-    both[machine.support_] = np.abs(machine.dual_coef_[0])
-    return both[: len(t)] + both[len(t) :]
+    end = C * weights * t
+    return np.asarray(t * box_maximum(K, t, np.minimum(end, 0.0), np.maximum(end, 0.0), _TOLERANCE))
