@@ -11,12 +11,19 @@ import gaussian_models
 import numpy as np
 import pytest
 
-from streamkernel import KernelMatchingPursuitClassifier, KernelOneClass, KernelSVC, KernelSVR, PursuitModel
+from streamkernel import (
+    KernelMatchingPursuitClassifier,
+    KernelOneClass,
+    KernelQuantileRegressor,
+    KernelSVC,
+    KernelSVR,
+    PursuitModel,
+)
 from streamkernel.engine import Session
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.fits import fit_ridge
 from streamkernel.models import RidgeModel
-from streamkernel.models.margins import MarginClassifierModel, MarginRegressorModel, OneClassModel
+from streamkernel.models.margins import MarginClassifierModel, MarginRegressorModel, OneClassModel, QuantileModel
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 
@@ -137,6 +144,17 @@ def one_class() -> OneClassModel:
     """One class of two features."""
     X = np.random.default_rng(4).standard_normal((600, 2)) * [2.0, 30.0]
     return KernelOneClass(25, nu=0.1, random_state=0).fit(X).model_
+
+
+@pytest.fixture(scope="session")
+def quantiles() -> QuantileModel:
+    """Quantiles of three levels, of two features, with shifts by held-out rows and weights."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((700, 2))
+    y = 30.0 + 5.0 * np.sin(2.0 * X[:, 0]) + (0.5 + np.abs(X[:, 1])) * rng.standard_normal(700)
+    given: dict[str, Any] = {"kernel": "gaussian", "metric": "none", "random_state": 0}
+    model = KernelQuantileRegressor(25, quantile=(0.1, 0.5, 0.9), C=[1.0, 10.0], **given)
+    return model.fit(X, y, 1.0 + rng.integers(0, 3, 700)).model_
 
 
 @pytest.fixture(scope="session")

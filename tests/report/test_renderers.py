@@ -134,7 +134,7 @@ def test_both_draw_every_figure_of_every_page(request: pytest.FixtureRequest) ->
     drawn: set[str] = set()
     for name in (
         "regression", "classifier", "several", "gaussian", "committee", "labels", "counts", "pursuit", "svc", "svr",
-        "one_class",
+        "one_class", "quantiles",
     ):  # fmt: skip
         model: PredictingModel = request.getfixturevalue(name)
         for figure in (each for section in page_of(model).sections for each in section.figures):
@@ -143,4 +143,4 @@ def test_both_draw_every_figure_of_every_page(request: pytest.FixtureRequest) ->
                 assert picture(figure).std() > 0.01, figure.name
                 assert len(document(figure)) > 1000, figure.name
     assert {"members", "freedom", "confusion", "intervals", "transform", "reliability", "rates", "loss"} <= drawn
-    assert {"costs", "gap", "decisions", "values-1", "tube", "map-1"} <= drawn
+    assert {"costs", "gap", "decisions", "values-1", "tube", "map-1", "shares", "quantiles"} <= drawn

@@ -100,9 +100,9 @@ class QuantileScores(PredictionScores[QuantileCalibration]):
         return 8 * (2 * BINS + 2 * K + len(_pairs(self._levels))) + 40
 
 
-def score_quantiles(y: Float, unsorted: Float, levels: Float) -> QuantileCalibration:
+def score_quantiles(y: Float, unsorted: Float, levels: Float, weights: Float | None = None) -> QuantileCalibration:
     """Scores of `QuantileScores` without ``d2``, for targets (b,) and values (b, K) in memory."""
-    return _calibration(_quantile_sums(y, unsorted, levels), levels)
+    return _calibration(_quantile_sums(y, unsorted, levels, weights), levels)
 
 
 def pinball_explained(y: Float, values: Float, levels: Float, weights: Float | None = None) -> float:

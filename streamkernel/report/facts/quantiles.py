@@ -24,7 +24,7 @@ class QuantileCheck:
     ----------
     rows, where : as in `Targets`.
     name : name of the target.
-    count : number of rows.
+    count : number of rows, of equal weight that tell as much.
     calibration : scores on all of them.
     true, quantiles : (k,) targets and (k, K) quantiles of some rows, by ascending quantile of the middle level.
     """
@@ -68,7 +68,7 @@ def quantile_check(model: MarginModel, pairs: FieldsView | None = None) -> Quant
     finite = np.isfinite(true) & np.isfinite(values).all(axis=1)
     if not finite.any():
         return Absent("no row has finite quantiles")
-    true, values, levels = true[finite], values[finite], np.array(model.levels)
+    true, values, levels, weights = true[finite], values[finite], np.array(model.levels), checked.equal_rows(finite)
     order = np.argsort(values[:, int(np.argmin(np.abs(levels - 0.5)))], kind="stable")
     few = np.unique(np.linspace(0, len(order) - 1, min(len(order), _MOST_ROWS)).round().astype(np.int64))
     drawn = order[few]
@@ -76,8 +76,8 @@ def quantile_check(model: MarginModel, pairs: FieldsView | None = None) -> Quant
         checked.rows,
         checked.where,
         target_names(model)[0],
-        len(true),
-        score_quantiles(true, values, levels),
+        len(true) if weights is None else max(1, round(float(weights.sum()))),
+        score_quantiles(true, values, levels, weights),
         true[drawn],
         values[drawn],
     )
