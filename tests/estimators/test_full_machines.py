@@ -320,7 +320,9 @@ def test_scikit_learns_checks(estimator: Any) -> None:
 def test_few_rows(rows: int, kind: str) -> None:
     some, labels = X[:rows], np.arange(rows) % 2
     if kind == "one-class":
-        assert KernelOneClass(machine="full", nu=0.5).fit(some).decision_function(some).shape == (rows,)
+        assert KernelOneClass(machine="full", nu=0.5, lengthscale=1.0).fit(some).decision_function(some).shape == (
+            rows,
+        )
     elif rows > 1:
         model = KernelSVC(C=1e3, loss="hinge", machine="full").fit(some, labels)
         assert model.predict(some).tolist() == labels.tolist()
