@@ -6,7 +6,7 @@ row number. Row r therefore has the same variates in every block that contains i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -186,10 +186,11 @@ class _Smallest:
         self._wanted, self._limit = wanted, limit
         self.keys, self.rows, self.weights = np.zeros(0), np.zeros(0, np.int64), np.zeros(0)
 
-    def add(self, start: int, w: Float) -> None:
-        seed, stream = self._wanted.name
-        alive = np.flatnonzero(w)
-        fresh = -np.log(row_uniforms(seed, stream, start, len(w))[alive, 0]) / w[alive]
+    def add(self, start: int, w: Float, some: _Variates | None) -> None:
+        """Add a run with weights w (b,); `some` are the rows whose keys may be below the limit, None for all."""
+        at, u = (np.arange(len(w)), row_uniforms(*self._wanted.name, start, len(w))[:, 0]) if some is None else some
+        alive = at[w[at] > 0.0]
+        fresh = -np.log(u[w[at] > 0.0]) / w[alive]
         below = fresh <= self._limit
         alive, fresh = alive[below], fresh[below]
         keys, rows = np.concatenate([self.keys, fresh]), np.concatenate([self.rows, start + alive.astype(np.int64)])
@@ -211,36 +212,45 @@ def _draw(table: Table, sums: WeightSums, wanted: Sequence[_Wanted]) -> list[Dra
     """The rows of the smallest keys. Their limits are guessed; where a guess is too low, all runs are read."""
     found: dict[_Wanted, _Smallest] = {}
     while missing := [each for each in wanted if each not in found or not found[each].whole]:
-        runs: dict[int, list[_Smallest]] = {}
+        runs: dict[int, list[tuple[_Smallest, _Variates | None]]] = {}
         for each in missing:
             limit = np.inf if each in found else sums.key_reaching(each.size + 1)
             found[each] = _Smallest(each, limit)
-            for run in _runs_below(sums, limit, *each.name):
-                runs.setdefault(run, []).append(found[each])
+            for run, some in _runs_below(sums, limit, *each.name):
+                runs.setdefault(run, []).append((found[each], some))
         numbers = sorted(runs)
         for run, (start, w) in zip(numbers, table.weight_runs(numbers), strict=True):
-            for smallest in runs[run]:
-                smallest.add(start, w)
+            for smallest, some in runs[run]:
+                smallest.add(start, w, some)
     return [found[each].drawn(sums.total) for each in wanted]
 
 
-def _runs_below(sums: WeightSums, limit: float, seed: int, stream: tuple[int, ...]) -> list[int]:
-    """Numbers of the runs with a row whose key may be below a limit, by its variate and the run's largest weight."""
-    held = np.flatnonzero(sums.counts)
-    if limit == np.inf:
-        return held.tolist()
-    found = []
-    for run in held.tolist():
+_Variates = tuple[Int, Float]
+"""Positions of some rows in a run, ascending, and their variates."""
+
+
+def _runs_below(
+    sums: WeightSums, limit: float, seed: int, stream: tuple[int, ...]
+) -> Iterator[tuple[int, _Variates | None]]:
+    """The runs with rows whose keys may be below a limit by the run's largest weight, and these rows; None for all."""
+    for run in np.flatnonzero(sums.counts).tolist():
+        if limit == np.inf:
+            yield run, None
+            continue
         start, stop = int(sums.cuts[run]), int(sums.cuts[run + 1])
         # With a margin for the rounding of logarithm and quotient.
         least = np.exp(-sums.largest[run] * limit * (1.0 + 1e-9)) * (1.0 - 1e-9)
+        # A variate of this size has a word of at least this one.
+        word = np.uint64(max(0, int(least * 2.0**53) - 2)) << np.uint64(11)
+        rows, variates = [np.zeros(0, np.int64)], [np.zeros(0)]
         for first in range(start, stop, _VARIATES):
-            # The largest word has the largest variate, and so the smallest E.
-            words = _row_words(seed, stream, first, min(_VARIATES, stop - first))[:, :1]
-            if _uniform(words.max(axis=0))[0] >= least:
-                found.append(run)
-                break
-    return found
+            words = _row_words(seed, stream, first, min(_VARIATES, stop - first))[:, 0]
+            some = np.flatnonzero(words >= word)
+            rows.append(some + (first - start))
+            variates.append(_uniform(words[some]))
+        at = np.concatenate(rows)
+        if len(at):
+            yield run, (at, np.concatenate(variates))
 
 
 def uniform_rows(table: Table, size: int, seed: int, stream: tuple[int, ...]) -> Int:
