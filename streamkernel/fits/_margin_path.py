@@ -32,6 +32,7 @@ from streamkernel.reductions.margins import (
     SmoothStep,
     Target,
     TraceSums,
+    largest_band,
 )
 from streamkernel.reductions.scores import HeldOutErrors, MarginErrors
 from streamkernel.reductions.sums import Features
@@ -104,6 +105,7 @@ class MarginProblems:
         tolerance: float,
         most_sweeps: int,
         weight: float,
+        in_memory: bool = False,
     ) -> list[Solutions]:
         """Solutions of the K functions for each value of C; all problems share their sweeps, a group at a time.
 
@@ -111,6 +113,7 @@ class MarginProblems:
         ----------
         starts : a start for each function of each C, in this order; None to start from 0.
         weight : sum of the row weights.
+        in_memory : True where a sweep over the rows costs no more than work on some of them.
         """
         losses, targets = self.losses(costs), self.function_targets * len(costs)
         n, found = self.features.width, list[MarginSolution]()
@@ -122,7 +125,9 @@ class MarginProblems:
             given = None if starts is None else [start.widened(n) for start in starts[part]]
             if self.method == "newton":
                 smooth, of = cast("tuple[Smooth, ...]", losses[part]), cast("tuple[Target, ...]", targets[part])
-                found += solve_smooth_margins(sweep, self.features, smooth, of, starts=given, **options)
+                found += solve_smooth_margins(
+                    sweep, self.features, smooth, of, starts=given, band=not in_memory, **options
+                )
             else:
                 kinked = cast("tuple[PiecewiseLinear, ...]", losses[part])
                 own: dict[str, Any] = {"penalised_constant": self.settings.penalised_constant, "weight": weight}
@@ -142,7 +147,8 @@ class MarginProblems:
         nothing = np.zeros(self.features.width + 1)
         if self.method == "newton":
             smooth, of = cast("tuple[Smooth, ...]", losses[:group]), cast("tuple[Target, ...]", targets)
-            return SmoothStep(self.features, smooth, of, (Line(nothing, nothing),) * group, STEPS), groups
+            lines = (Line(nothing, nothing),) * group
+            return SmoothStep(self.features, smooth, of, lines, STEPS, largest_band(self.features, group)), groups
         path = InteriorPath.begin(nothing, 1.0)
         for _ in range(iterations):
             path = path.further(nothing, 1.0)
@@ -292,6 +298,7 @@ def _on_sample(
         tolerance=_SAMPLE_GAP,
         most_sweeps=_SAMPLE_SWEEPS,
         weight=table.weight,
+        in_memory=True,
     )
     errors: Float | None = None
     if out.any():

@@ -257,6 +257,7 @@ REDUCTIONS: dict[str, Make] = {
     "held-out errors": lambda X, Y, chosen: _held_out_errors(X, Y, chosen, Folds(3)),
     "errors of all rows": lambda X, Y, chosen: _held_out_errors(X, Y, chosen, None),
     "smooth step": lambda X, Y, chosen: _smooth_step(_features(X, chosen)),
+    "smooth step with a band": lambda X, Y, chosen: replace(_smooth_step(_features(X, chosen)), band_rows=3),
     "violators": lambda X, Y, chosen: Violators(
         _kernel(X),
         X[chosen],

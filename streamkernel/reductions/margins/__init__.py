@@ -1,6 +1,7 @@
 """Losses of large margin methods, and the sums of the methods that minimise them."""
 
 from streamkernel.reductions.margins.active_set import ActiveSetStep, ActiveSetSums
+from streamkernel.reductions.margins.band import Band, BandRows, largest_band
 from streamkernel.reductions.margins.interior_point import InteriorPath, InteriorPointStep, InteriorPointSums
 from streamkernel.reductions.margins.lagrangian import LagrangianStep, LagrangianSums
 from streamkernel.reductions.margins.losses import (
@@ -26,6 +27,8 @@ from streamkernel.reductions.margins.targets import Target
 from streamkernel.reductions.margins.violators import ViolatingRows, Violators
 
 __all__ = [
+    "Band",
+    "BandRows",
     "ActiveSetStep",
     "ActiveSetSums",
     "EpsilonInsensitive",
@@ -56,4 +59,5 @@ __all__ = [
     "TraceSums",
     "ViolatingRows",
     "Violators",
+    "largest_band",
 ]

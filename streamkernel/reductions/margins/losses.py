@@ -148,6 +148,10 @@ class Smooth(Loss):
     def at(self, y: Float, f: Float) -> Slopes:
         """Loss, slope and curvature of targets y (b,) at the values f (b,)."""
 
+    def kink_distance(self, y: Float, f: Float) -> Float:
+        """Distance (b,) of the values f from the nearest one at which the curvature jumps; inf where it does not."""
+        return np.full(len(f), np.inf)
+
     def loss(self, y: Float, f: Float) -> Float:
         return self.at(y, f).loss
 
@@ -160,6 +164,9 @@ class SquaredHinge(Smooth):
         t = 2.0 * y - 1.0
         inside = np.maximum(1.0 - t * f, 0.0)
         return Slopes(self.C * inside**2, -2.0 * self.C * t * inside, np.where(inside > 0.0, 2.0 * self.C, 0.0))
+
+    def kink_distance(self, y: Float, f: Float) -> Float:
+        return np.asarray(np.abs(1.0 - (2.0 * y - 1.0) * f))
 
 
 @dataclass(frozen=True)
@@ -180,6 +187,10 @@ class SmoothedHinge(Smooth):
         curvature = 2.0 * self.C * (step**2 + self.sharpness * g * step * (1.0 - step))
         return Slopes(self.C * g**2, -2.0 * self.C * t * g * step, curvature)
 
+    def kink_distance(self, y: Float, f: Float) -> Float:
+        # The curvature rises from 0 to 2 C around the kink of the squared hinge.
+        return np.asarray(np.abs(1.0 - (2.0 * y - 1.0) * f))
+
 
 @dataclass(frozen=True)
 class SquaredEpsilonInsensitive(Smooth):
@@ -199,6 +210,9 @@ class SquaredEpsilonInsensitive(Smooth):
             self.C * outside**2, -2.0 * self.C * np.sign(r) * outside, np.where(outside > 0.0, 2.0 * self.C, 0.0)
         )
 
+    def kink_distance(self, y: Float, f: Float) -> Float:
+        return np.asarray(np.abs(np.abs(y - f) - self.epsilon))
+
 
 @dataclass(frozen=True)
 class Huber(Smooth):
@@ -215,6 +229,9 @@ class Huber(Smooth):
         r = y - f
         near = np.clip(r, -self.threshold, self.threshold)
         return Slopes(self.C * near * (2.0 * r - near), -2.0 * self.C * near, np.where(near == r, 2.0 * self.C, 0.0))
+
+    def kink_distance(self, y: Float, f: Float) -> Float:
+        return np.asarray(np.abs(np.abs(y - f) - self.threshold))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ With features ``g = [G, 1]`` of a row, coefficients b and a direction d::
 
 The derivatives are at the end of the direction, t = 1: if the full step is accepted, the next one needs no other sweep.
 ALGORITHMS 8.3 and 8.4.
+
+With a band, the rows whose losses are nearest to a kink at the end of the direction come with the sums (`band`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from streamkernel.linalg import mirror_upper
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.likelihoods import add_weighted_gram
+from streamkernel.reductions.margins.band import Band, BandRows, split_band
 from streamkernel.reductions.margins.losses import Smooth
 from streamkernel.reductions.margins.step_sums import StepSums, TraceSums, rows_with_weight
 from streamkernel.reductions.margins.targets import Target
@@ -44,11 +47,13 @@ class SmoothSums:
     losses : (T,) at each length of the step.
     gradient : (n + 1,) at its end.
     curvature : (n + 1, n + 1) at its end.
+    band : the rows nearest to a kink at its end; None without any.
     """
 
     losses: Float
     gradient: Float
     curvature: Float
+    band: BandRows | None
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class SmoothStep(Sums[StepSums[SmoothSums]]):
     targets : K targets.
     lines : K steps.
     lengths : T lengths at which losses are summed.
+    band_rows : largest number of rows in the band of a problem; 0 for none.
     """
 
     features: Features
@@ -69,6 +75,11 @@ class SmoothStep(Sums[StepSums[SmoothSums]]):
     targets: tuple[Target, ...]
     lines: tuple[Line, ...]
     lengths: tuple[float, ...] = (1.0,)
+    band_rows: int = 0
+
+    @property
+    def band(self) -> Band:
+        return Band(len(self.losses), self.band_rows)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -78,9 +89,10 @@ class SmoothStep(Sums[StepSums[SmoothSums]]):
 
     def fold(self, state: State, block: RowBlock) -> State:
         X, Y, w = rows_with_weight(block)
+        numbers = block.start + np.flatnonzero(block.row_weights)
         G = self.features.of(X)
         TraceSums.add(state, self.features, X, G, w)
-        curvatures = np.empty((len(G), len(self.losses)))
+        curvatures, targets, distances = (np.empty((len(G), len(self.losses))) for _ in range(3))
         for k, (loss, target, line) in enumerate(zip(self.losses, self.targets, self.lines, strict=True)):
             y = target.of(Y)
             f, start = (G @ b[:-1] + b[-1] for b in (line.end, line.start))
@@ -93,19 +105,31 @@ class SmoothStep(Sums[StepSums[SmoothSums]]):
             state["gradient"][k, :-1] += slope @ G
             state["gradient"][k, -1] += slope.sum()
             curvatures[:, k] = w * at_end.curvature
+            targets[:, k] = y
+            if self.band_rows:
+                distances[:, k] = loss.kink_distance(y, f)
+        self.band.add(state, X, numbers, targets, distances, w)
         add_weighted_gram(G, curvatures, state["curvature"])
         return state
 
+    def combine(self, left: State, right: State) -> State:
+        (sums, band), (others, other) = split_band(left), split_band(right)
+        return super().combine(sums, others) | self.band.combine(band, other)
+
     def finalize(self, state: State) -> StepSums[SmoothSums]:
+        each = zip(state["losses"], state["gradient"], state["curvature"], self.band.of(state), strict=True)
         problems = (
-            SmoothSums(losses, gradient, mirror_upper(curvature))
-            for losses, gradient, curvature in zip(state["losses"], state["gradient"], state["curvature"], strict=True)
+            SmoothSums(losses, gradient, mirror_upper(curvature), band) for losses, gradient, curvature, band in each
         )
         return StepSums(tuple(problems), TraceSums.of(state))
 
+    def state_bytes(self) -> int:
+        # The rows of a band are joined to those of a block, or of another state, before the nearest of them are kept.
+        return super().state_bytes() + 2 * self.band.bytes(self.features)
+
     def scratch_bytes(self, rows: int) -> int:
         n, K = self.features.width, len(self.losses)
-        return self.features.scratch_bytes(rows) + 8 * rows * (n + K + 12) + 16 * 1024 * (n + 1)
+        return self.features.scratch_bytes(rows) + 8 * rows * (n + 5 * K + 12) + 16 * 1024 * (n + 1)
 
     def flops_per_row(self) -> float:
         n, K = self.features.width, len(self.losses)
