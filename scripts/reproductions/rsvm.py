@@ -55,6 +55,12 @@ class KernelValues(Features):
         out[...] = self.raw(X)
         return out
 
+    def whiten(self, F: Any) -> None:
+        pass
+
+    def coefficients(self, A: Any) -> Any:
+        return A
+
 
 PENALTIES: dict[str, Callable[[Basis], Features]] = {
     "w'w": lambda basis: KernelValues(basis, len(basis)),

@@ -106,6 +106,7 @@ class MarginProblems:
         most_sweeps: int,
         weight: float,
         in_memory: bool = False,
+        certificate: bool = False,
     ) -> list[Solutions]:
         """Solutions of the K functions for each value of C; all problems share their sweeps, a group at a time.
 
@@ -114,6 +115,7 @@ class MarginProblems:
         starts : a start for each function of each C, in this order; None to start from 0.
         weight : sum of the row weights.
         in_memory : True where a sweep over the rows costs no more than work on some of them.
+        certificate : True for the sums of the certificate, of one sweep at least.
         """
         losses, targets = self.losses(costs), self.function_targets * len(costs)
         n, found = self.features.width, list[MarginSolution]()
@@ -126,7 +128,14 @@ class MarginProblems:
             if self.method == "newton":
                 smooth, of = cast("tuple[Smooth, ...]", losses[part]), cast("tuple[Target, ...]", targets[part])
                 found += solve_smooth_margins(
-                    sweep, self.features, smooth, of, starts=given, band=not in_memory, **options
+                    sweep,
+                    self.features,
+                    smooth,
+                    of,
+                    starts=given,
+                    band=not in_memory,
+                    certificate=certificate,
+                    **options,
                 )
             else:
                 kinked = cast("tuple[PiecewiseLinear, ...]", losses[part])
@@ -227,7 +236,8 @@ def find_margins(table: Table, problems: MarginProblems, session: Session, folds
 
     def on_all(reduction: AnyReduction, name: str) -> Any:
         sums = session.sweep(reduction, table, name)
-        traces.append(sums.trace)
+        if sums.trace is not None:
+            traces.append(sums.trace)
         return sums
 
     started = _on_sample(table, problems, session, folds, costs)
@@ -239,10 +249,16 @@ def find_margins(table: Table, problems: MarginProblems, session: Session, folds
         first = started.around_best(costs) if settings.searches else costs
         C, path, histogram, starts = _by_fold(table, problems, session, folds, first, started.starts)
     [solutions] = problems.solve(
-        on_all, [C], starts, tolerance=settings.gap_tol, most_sweeps=settings.max_sweeps, weight=table.weight
+        on_all,
+        [C],
+        starts,
+        tolerance=settings.gap_tol,
+        most_sweeps=settings.max_sweeps,
+        weight=table.weight,
+        certificate=True,
     )
     warn_of_gap(solutions, settings.gap_tol, settings.easier)
-    # The sums of every sweep over all rows are the same.
+    # The sums are the same in every sweep that has them.
     trace = traces[-1]
     return MarginFound(
         C,

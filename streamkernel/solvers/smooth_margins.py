@@ -143,6 +143,7 @@ def solve_smooth_margins(
     tolerance: float = 1e-6,
     most_sweeps: int = 60,
     band: bool = True,
+    certificate: bool = False,
 ) -> tuple[MarginSolution, ...]:
     """Minimise K problems on the same features, all in the same sweeps until each is solved.
 
@@ -180,6 +181,7 @@ def solve_smooth_margins(
             tuple(problems[k].line for k in open_),
             STEPS,
             band_rows,
+            certificate and number == 1,
         )
         swept = sweep(step, f"newton {number}")
         with single_threaded_blas():

@@ -258,6 +258,11 @@ REDUCTIONS: dict[str, Make] = {
     "errors of all rows": lambda X, Y, chosen: _held_out_errors(X, Y, chosen, None),
     "smooth step": lambda X, Y, chosen: _smooth_step(_features(X, chosen)),
     "smooth step with a band": lambda X, Y, chosen: replace(_smooth_step(_features(X, chosen)), band_rows=3),
+    "smooth step, features of few rows": lambda X, Y, chosen: replace(
+        _smooth_step(_features(X, chosen)),
+        losses=(SquaredEpsilonInsensitive(2.0, 1.0), SquaredEpsilonInsensitive(1.0, 1.5)),
+        certificate=False,
+    ),
     "violators": lambda X, Y, chosen: Violators(
         _kernel(X),
         X[chosen],

@@ -67,8 +67,8 @@ class StepSums(Generic[T]):
     Attributes
     ----------
     problems : sums of each problem.
-    trace : sums of the certificate.
+    trace : sums of the certificate; None from a sweep that does not compute the features of all rows.
     """
 
     problems: tuple[T, ...]
-    trace: TraceSums
+    trace: TraceSums | None

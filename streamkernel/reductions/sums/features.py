@@ -54,6 +54,11 @@ class Features:
         X = np.ascontiguousarray(X, dtype=np.float64)
         return X if self.basis is None else self.basis.prepared.block(X)
 
+    def whiten(self, F: Float) -> None:
+        """Overwrite kernel values F (b, n) by the features G of their rows."""
+        if self.basis is not None:
+            self.basis.whiten(F)
+
     def whitened(self, sums: Float) -> Float:
         """``G^T V = L^-1 S``, (n, q), from the sums ``S = F^T V``."""
         return sums if self.basis is None else np.ascontiguousarray(solve_lower(self.basis.L, sums))
