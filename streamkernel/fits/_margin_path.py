@@ -347,7 +347,7 @@ def _by_fold(
 
     def without_fold(reduction: AnyReduction, name: str) -> Any:
         sums = session.sweep(WithoutHeldOut(reduction, folds), table, f"{name} without fold")
-        if sums.trace.count == 0:
+        if sums.trace is not None and sums.trace.count == 0:
             raise DataError(
                 "all rows of weight > 0 are in the validation fold, by which C is chosen: they are too few, or equal; "
                 f"give {option('C')} one number and {option('calibration', 'none')}"
@@ -358,7 +358,14 @@ def _by_fold(
     while todo:
         given = [start for C in todo for start in starts[C]]
         found = problems.solve(
-            without_fold, todo, given, tolerance=PATH_GAP, most_sweeps=PATH_SWEEPS, weight=table.weight
+            without_fold,
+            todo,
+            given,
+            tolerance=PATH_GAP,
+            most_sweeps=PATH_SWEEPS,
+            weight=table.weight,
+            # Its sums count the rows, of which there must be some.
+            certificate=True,
         )
         scores = held_out_errors(problems.errors(todo, found, folds), table, session, problems.settings)
         solved |= dict(zip(todo, found, strict=True))
