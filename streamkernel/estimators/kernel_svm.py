@@ -67,6 +67,11 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
         None for "platt" where C is chosen by the fold, else for "none". Labels are those of the decision values: where
         two classes are about as likely, the more probable one may be another, as in scikit-learn's SVC. A class without
         rows in the fold has one probability for all rows; a warning tells of it.
+    multi_class : {"one-vs-rest", "one-vs-one"}, default "one-vs-rest"
+        Of three classes or more: a function for each class against all others, or for each pair of classes, fitted to
+        the rows of these two, all in the same sweeps. Votes of the pairs give the label, and of equal votes what the
+        functions of a class say together (`decision_function`, as in scikit-learn's SVC); probabilities of the pairs
+        are coupled (Wu, Lin & Weng 2004).
     gap_tol : float, default 0.0001
         The fit ends when the duality gap is at most this share of the objective.
     max_sweeps : int, default 100
@@ -119,6 +124,7 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
         loss: str = "squared_hinge",
         sharpness: float = 5.0,
         calibration: str | None = None,
+        multi_class: str = "one-vs-rest",
         gap_tol: float = 1e-4,
         max_sweeps: int = 100,
         machine: str = "reduced",

@@ -27,8 +27,14 @@ from streamkernel.models.margins import (
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import CountedTotals
 from streamkernel.reductions import Predictions
-from streamkernel.reductions.margins import PiecewiseLinear, Target
-from streamkernel.reductions.predictions import CalibratedProbabilities, Curves, QuantilePredictions
+from streamkernel.reductions.margins import PairTarget, PiecewiseLinear, Target, class_pairs
+from streamkernel.reductions.predictions import (
+    CalibratedProbabilities,
+    Curves,
+    PairwisePredictions,
+    PairwiseProbabilities,
+    QuantilePredictions,
+)
 from streamkernel.reductions.scores import HeldOutErrors
 from streamkernel.reductions.sums import Features
 from streamkernel.selection import Problem
@@ -67,10 +73,11 @@ def fit_margins(
     with run.measured():
         folds = settings.folds(table.n_rows)
         chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
+        targets = targets_of(chosen, settings)
         if settings.full:
-            chosen, found = find_full_margins(chosen, settings, session, targets_of(chosen), run.n, folds)
+            chosen, found = find_full_margins(chosen, settings, session, targets, run.n, folds)
         else:
-            problems = MarginProblems(Features.of_basis(chosen.selection.basis), settings, targets_of(chosen), classify)
+            problems = MarginProblems(Features.of_basis(chosen.selection.basis), settings, targets, classify)
             found = find_margins(chosen.table, problems, session, folds)
         values = _predictions(chosen, found.coefficients, whitened=not settings.full)
         corrected, kind, own = _corrected(settings, chosen, values, found)
@@ -114,26 +121,40 @@ def _corrected(
         predictor = QuantilePredictions(values, settings.levels)
     elif isinstance(settings, MarginClassifierSettings):
         kind = MarginClassifierModel
+        assert chosen.table.classes is not None
+        classes = len(chosen.table.classes)
+        paired = settings.pairs(classes)
         curves: Curves | None = None
         if histogram is not None:
             curves = isotonic_curves(histogram) if settings.calibration == "isotonic" else platt_curves(histogram)
             arrays |= curves.to_arrays()
             predictor = CalibratedProbabilities(values, curves)
+            if paired:
+                predictor = PairwiseProbabilities(values, curves, classes)
+        elif paired:
+            predictor = PairwisePredictions(values, classes)
         if found.histogram is not None:
             arrays["margin_weights"] = found.histogram
-            _warn_of_fold(found.histogram, curves, chosen.table)
+            _warn_of_fold(found.histogram, curves, chosen.table, paired=paired)
     return predictor, kind, {"dual_coef": values.coefficients, "intercept": values.intercept, **arrays}
 
 
-def targets_of(chosen: Chosen) -> tuple[Target, ...]:
-    """The targets: indicators of the second of two classes or of each, or numbers in deviations from their mean."""
+def targets_of(chosen: Chosen, settings: MarginSettings) -> tuple[Target, ...]:
+    """The targets: indicators of classes, or numbers in deviations from their mean."""
     table = chosen.table
     if table.classes is None:
         return tuple(
             Target(column, float(centre), float(scale))
             for column, (centre, scale) in enumerate(zip(chosen.centre, chosen.scale, strict=True))
         )
-    return (Target(1),) if len(table.classes) == 2 else tuple(Target(column) for column in range(len(table.classes)))
+    return class_targets(settings, len(table.classes))
+
+
+def class_targets(settings: MarginSettings, classes: int) -> tuple[Target, ...]:
+    """Indicators: of the second of two classes, of each class, or of the second class of each pair."""
+    if isinstance(settings, MarginClassifierSettings) and settings.pairs(classes):
+        return tuple(PairTarget(second, other=first) for first, second in class_pairs(classes))
+    return (Target(1),) if classes == 2 else tuple(Target(column) for column in range(classes))
 
 
 def solution_fields(found: MarginFound) -> dict[str, Any]:
@@ -183,11 +204,17 @@ def _predictions(chosen: Chosen, b: Float, *, whitened: bool) -> Predictions:
     return Predictions(basis, basis.coefficients(columns) if whitened else columns, np.ascontiguousarray(constants))
 
 
-def _warn_of_fold(histogram: Float, curves: Curves | None, table: Table) -> None:
-    """Warn of classes whose rows are all held out, and of those whose probabilities are one number."""
+def _warn_of_fold(histogram: Float, curves: Curves | None, table: Table, *, paired: bool) -> None:
+    """Warn of classes whose rows are all held out, and of functions whose probabilities are one number."""
     assert table.classes is not None
     labels, sides = [repr(label) for label in table.classes.tolist()], histogram.sum(axis=2)
-    held, total = sides[0] if len(sides) == 1 else sides[:, 1], class_counts(table)
+    names, held = labels[-len(sides) :], sides[0] if len(sides) == 1 else sides[:, 1]
+    if paired:
+        pairs = class_pairs(len(labels))
+        names, held = [f"{labels[i]} against {labels[j]}" for i, j in pairs], np.zeros(len(labels))
+        for (i, j), (first, second) in zip(pairs, sides, strict=True):
+            held[[i, j]] = first, second
+    total = class_counts(table)
     unseen = [label for label, w, of in zip(labels, held, total, strict=True) if w > 0.0 and w >= of * (1.0 - 1e-9)]
     if unseen:
         warn_user(
@@ -197,7 +224,7 @@ def _warn_of_fold(histogram: Float, curves: Curves | None, table: Table) -> None
         )
     if curves is None or not curves.flat.any():
         return
-    flat = [label for label, each in zip(labels[-len(sides) :], curves.flat, strict=True) if each]
+    flat = [name for name, each in zip(names, curves.flat, strict=True) if each]
     without = [label for label, w in zip(labels, held, strict=True) if not w > 0.0]
     why = f"of {listed(without)} there is no held-out row" if without else "on held-out rows they do not rise with them"
     warn_user(
@@ -214,7 +241,7 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
     problem, steps = steps_of_choice(table, settings, n, folds)
     table = problem.table
     classes = 0 if table.classes is None else len(table.classes)
-    targets = tuple(Target(column) for column in range(1 if classes == 2 else max(table.n_targets, 1)))
+    targets = class_targets(settings, classes) if classes else tuple(map(Target, range(max(table.n_targets, 1))))
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, targets, classes > 0)
     costs = settings.costs(table)
     if settings.full:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import ClassVar, Self
 
@@ -10,15 +10,18 @@ import numpy as np
 
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import Count, CountedTotals, ModelRecord, Record, SettingsRecord
-from streamkernel.reductions import Predictions
+from streamkernel.reductions import Predictions, RowMap
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import (
     CalibratedProbabilities,
     Curves,
     Decisions,
+    PairwisePredictions,
+    PairwiseProbabilities,
     QuantilePredictions,
     curves_of,
 )
+from streamkernel.reductions.row_map import ProbabilityMap
 from streamkernel.reductions.scores import (
     ClassificationScores,
     OneClassScores,
@@ -27,6 +30,7 @@ from streamkernel.reductions.scores import (
     RegressionScores,
 )
 from streamkernel.settings.margins import (
+    ONE_VS_ONE,
     MarginClassifierSettingsRecord,
     MarginRegressorSettingsRecord,
     OneClassSettingsRecord,
@@ -112,9 +116,14 @@ class MarginModel(PredictingModel):
         held_out = {"validation_error": path.errors[chosen], "validation_error_se": path.errors_se[chosen]}
         return {**fields, **held_out, "validation_rows": path.rows}
 
-    def predictions(self, *, argmax: bool = False) -> Predictions:
-        """The row map that predicts, on rows that are scaled already."""
-        return Predictions(self.basis, self.coefficients, self.intercept, argmax=argmax, flat=self.flat)
+    @property
+    def functions(self) -> Predictions:
+        """The row map of the values of all functions, on rows that are scaled already."""
+        return Predictions(self.basis, self.coefficients, self.intercept, flat=self.flat)
+
+    def predictions(self, *, argmax: bool = False) -> Predictions | PairwisePredictions:
+        """The row map that predicts, on scaled rows; with `argmax` the position of the largest value."""
+        return replace(self.functions, argmax=argmax)
 
 
 class MarginRegressorRecord(MarginRecord):
@@ -135,10 +144,10 @@ class MarginRegressorModel(MarginModel):
 
     def outputs(self, *, std: bool = False) -> Predictions:
         self.refuse_std(std)
-        return self.predictions()
+        return self.functions
 
     def scores(self) -> AnyReduction:
-        return RegressionScores(self.predictions())
+        return RegressionScores(self.functions)
 
 
 class MarginClassifierRecord(MarginRecord):
@@ -168,6 +177,22 @@ class MarginClassifierModel(MarginModel):
     record: MarginClassifierRecord
 
     @property
+    def paired(self) -> bool:
+        """Whether there is a function for each pair of classes."""
+        labels = self.record.classes or ()
+        return self.record.settings.multi_class == ONE_VS_ONE and len(labels) > 2
+
+    @property
+    def target_count(self) -> int:
+        return len(self.record.classes or ())
+
+    @property
+    def function_count(self) -> int:
+        """Number of functions: one for two classes, else one for each class, or for each pair."""
+        C = self.target_count
+        return C * (C - 1) // 2 if self.paired else 1 if C == 2 else C
+
+    @property
     def curves(self) -> Curves | None:
         """The curves from values to probabilities; None without them."""
         return curves_of({name: np.ascontiguousarray(values) for name, values in self.arrays.items()})
@@ -179,7 +204,9 @@ class MarginClassifierModel(MarginModel):
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
         pairs = (("calibration_slope", "calibration_offset"), ("calibration_knots", "calibration_values"))
-        functions = 1 if self.target_count == 2 else self.target_count
+        functions, columns = self.function_count, int(self.arrays["dual_coef"].shape[1])
+        if columns != (2 if self.target_count == 2 else functions):
+            self._refuse(path, f"it has {columns} functions for {self.target_count} classes")
         for pair in pairs:
             for name in pair:
                 if name in self.arrays and any(each not in self.arrays for each in pair):
@@ -188,18 +215,27 @@ class MarginClassifierModel(MarginModel):
                     self._refuse(path, f"{name!r} has {len(self.arrays[name])} curves for {functions} functions")
         return self
 
-    def checking(self) -> Predictions | CalibratedProbabilities:
-        values, curves = self.predictions(), self.curves
-        return values if curves is None else CalibratedProbabilities(values, curves)
+    def predictions(self, *, argmax: bool = False) -> Predictions | PairwisePredictions:
+        if self.paired:
+            return PairwisePredictions(self.functions, self.target_count, argmax)
+        return super().predictions(argmax=argmax)
 
-    def outputs(self, *, std: bool = False) -> Predictions | CalibratedProbabilities:
+    def checking(self) -> Predictions | PairwisePredictions | ProbabilityMap:
+        curves = self.curves
+        if curves is None:
+            return self.predictions()
+        if self.paired:
+            return PairwiseProbabilities(self.functions, curves, self.target_count)
+        return CalibratedProbabilities(self.functions, curves)
+
+    def outputs(self, *, std: bool = False) -> RowMap:
         self.refuse_std(std)
         found = self.checking()
-        return found if isinstance(found, CalibratedProbabilities) else self.predictions(argmax=True)
+        return found if isinstance(found, ProbabilityMap) else self.predictions(argmax=True)
 
     def scores(self) -> AnyReduction:
         found = self.checking()
-        return ProbabilityScores(found) if isinstance(found, CalibratedProbabilities) else ClassificationScores(found)
+        return ProbabilityScores(found) if isinstance(found, ProbabilityMap) else ClassificationScores(found)
 
 
 class QuantileRecord(MarginRecord):
@@ -247,7 +283,7 @@ class QuantileModel(MarginModel):
         return {"quantile": self.record.settings.quantile, **super().solution_fields()}
 
     def checking(self) -> QuantilePredictions:
-        return QuantilePredictions(self.predictions(), self.levels)
+        return QuantilePredictions(self.functions, self.levels)
 
     def outputs(self, *, std: bool = False) -> QuantilePredictions:
         self.refuse_std(std)
@@ -301,7 +337,7 @@ class OneClassModel(MarginModel):
 
     def outputs(self, *, std: bool = False) -> Decisions:
         self.refuse_std(std)
-        return Decisions(self.predictions())
+        return Decisions(self.functions)
 
     def scores(self) -> AnyReduction:
-        return OneClassScores(self.predictions())
+        return OneClassScores(self.functions)

@@ -38,6 +38,8 @@ DEFAULT_C = 1.0
 MOST_LEVELS = 100  # quantiles of one fit, each with sums of its own
 CV = "cv"
 FULL = "full"
+ONE_VS_REST, ONE_VS_ONE = "one-vs-rest", "one-vs-one"
+MOST_PAIRED = 50  # classes of one against one: each pair has sums of its own
 # Rows of the working set of the full machine, where their number is not given.
 MOST_WORKING_ROWS = 50_000
 
@@ -295,6 +297,7 @@ class MarginClassifierSettingsRecord(MarginSettingsRecord, ClassifierSettingsRec
     loss: str
     sharpness: float
     calibration: str | None
+    multi_class: str = "one-vs-rest"
     machine: str = "reduced"
 
 
@@ -324,6 +327,39 @@ class MarginClassifierSettings(CalibratedSettings, MachineSettings, ClassifierSe
         optional=True,
         default_words="platt where C is chosen by held-out rows, else none",
     )
+    multi_class: str = parameter(
+        ONE_VS_REST,
+        "The functions of three or more classes: one-vs-rest (a function for each class, and the largest wins) or "
+        "one-vs-one (a function for each pair of classes, of the rows of these two, and the most votes win).",
+        kind=str,
+        words=(ONE_VS_REST, ONE_VS_ONE),
+    )
+
+    def _check_full(self) -> None:
+        super()._check_full()
+        if self.multi_class != ONE_VS_REST:
+            raise ParameterError(
+                f"{option('multi_class')} {self.multi_class} is of the reduced machine; give "
+                f"{option('multi_class', ONE_VS_REST)}, or {option('machine', 'reduced')}"
+            )
+
+    def pairs(self, classes: int) -> bool:
+        """Whether a function is fitted for each pair of so many classes.
+
+        Raises
+        ------
+        ParameterError
+            There are too many classes for that.
+        """
+        if self.multi_class != ONE_VS_ONE or classes < 3:
+            return False
+        if classes > MOST_PAIRED:
+            raise ParameterError(
+                f"{option('multi_class')} {ONE_VS_ONE} has a function for each of {classes * (classes - 1) // 2:,} "
+                f"pairs of {classes} classes; give {option('multi_class', ONE_VS_REST)}, or at most {MOST_PAIRED} "
+                "classes"
+            )
+        return True
 
     def losses(self, C: float) -> tuple[Loss, ...]:
         return (_CLASS_LOSSES[self.loss](C, self.sharpness),)

@@ -23,7 +23,7 @@ from streamkernel.reductions.margins.losses import (
 )
 from streamkernel.reductions.margins.newton import Line, SmoothStep, SmoothSums
 from streamkernel.reductions.margins.step_sums import StepSums, TraceSums
-from streamkernel.reductions.margins.targets import Target
+from streamkernel.reductions.margins.targets import PairTarget, Target, class_pairs
 from streamkernel.reductions.margins.violators import ViolatingRows, Violators
 
 __all__ = [
@@ -56,6 +56,8 @@ __all__ = [
     "SquaredHinge",
     "StepSums",
     "Target",
+    "PairTarget",
+    "class_pairs",
     "TraceSums",
     "ViolatingRows",
     "Violators",

@@ -179,7 +179,8 @@ class InteriorPointStep(Sums[StepSums[InteriorPointSums]]):
         inverses = np.zeros((len(G), len(self.losses)))
         for k, (loss, target, path) in enumerate(zip(self.losses, self.targets, self.paths, strict=True)):
             y = np.zeros(len(G)) if target is None else target.of(Y)
-            inverses[:, k] = self._add(G, y, w, loss, path, state["vectors"][k], state["totals"][k])
+            own = w if target is None else target.weights(Y, w)
+            inverses[:, k] = self._add(G, y, own, loss, path, state["vectors"][k], state["totals"][k])
         add_weighted_gram(G, inverses, state["gram"])
         return state
 

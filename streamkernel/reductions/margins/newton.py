@@ -98,19 +98,19 @@ class SmoothStep(SentAsFields, Sums[StepSums[SmoothSums]]):
         X, Y, w = rows_with_weight(block)
         numbers = block.start + np.flatnonzero(block.row_weights)
         targets = np.column_stack([target.of(Y) for target in self.targets])
+        weights = np.column_stack([target.weights(Y, w) for target in self.targets])
         if self.certificate or self.features.basis is None:
             some, G, ends = np.arange(len(X)), self.features.of(X), None
         else:
             F = self.features.raw(X)
-            some, ends = self._with_loss(X, F, targets)
+            some, ends = self._with_loss(X, F, targets, weights)
             G = F if len(some) == len(F) else F[some]
             self.features.whiten(G)
         if self.certificate:
             TraceSums.add(state, self.features, X, G, w)
         curvatures, distances = np.empty((len(G), len(self.losses))), np.empty((len(X), len(self.losses)))
-        u = w[some]
         for k, (loss, line) in enumerate(zip(self.losses, self.lines, strict=True)):
-            y = targets[some, k]
+            y, u = targets[some, k], weights[some, k]
             f, start = (G @ b[:-1] + b[-1] for b in (line.end, line.start))
             for position, length in enumerate(self.lengths):
                 state["losses"][k, position] += (
@@ -124,12 +124,12 @@ class SmoothStep(SentAsFields, Sums[StepSums[SmoothSums]]):
             if self.band_rows:
                 every = np.empty(len(X)) if ends is None else ends[:, k]
                 every[some] = f
-                distances[:, k] = loss.kink_distance(targets[:, k], every)
+                distances[:, k] = np.where(weights[:, k] > 0.0, loss.kink_distance(targets[:, k], every), np.inf)
         self.band.add(state, X, numbers, targets, distances, w)
         add_weighted_gram(G, curvatures, state["curvature"])
         return state
 
-    def _with_loss(self, X: AnyArray, F: Float, targets: Float) -> tuple[Int, Float]:
+    def _with_loss(self, X: AnyArray, F: Float, targets: Float, weights: Float) -> tuple[Int, Float]:
         """Rows with kernel values F that have a loss somewhere on a direction, and f (b, K) at the ends of all rows."""
         c, constants, rounding = self._kernel_coefficients
         assert self.features.basis is not None
@@ -141,7 +141,7 @@ class SmoothStep(SentAsFields, Sums[StepSums[SmoothSums]]):
             y, f, start, e = targets[:, k], values[:, k], values[:, K + k], error[[k, K + k]].max()
             # Losses are convex and at least 0: one that is 0 at both ends is 0 between them.
             for end in (np.minimum(f, start) - e, np.maximum(f, start) + e):
-                inside |= loss.loss(y, end) != 0.0
+                inside |= (loss.loss(y, end) != 0.0) & (weights[:, k] > 0.0)
         return np.flatnonzero(inside), values[:, :K]
 
     @cached_property

@@ -23,6 +23,12 @@ from streamkernel.reductions.predictions.latent import (
     LatentPosterior,
     covariance_of,
 )
+from streamkernel.reductions.predictions.pairwise import (
+    PairwisePredictions,
+    PairwiseProbabilities,
+    coupled,
+    pair_scores,
+)
 from streamkernel.reductions.predictions.quantiles import QuantilePredictions
 
 __all__ = [
@@ -39,6 +45,10 @@ __all__ = [
     "OddsProbabilities",
     "PoissonPredictions",
     "QuantilePredictions",
+    "PairwisePredictions",
+    "PairwiseProbabilities",
+    "coupled",
+    "pair_scores",
     "Sigmoids",
     "ViewTimes",
     "covariance_of",

@@ -29,6 +29,14 @@ class Predictive(Protocol):
     def flops_per_row(self) -> float: ...
 
 
+class ClassPredictions(Predictive, Protocol):
+    """Values of classes, of which the largest gives the class of a row."""
+
+    def values(self, X: AnyArray) -> Float:
+        """Values (b, C)."""
+        ...
+
+
 class PredictionScores(Reduction[Result]):
     """Base of scores, whose work is that of the predictions."""
 
@@ -177,7 +185,7 @@ class RegressionScores(PredictionScores[dict[str, float]]):
 class ClassificationScores(PredictionScores[dict[str, float]]):
     """Accuracy: share of rows whose largest predicted value is that of their class."""
 
-    predictions: Predictions
+    predictions: ClassPredictions
 
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None

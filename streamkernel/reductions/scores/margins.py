@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.reductions.contract import State, Sums
-from streamkernel.reductions.margins import Loss, Target
+from streamkernel.reductions.margins import Loss, PairTarget, Target
+from streamkernel.reductions.predictions import pair_scores
 from streamkernel.reductions.row_map import Predictions
 from streamkernel.table import Folds, RowBlock
 from streamkernel.type_aliases import Float
@@ -70,8 +71,8 @@ class HeldOutErrors(Sums[MarginErrors]):
     functions : Predictions of S K functions, those of a solution together.
     losses, targets : S K losses, K targets.
     folds : folds of the rows, whose table has keys; None to count all rows.
-    classes : whether targets are indicators of classes, of which the largest function gives one; a single function
-        gives the second of two classes where it is above 0.
+    classes : whether targets are indicators of classes, of which the largest function gives one, or the votes of pairs;
+        a single function gives the second of two classes where it is above 0.
     """
 
     functions: Predictions
@@ -99,15 +100,16 @@ class HeldOutErrors(Sums[MarginErrors]):
         Y, w = block.Y[rows], block.row_weights[rows]
         f = self.functions.values(block.X[rows])
         K = len(self.targets)
-        targets = [target.of(Y) for target in self.targets]
+        targets, weights = [target.of(Y) for target in self.targets], [target.weights(Y, w) for target in self.targets]
         state["totals"] += [len(rows), w.sum(), w @ w]
         for solution in range(len(self.losses) // K):
             loss = np.zeros(len(rows))
             values = f[:, K * solution : K * (solution + 1)]
-            for k, (y, each) in enumerate(zip(targets, self.losses[K * solution :], strict=False)):
-                loss += each.loss(y, np.ascontiguousarray(values[:, k])) / each.C
+            for k, (y, own, each) in enumerate(zip(targets, weights, self.losses[K * solution :], strict=False)):
+                # Of one against one, rows of other classes have no part in a function.
+                loss += (own > 0.0) * each.loss(y, np.ascontiguousarray(values[:, k])) / each.C
                 count = self._count_values if self.classes else self._count_residuals
-                count(y, values[:, k], w, state["histogram"][solution, k])
+                count(y, values[:, k], own, state["histogram"][solution, k])
             error = self._wrong(values, Y) if self.classes else loss
             state["losses"][solution] += w @ loss
             # Weighted as means are, and as their variances are.
@@ -120,6 +122,8 @@ class HeldOutErrors(Sums[MarginErrors]):
         if values.shape[1] == 1:
             positive = Y[:, self.targets[0].column] > 0.5
             return np.asarray((values[:, 0] > 0.0) != positive, dtype=np.float64)
+        if isinstance(self.targets[0], PairTarget):
+            return np.asarray(pair_scores(values, Y.shape[1]).argmax(axis=1) != Y.argmax(axis=1), dtype=np.float64)
         true = Y[:, [target.column for target in self.targets]].argmax(axis=1)
         return np.asarray(values.argmax(axis=1) != true, dtype=np.float64)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.models.margins import MarginClassifierModel, MarginModel, OneClassModel, QuantileModel
+from streamkernel.reductions.margins import class_pairs
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.text import count, plain
@@ -228,6 +229,9 @@ def function_names(model: MarginModel) -> list[str]:
     """Names of the K functions: classes, targets or levels; one of two classes has the name of the second."""
     if isinstance(model, QuantileModel):
         return [f"quantile {level:g}" for level in model.levels]
+    if isinstance(model, MarginClassifierModel) and model.paired:
+        labels = class_names(model) or []
+        return [f"{labels[j]} against {labels[i]}" for i, j in class_pairs(len(labels))]
     K, classes, targets = len(model.record.solution.problems), class_names(model), target_names(model)
     if classes is not None and (len(classes) == K or (K, len(classes)) == (1, 2)):
         return classes[-K:]
