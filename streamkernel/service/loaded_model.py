@@ -28,12 +28,14 @@ class Field:
     output : its name in the row map.
     width : number of columns; None for a vector.
     labels : class labels, if the values are codes.
+    whole : whether the values are whole numbers: these codes, or sides.
     """
 
     name: str
     output: str
     width: int | None
     labels: tuple[Any, ...] | None = None
+    whole: bool = False
 
     @property
     def columns(self) -> int:
@@ -127,7 +129,8 @@ class LoadedModel:
         # A classifier always computes its probabilities with its labels.
         direct = DirectPredictions(self.model, self.model.outputs(std=std))
         columns = direct.work.columns
-        fields = [Field("prediction", "prediction", columns["prediction"][0], self.classes)]
+        width, dtype = columns["prediction"]
+        fields = [Field("prediction", "prediction", width, self.classes, whole=dtype.kind in "iu")]
         if "decision" in columns:
             fields.append(Field("decision", "decision", columns["decision"][0]))
         if std:

@@ -141,4 +141,7 @@ def test_it_is_served(kind: Predictor, fitted: Path, tables: dict[bool, Path]) -
         assert told["probabilities"] <= kind.probabilities
         answer = client.post("/v1/models/m/predict", json={"rows": X[:3].tolist()}).raise_for_status().json()
         assert ("decision" in answer) == (not kind.model.SUPERVISED)
+        if not kind.model.SUPERVISED:
+            # Sides are whole numbers, as everywhere.
+            assert all(type(each) is int for each in answer["prediction"])
         same(answer["prediction"], kind.estimator.load(fitted).predict(tables[kind.classify])[:3])

@@ -100,13 +100,13 @@ class Answer:
         return {JSON: self._json, NPY: self._npy, ARROW: self._arrow}[self._format]()
 
     def _parts(self, block: Float) -> Iterator[tuple[Field, AnyArray]]:
-        """The fields, each with its columns of a block; codes of classes as integers."""
+        """The fields, each with its columns of a block; codes of classes and sides as integers."""
         first = 0
         for field in self._fields:
             part = block[:, first : first + field.columns]
             first += field.columns
             values = part[:, 0] if field.width is None else part
-            yield field, values if field.labels is None else values.astype(np.int64)
+            yield field, values.astype(np.int64) if field.whole else values
 
     def _json(self) -> Iterator[bytes]:
         opening = "{"
