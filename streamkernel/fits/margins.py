@@ -27,7 +27,7 @@ from streamkernel.models.margins import (
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import CountedTotals
 from streamkernel.reductions import Predictions
-from streamkernel.reductions.margins import PairTarget, PiecewiseLinear, Target, class_pairs
+from streamkernel.reductions.margins import PairTarget, PiecewiseLinear, SmoothStep, Target, class_pairs
 from streamkernel.reductions.predictions import (
     CalibratedProbabilities,
     Curves,
@@ -54,7 +54,7 @@ from streamkernel.wording import option
 
 # Sweeps of a solution, and of one that begins at the solution without the fold, as measured on spambase, a9a and
 # covtype for C from 1 to 100.
-_NEWTON_SWEEPS, INTERIOR_SWEEPS = (8, 4), (14, 10)
+_NEWTON_SWEEPS, INTERIOR_SWEEPS = (5, 4), (14, 10)
 
 
 def fit_margins(
@@ -279,8 +279,10 @@ def solver_step(
     """The sweeps of one solution for each of several costs, over the table or over sampled rows of it."""
     n = problems.features.width
     step, groups = problems.largest_step(costs, times)
-    # Sums of a sweep, the system of one problem and its factor.
+    # Sums of a sweep, the system of one problem and its factor; with a band, its features and the systems of its model.
     held = step.state_bytes() + 24 * (n + 1) ** 2
+    if isinstance(step, SmoothStep):
+        held += 16 * step.band_rows * n + 40 * (n + 1) ** 2
     options: dict[str, Any] = {} if sampled is None else {"where": "sample", "sampled": sampled}
     return step_of(name, step, table, kernel_columns=n, times=times * groups, held_bytes=held, **options)
 
