@@ -83,7 +83,9 @@ def fit_request(
     classify: bool = False,
     driver_bytes: int | None = None,
 ) -> FitRequest:
-    """Open the table and make the plan; only metadata is read. `driver_bytes` is that of `ExecutionTarget.machine`.
+    """Open the table and make the plan; only metadata, and row weights where there are some, are read.
+
+    `driver_bytes` is that of `ExecutionTarget.machine`.
 
     Without ``--workers`` the local cluster has one worker per core, or fewer where more would exceed the memory limit.
     """
