@@ -291,7 +291,7 @@ def _on_sample(
     table: Table, problems: MarginProblems, session: Session, folds: Folds | None, costs: tuple[float, ...]
 ) -> _OnSample | None:
     """Solve on a sample of rows, with the first functions of the basis."""
-    rows = problems.sample_rows(table.n_rows, searched=folds is not None)
+    rows = problems.sample_rows(table.counted, searched=folds is not None)
     if rows == 0:
         return None
     sample = uniform_sample(table, session, rows, problems.settings.seed, "gather sampled rows")

@@ -71,7 +71,7 @@ def fit_margins(
         options["targets_are_2d"] = isinstance(settings.quantile, tuple)
     run = SupervisedRun(table, settings, session, plan_margins, estimator=estimator, **options)
     with run.measured():
-        folds = settings.folds(table.n_rows)
+        folds = settings.folds(table.counted)
         chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
         targets = targets_of(chosen, settings)
         if settings.full:
@@ -237,7 +237,7 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
     """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     settings = settings.for_table(table)
     n = settings.components(table) if n is None else n
-    folds = settings.folds(table.n_rows)
+    folds = settings.folds(table.counted)
     problem, steps = steps_of_choice(table, settings, n, folds)
     table = problem.table
     classes = 0 if table.classes is None else len(table.classes)
@@ -291,7 +291,7 @@ def sample_steps(
     problem: Problem, problems: MarginProblems, costs: tuple[float, ...], n: int, *, searched: bool
 ) -> list[Step]:
     """Rows of the sample, and the solutions on it."""
-    rows = problems.sample_rows(problem.table.n_rows, searched=searched)
+    rows = problems.sample_rows(problem.table.counted, searched=searched)
     if rows == 0:
         return []
     small = replace(problems, features=Features.of_basis(unfilled_basis(problem, min(n, SAMPLE_FUNCTIONS))))

@@ -210,7 +210,7 @@ class MarginSettings(SearchedSettings, GapSettings):
     def costs(self, table: Table) -> tuple[float, ...]:
         """As in the base class; of too few rows to hold some out, 1 in place of a search."""
         if isinstance(self.C, str) or self.C is None:
-            return self.GRID if table.n_rows >= LEAST_FOLDED else (DEFAULT_C,)
+            return self.GRID if table.counted >= LEAST_FOLDED else (DEFAULT_C,)
         return self.C if isinstance(self.C, tuple) else (self.C,)
 
     @property
@@ -516,13 +516,9 @@ class OneClassSettings(MachineSettings):
         Where nu stands for less than the row of least weight, no row is outside, and its weight is the sum of nu: no
         variable is at its bound w C >= 1, and a larger C changes nothing but takes more sweeps.
         """
-        total, least = 0.0, np.inf
-        for _, weights in table.weight_runs():
-            total += float(weights.sum())
-            least = min(least, float(np.min(weights, where=weights > 0.0, initial=np.inf)))
-        if table.weights is None:
-            total, least = float(table.n_rows), 1.0
-        return (1.0 / max(self.nu * total, least),)
+        sums = table.weight_sums
+        least = 1.0 if sums is None else float(sums.least.min())
+        return (1.0 / max(self.nu * table.weight, least),)
 
     def losses(self, C: float) -> tuple[Loss, ...]:
         return (OneClass(C),)

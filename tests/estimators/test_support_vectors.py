@@ -281,3 +281,12 @@ def test_ridge_classification_of_two_classes_is_the_kernel_fisher_discriminant()
     ours = np.linalg.lstsq(G - G.mean(axis=0), f - f.mean(), rcond=None)[0]
     cosine = ours @ direction / np.sqrt((ours @ ours) * (direction @ direction))
     np.testing.assert_allclose(cosine, 1.0, atol=1e-9)
+
+
+def test_costs_that_want_short_steps_are_solved() -> None:
+    """Functions without noise want a large C, and the first Newton steps are then far too long."""
+    rows = np.random.default_rng(0).standard_normal((200, 2))
+    model = KernelSVR(20, C="cv", kernel="gaussian", metric="none", lengthscale=1.5)
+    model.fit(rows, np.sin(rows[:, 0]) + rows[:, 1])
+    assert model.duality_gap_ <= 1e-4
+    assert model.score(rows, np.sin(rows[:, 0]) + rows[:, 1]) > 0.9

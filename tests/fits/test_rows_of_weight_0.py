@@ -45,8 +45,6 @@ KINDS = {case.estimator: case.targets for case in reversed(CASES + TRANSFORMS)}
 @pytest.mark.parametrize("m", [50, 90])
 def test_defaults_are_those_without_them(estimator: Any, m: int) -> None:
     """The default size of 50 rows is another than that of 75, and of 60 rows some may be held out."""
-    if estimator.__name__ in ("KernelSVC", "KernelSVR") and m == 50:
-        pytest.skip("the grid of C depends on the stored rows")
     rows = weighted_rows(KINDS[estimator], m=m)
     options = DEFAULTS.get(estimator.__name__, {})
     few, more = (estimator(**options).fit(table).model_ for table in both(rows))
