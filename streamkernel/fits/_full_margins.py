@@ -18,6 +18,7 @@ from streamkernel.fits._margin_path import (
     PATH_GAP,
     PATH_SWEEPS,
     MarginFound,
+    check_trained,
     held_out_errors,
     path_errors,
 )
@@ -64,6 +65,7 @@ def find_full_margins(
         errors: dict[float, tuple[MarginErrors, int]] = {}
         for C in costs:
             starts = solver.solve(C, starts, folds, PATH_GAP, PATH_SWEEPS)
+            check_trained(starts[-1].count, settings)
             scores = held_out_errors(solver.errors(C, starts, folds), chosen.table, session, settings)
             solved, errors = solved | {C: starts}, errors | {C: (scores, 0)}
         C = min(costs, key=lambda each: float(errors[each][0].errors[0]))

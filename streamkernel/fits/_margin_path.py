@@ -347,11 +347,8 @@ def _by_fold(
 
     def without_fold(reduction: AnyReduction, name: str) -> Any:
         sums = session.sweep(WithoutHeldOut(reduction, folds), table, f"{name} without fold")
-        if sums.trace is not None and sums.trace.count == 0:
-            raise DataError(
-                "all rows of weight > 0 are in the validation fold, by which C is chosen: they are too few, or equal; "
-                f"give {option('C')} one number and {option('calibration', 'none')}"
-            )
+        if sums.trace is not None:
+            check_trained(sums.trace.count, problems.settings)
         return sums
 
     todo = costs
@@ -379,6 +376,21 @@ def _by_fold(
     return best, path, scores.histogram[position], [solution.start for solution in solved[best]]
 
 
+def check_trained(count: int, settings: GapSettings) -> None:
+    """Raise `DataError` where no row of weight > 0 is outside the validation fold."""
+    if count == 0:
+        raise DataError(
+            "all rows of weight > 0 are in the validation fold, by which C is chosen: they are too few, or equal; give "
+            f"{_without_fold(settings)}"
+        )
+
+
+def _without_fold(settings: GapSettings) -> str:
+    """What needs no held-out rows, in words."""
+    further = f" and {option('calibration', 'none')}" if hasattr(settings, "calibration") else ""
+    return f"{option('C')} one number{further}"
+
+
 def held_out_errors(errors: HeldOutErrors, table: Table, session: Session, settings: GapSettings) -> MarginErrors:
     """The errors on a validation fold.
 
@@ -389,10 +401,8 @@ def held_out_errors(errors: HeldOutErrors, table: Table, session: Session, setti
     """
     scores = session.sweep(errors, table, "held-out errors")
     if scores.rows == 0:
-        further = f" and {option('calibration', 'none')}" if hasattr(settings, "calibration") else ""
         raise DataError(
-            f"no row of weight > 0 is in the validation fold, by which C is chosen; give {option('C')} one number"
-            f"{further}"
+            f"no row of weight > 0 is in the validation fold, by which C is chosen; give {_without_fold(settings)}"
         )
     return scores
 

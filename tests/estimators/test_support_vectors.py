@@ -229,13 +229,19 @@ def test_a_class_of_one_row_is_told() -> None:
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["squared_epsilon_insensitive", "epsilon_insensitive"])
-def test_rows_that_are_all_held_out_are_told(loss: str) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "squared_epsilon_insensitive"},
+        {"loss": "epsilon_insensitive"},
+        {"loss": "epsilon_insensitive", "machine": "full", "n_components": 20},
+    ],
+)
+def test_rows_that_are_all_held_out_are_told(options: Any) -> None:
     # Equal rows are in one bucket: with this seed in that of the fold.
+    given = {"n_components": 1, "lengthscale": 1.0, "scale": "none", "C": [1.0, 10.0], "random_state": 7, **options}
     with pytest.raises(DataError, match="all rows of weight > 0 are in the validation fold"):
-        KernelSVR(1, lengthscale=1.0, scale="none", C=[1.0, 10.0], loss=loss, random_state=7).fit(
-            np.ones((200, 1)), np.ones(200)
-        )
+        KernelSVR(**given).fit(np.ones((200, 1)), np.ones(200))
 
 
 @pytest.mark.parametrize("C", [1.0, [1.0, 10.0], "cv"])
