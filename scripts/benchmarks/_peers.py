@@ -1,4 +1,4 @@
-"""Peers that are too heavy for our environment: they have one of their own, `.venv-peers`, made when asked for."""
+"""Peers that are too heavy or too old for our environment: each has one of its own, `.venv-NAME`, made when asked for."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-FOLDER = HERE.parents[1] / ".venv-peers"
-WANTED = ("torch==2.13.0+cpu", "gpytorch==1.15.2", "numpy>=2")
-# Where the index has no build for processors alone.
-WITHOUT_BUILD = ("torch==2.13.0", *WANTED[1:])
+_TORCH = ("gpytorch==1.15.2", "numpy>=2")
+# Packages of each peer. A second choice is for indexes that have no build for processors alone.
+PEERS = {
+    "peers": (("torch==2.13.0+cpu", *_TORCH), ("torch==2.13.0", *_TORCH)),
+    "thundersvm": (("thundersvm-cpu==0.3.3", "numpy>=2", "scipy>=1.15", "scikit-learn>=1.6"),),
+}
 
 
-def peer_python() -> Path | None:
-    """The interpreter that has GPyTorch; None where it cannot be had."""
-    python, ready = FOLDER / "bin" / "python", FOLDER / "ready"
+def peer_python(name: str = "peers") -> Path | None:
+    """The interpreter that has a peer; None where it cannot be had."""
+    folder = HERE.parents[1] / f".venv-{name}"
+    python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
-        print(f"installing {', '.join(WANTED)} into {FOLDER.name} (once)", file=sys.stderr)
-        venv.create(FOLDER, with_pip=True, clear=True)
-        for packages in (WANTED, WITHOUT_BUILD):
+        print(f"installing {', '.join(PEERS[name][0])} into {folder.name} (once)", file=sys.stderr)
+        venv.create(folder, with_pip=True, clear=True)
+        for packages in PEERS[name]:
             command = [str(python), "-m", "pip", "install", "--quiet", *packages]
             if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0:
                 ready.touch()

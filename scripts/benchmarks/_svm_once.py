@@ -26,7 +26,7 @@ def measure(arguments: dict[str, Any]) -> dict[str, Any]:
         return {**what(**arguments), "peak": peak_bytes()}
 
 
-def _split(name: str, rows: int, *, two: bool) -> tuple[Any, Any, Any, Any, float]:
+def split(name: str, rows: int, *, two: bool) -> tuple[Any, Any, Any, Any, float]:
     """Standardised train and test rows with their labels, and the median distance of train rows."""
     stored = data_sets.load(name)
     assert stored is not None
@@ -43,14 +43,14 @@ def _split(name: str, rows: int, *, two: bool) -> tuple[Any, Any, Any, Any, floa
     return Z[train], y[train], Z[test], y[test], median_lengthscale(Z[train], Gaussian())
 
 
-def _plain(n: int, lengthscale: float, **options: Any) -> KernelSVC:
+def _plain(n: int | None, lengthscale: float, **options: Any) -> KernelSVC:
     """A machine with a kernel that is given."""
     given = {"kernel": "gaussian", "metric": "none", "scale": "none", "calibration": "none"}
     return KernelSVC(n, lengthscale=lengthscale, **given, **options)
 
 
 def _sweeps(name: str, rows: int, n: int, loss: str, C: float) -> dict[str, Any]:
-    X, y, _, _, lengthscale = _split(name, rows, two=True)
+    X, y, _, _, lengthscale = split(name, rows, two=True)
     model = _plain(n, lengthscale, C=C, loss=loss, gap_tol=1e-6)
     began = time.perf_counter()
     model.fit(X, y)
@@ -61,11 +61,15 @@ def _sweeps(name: str, rows: int, n: int, loss: str, C: float) -> dict[str, Any]
 
 
 def _accuracy(name: str, rows: int, n: int, C: float, who: str) -> dict[str, Any]:
-    X, y, Z, t, lengthscale = _split(name, rows, two=False)
+    X, y, Z, t, lengthscale = split(name, rows, two=False)
     if who == "SVC":
         from sklearn.svm import SVC  # the other sides must not pay for it
 
         model: Any = SVC(C=C, gamma=1.0 / (2.0 * lengthscale**2), cache_size=2000)
+    elif who == "full":
+        model = _plain(None, lengthscale, C=C, loss="hinge", machine="full", gap_tol=1e-3)
+    elif who == "one-vs-one":
+        model = _plain(n, lengthscale, C=C, multi_class=who)
     else:
         model = KernelSVC(n) if who == "searched" else _plain(n, lengthscale, C=C, loss=who)
     began = time.perf_counter()
