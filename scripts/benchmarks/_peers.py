@@ -1,4 +1,4 @@
-"""Peers that are too heavy or too old for our environment: each has one of its own, `.venv-NAME`, made when asked for."""
+"""Peers that are too heavy or too old for our environment: each has its own, `.venv-NAME`, made when asked for."""
 
 from __future__ import annotations
 

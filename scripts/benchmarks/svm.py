@@ -1,4 +1,4 @@
-"""Support vector machines: sweeps to a certified gap, accuracy against libsvm and ThunderSVM, and memory as tables grow.
+"""Support vector machines: sweeps to a certified gap, accuracy beside libsvm and ThunderSVM, memory of large tables.
 
 Sets of ../shared/data; of covtype-subset class 2 against the rest, where two classes are asked for. Standardised
 columns, a Gaussian kernel with the median distance as lengthscale; SVC (libsvm, all rows as functions, through
