@@ -21,6 +21,7 @@ from streamkernel import factors, report
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.fits import gaussian as tuning
 from streamkernel.fits import generalised
+from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, settings_of
 from streamkernel.linalg import ridge
 from streamkernel.reductions.sums import normal_equations
 from streamkernel.selection import RULES, as_rule, options_of
@@ -116,8 +117,16 @@ def test_commands_parse(page: Path) -> None:
         command = streamkernel.get_command(None, words[0])
         assert command is not None, words
         # Raises a usage error for what the command line would refuse; nothing is run.
-        with command.make_context(words[0], words[1:]):
-            pass
+        with command.make_context(words[0], words[1:]) as context:
+            if "estimator" in context.params:
+                check_settings(context.params)
+
+
+def check_settings(params: dict[str, Any]) -> None:
+    """Make the settings that the options of a fit describe; stores that they name are not opened."""
+    names = {name for kind in PREDICTORS.values() for name in kind.options} - {"validation", "queries", "rule_options"}
+    given = {OPTION_SETTINGS.get(name, name): value for name, value in params.items()}
+    settings_of(PREDICTORS[params["estimator"]], {name: given[name] for name in names & given.keys()})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -88,7 +88,7 @@ _METAVARS = {
 def _type(name: str, parameter: Parameter) -> Any:
     if name in _TYPES:
         return _TYPES[name]
-    if parameter.words and parameter.kind in (float, list):
+    if parameter.kind is list or (parameter.words and parameter.kind is float):
         return NumberOr(*parameter.words, many=parameter.kind is list)
     if parameter.words:
         return click.Choice(parameter.words)

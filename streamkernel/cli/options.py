@@ -43,7 +43,8 @@ class NumberOr(click.ParamType[Any]):
         try:
             numbers = [float(part) for part in value.split(",")]
         except ValueError:
-            self.fail(f"{value!r} is neither {' nor '.join(map(repr, self.words))} nor a number", param, ctx)
+            words = " nor ".join([*map(repr, self.words), "a number"])
+            self.fail(f"{value!r} is {'neither ' if self.words else 'not '}{words}", param, ctx)
         if len(numbers) == 1:
             return numbers[0]
         if not self.many:
