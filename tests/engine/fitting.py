@@ -36,14 +36,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "default": {"kernel": None, "metric": None, "alpha": None},
 }
 
-# Of the other estimators; those with blocks have enough query points for the lengthscale.
+# Of the other estimators, whose name may be followed by what is special; those with blocks have enough query points for
+# the lengthscale.
 _LONG: dict[str, Any] = {"lengthscale": 4.0, "signal_variance": 20.0}
+_GIVEN: dict[str, Any] = {"kernel": "gaussian", "metric": "none", "lengthscale": 2.0}
 RECIPE_SETTINGS: dict[str, dict[str, Any]] = {
     "kmp": {"draw": "residual", "validation": 0.2, "picks": 6},
     "kmp-classifier": {"loss": "logistic", "validation": 0.2, "pool": "split", "candidates": 10, "picks": 8},
     "gp": {"noise_variance": 1.0, "tune": "none", **_LONG},
     "gp-classifier": _LONG,
     "poisson": _LONG,
+    "svc": {"C": (1.0, 10.0), **_GIVEN},
+    "svc, hinge": {"C": 3.0, "loss": "hinge", "calibration": "none", **_GIVEN},
+    "svc, full": {"C": 3.0, "loss": "hinge", "machine": "full", "n_components": 5_000, **_GIVEN},
+    "svr": {"C": (10.0, 100.0), **_GIVEN},
+    "quantile": {"C": (3.0, 30.0), "quantile": (0.1, 0.5, 0.9), **_GIVEN},
+    "one-class": {"nu": 0.05, "lengthscale": 2.0},
     "committee": {"noise_variance": 10.0, "block_size": 100, "partition": "cells", **_LONG, "lengthscale": 8.0},
 }
 
@@ -63,10 +71,10 @@ def fit(store: str, name: str = "trace", executor: Any = None, **session: Any) -
 
 def fit_recipe(store: str, name: str, executor: Any = None, **session: Any) -> Any:
     """One of the other estimators, on a part of the rows that cuts chunks and blocks."""
-    kind = PREDICTORS[name]
+    kind = PREDICTORS[name.partition(",")[0]]
     table = open_table(store, classify=kind.classify).slice(1_000, 15_500)
-    settings = kind.settings(n_components=32, seed=3, **RECIPE_SETTINGS[name])
-    return kind.fit(table, settings, Session(executor or ThreadExecutor(1), **session), estimator=name)
+    settings = kind.settings(**{"n_components": 32, "seed": 3, **RECIPE_SETTINGS[name]})
+    return kind.fit(table, settings, Session(executor or ThreadExecutor(1), **session), estimator=kind.name)
 
 
 def fit_in_memory() -> RidgeModel:
