@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Machine, Session, TableShape, ThreadExecutor, make_plan
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import NumericalError, ParameterError
-from streamkernel.kernels import Gaussian, Laplacian
+from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.solvers import FalkonSystem, RidgeSystem, choose_solver, falkon_steps, rows_for_search, sampled_rows
 from streamkernel.table import Table, open_table
@@ -291,9 +292,10 @@ def test_what_is_refused() -> None:
         system.solve(1.0, tol=0)
     with pytest.raises(ParameterError, match="m = 0"):
         choose_solver(0, 3, 3)
-    X = np.repeat(np.random.default_rng(0).standard_normal((9, 2)), 3, axis=0)
-    spoiled = basis_of(X, range(0, 27, 3), Laplacian(1.0))
-    lost = FalkonSystem(spoiled, open_table(X, X[:, 0]), one(), sample=open_table(X[:3]))
+    sums = one().sweep(NormalEquations(basis, np.zeros(2)), table, "sums")
+    # Singular without rounding: its second pivot is 1 - 1.
+    singular = replace(sums, H=np.ones_like(sums.H), G1=np.zeros_like(sums.G1))
+    lost = FalkonSystem(basis, table, one(), sample=singular)
     with pytest.raises(NumericalError, match="larger alpha"):
         lost.solve(1e-300)
 
