@@ -140,7 +140,7 @@ def test_messages_in_reliability_are_real(case: str, tmp_path: Path, monkeypatch
 
 WARNED: dict[str, Callable[[], object]] = {
     "few query points": lambda: committee(block_size=100),
-    "stale": lambda: KernelRidge(50, **PLAIN).fit(X[:3000], Y[:3000]).update(X[3000:] + 2, Y[3000:]),
+    "stale": lambda: KernelRidge(20, **PLAIN).fit(X[:3000], Y[:3000]).update(X[3000:] + 2, Y[3000:]),
 }
 
 
