@@ -136,7 +136,8 @@ def test_iterations_on_kin40k() -> None:
         assert (found.upper >= truth * (1 - 1e-9)).all()
         assert found.converged
         counts.append(found.iterations)
-    assert np.abs(np.array(counts) - [69, 13, 3]).max() <= 2
+    # Rounding slows the plain iteration, on every processor by another count: 63 to 69 were seen.
+    assert (np.abs(np.array(counts) - [66, 13, 3]) <= [6, 1, 0]).all()
 
 
 def test_the_gap_bounds_the_error_in_the_norm_of_the_system() -> None:
