@@ -72,7 +72,8 @@ class LargestResiduals(Reduction[ResidualRows]):
         if len(self.basis):
             np.square(self.basis.features(block.X), out=parts[:, 1:])
         # The squares are subtracted one by one, as pivots are taken one by one. Rows without a change by any pick stay
-        # tied at k(x, x), and equal rows stay equal to the last bit.
+        # tied at k(x, x), and equal rows stay equal to the last bit where BLAS gives them equal features: some of its
+        # kernels treat the last rows of a block in another way. Which of equal rows is picked is then not the first.
         residual = np.maximum(np.subtract.reduce(parts, axis=1), 0.0)
         # The residual of a row in the span of the basis is rounding, and so is that of a chosen row.
         alive = np.flatnonzero(residual > PIVOT_TOLERANCE * diagonal)
