@@ -23,17 +23,18 @@ from streamkernel.linalg import (
     Whitener,
     even_panels,
     independent_rows,
+    inverse_norm,
     single_threaded_blas,
-    solve_lower,
     solve_lower_t,
 )
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 
 # A row with a pivot at or below this share of k_ii depends on the basis (ALGORITHMS 1.1).
 PIVOT_TOLERANCE = 1e-12
+# So does one whose pivot is rounding, by this many eps of it: some percent.
+PIVOT_ROUNDING = 1e14
 
 _DOUBLE = np.dtype(np.float64)
-_ITERATIONS = 10  # of the power method, on an inverse whose largest eigenvalues are far apart
 
 
 def unfilled(*shape: int, dtype: AnyDType = _DOUBLE) -> AnyArray:
@@ -126,7 +127,7 @@ class Basis:
         numbers = np.concatenate([self.rows, np.asarray(rows, dtype=np.int64)])
         with single_threaded_blas():
             grown = Basis(self.kernel, Z, numbers)
-            found = independent_rows(grown.gram(), PIVOT_TOLERANCE, self.L)
+            found = independent_rows(grown.gram(), PIVOT_TOLERANCE, self.L, PIVOT_ROUNDING)
             kept, whole = found.kept, found.at_once
             # The rounding of small pivots depends on the algorithm. The new basis must have a factor by the algorithm
             # of `L`, which every worker runs: the bits are then equal everywhere.
@@ -226,14 +227,8 @@ class Basis:
         lift = float((diagonal / np.diagonal(L) ** 2).max())
         if len(L) < 2 or lift > most:
             return lift
-        root = np.sqrt(diagonal)
-        v = np.random.Generator(np.random.Philox(0)).standard_normal(len(L))
         with single_threaded_blas():
-            for _ in range(_ITERATIONS):
-                v = root * solve_lower_t(L, solve_lower(L, root * v))
-                largest = float(np.linalg.norm(v))
-                v /= largest
-        found[leading] = max(lift, 0.5 * largest)
+            found[leading] = max(lift, 0.5 * inverse_norm(L, diagonal))
         return found[leading]
 
     def residual(self, X: AnyArray) -> Float:

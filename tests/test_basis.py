@@ -158,9 +158,9 @@ def test_points_that_spoil_the_factor_of_the_others_are_refused(monkeypatch: pyt
     basis, _ = Basis.empty(Gaussian(1.0), 3, X.dtype).append(X[:8], np.arange(8))
     asked = []
 
-    def unlucky(S: Any, tolerance: float, known: Any = None) -> RankRevealed:
+    def unlucky(S: Any, tolerance: float, known: Any = None, *rest: Any) -> RankRevealed:
         asked.append(len(S))
-        found = independent_rows(S, tolerance, known)
+        found = independent_rows(S, tolerance, known, *rest)
         if len(S) > 8 + 3:
             # As if the third point of the basis were lost, and not by tolerance.
             kept = found.kept if known is not None else np.delete(found.kept, 2)
@@ -179,7 +179,7 @@ def test_a_pivot_that_only_one_way_of_factoring_finds_is_not_kept(monkeypatch: p
     X = np.concatenate([np.eye(3), np.eye(3)[:1] + 1e-8])
     basis, _ = Basis.empty(Gaussian(1.0), 3, X.dtype).append(X[:2], np.arange(2))
 
-    def lenient(S: Any, tolerance: float, known: Any = None) -> RankRevealed:
+    def lenient(S: Any, tolerance: float, known: Any = None, *rest: Any) -> RankRevealed:
         found = independent_rows(S, 0.0, known)
         return found if known is None else RankRevealed(found.kept, found.L)
 

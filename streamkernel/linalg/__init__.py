@@ -2,7 +2,15 @@
 
 from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
 from streamkernel.linalg.box_program import box_maximum
-from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t, whitened
+from streamkernel.linalg.cholesky import (
+    RankRevealed,
+    cholesky,
+    independent_rows,
+    inverse_norm,
+    solve_lower,
+    solve_lower_t,
+    whitened,
+)
 from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, mirror_upper, symmetric_eigen
 from streamkernel.linalg.finite import require_finite, within_range
@@ -28,6 +36,7 @@ __all__ = [
     "even_panels",
     "factor_lower",
     "independent_rows",
+    "inverse_norm",
     "metric_factor",
     "mirror_upper",
     "require_finite",

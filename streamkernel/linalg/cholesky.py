@@ -6,6 +6,7 @@ moved to the end. No jitter is added.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from streamkernel.linalg.eigen import mirror_upper
 from streamkernel.linalg.finite import require_finite
 from streamkernel.type_aliases import Float, Int
 
+_ITERATIONS = 10  # of the power method, on an inverse whose largest eigenvalues are far apart
 _sygst = scipy.linalg.lapack.dsygst
 _REMEDY = "take a shorter lengthscale, fewer basis functions, or more on the diagonal (alpha, noise)"
 
@@ -55,14 +57,23 @@ def cholesky(S: Float, what: str = "the matrix", remedy: str = _REMEDY) -> Float
         raise NumericalError(f"{what} is not positive definite to working precision; {remedy}") from None
 
 
-def independent_rows(S: Float, tolerance: float, known: Float | None = None) -> RankRevealed:
+def independent_rows(
+    S: Float, tolerance: float, known: Float | None = None, most_rounding: float = math.inf
+) -> RankRevealed:
     """The rows whose pivot exceeds ``tolerance * S_ii``, and their Cholesky factor (ALGORITHMS 1.1).
+
+    A pivot may be all rounding without being small. That of row i is ``(-w, 1) S (-w, 1)^T``, where w are the
+    coefficients of the row in the previous independent ones, and rounding changes it by about
+    ``eps (S_ii + sum_j w_j^2 S_jj)``. In the order of descending pivots w is small. In another order rows may be
+    dependent together without one small pivot, and w is then as large as ``L^-1``, of which ``(-w, 1) / sqrt(pivot)``
+    is row i.
 
     Parameters
     ----------
     S : (n, n) positive semidefinite.
     tolerance : relative pivot at or below which a row counts as dependent on the previous independent rows.
     known : (r, r) factor of the first r rows, which are kept for all values of their pivots; None if r is 0.
+    most_rounding : the rounding of a pivot, in eps times the pivot, above which its row counts as dependent, too.
 
     Raises
     ------
@@ -81,12 +92,25 @@ def independent_rows(S: Float, tolerance: float, known: Float | None = None) -> 
         pass
     else:
         first = 0 if known is None else len(known)
-        if np.all(np.diagonal(L)[first:] ** 2 > tolerance * diagonal[first:]):
+        if np.all(np.diagonal(L)[first:] ** 2 > tolerance * diagonal[first:]) and (
+            math.isinf(most_rounding) or inverse_norm(L, diagonal) <= most_rounding
+        ):
             return RankRevealed(everything, L, at_once=True)
-    return _skip_dependent(S, diagonal, tolerance, np.zeros((0, 0)) if known is None else known)
+    return _skip_dependent(S, diagonal, tolerance, np.zeros((0, 0)) if known is None else known, most_rounding)
 
 
-def _skip_dependent(S: Float, diagonal: Float, tolerance: float, known: Float) -> RankRevealed:
+def inverse_norm(L: Float, diagonal: Float) -> float:
+    """Largest eigenvalue of the inverse of ``L L^T``, scaled to a unit diagonal; by power iteration, to a few %."""
+    root, largest = np.sqrt(diagonal), 0.0
+    v = np.random.Generator(np.random.Philox(0)).standard_normal(len(L))
+    for _ in range(_ITERATIONS):
+        v = root * solve_lower_t(L, solve_lower(L, root * v))
+        largest = float(np.linalg.norm(v))
+        v /= largest
+    return largest
+
+
+def _skip_dependent(S: Float, diagonal: Float, tolerance: float, known: Float, most_rounding: float) -> RankRevealed:
     """Left-looking Cholesky, row by row: O(n^3) like the plain one, and only used for a dependent basis."""
     n, first = len(S), len(known)
     factor = np.zeros((n, n))
@@ -97,7 +121,10 @@ def _skip_dependent(S: Float, diagonal: Float, tolerance: float, known: Float) -
         # One row of the factor at a time: whether row i is dependent decides what later rows are solved against.
         row = solve_lower(factor[:r, :r], S[kept, i])
         pivot = diagonal[i] - row @ row
-        if pivot > tolerance * diagonal[i]:
+        if pivot <= tolerance * diagonal[i]:
+            continue
+        w = solve_lower_t(factor[:r, :r], row) if most_rounding < math.inf else np.zeros(r)
+        if diagonal[i] + w**2 @ diagonal[kept] <= most_rounding * pivot:
             factor[r, :r] = row
             factor[r, r] = np.sqrt(pivot)
             kept.append(i)

@@ -126,6 +126,20 @@ def test_independent_rows_are_kept_in_order(n: int, rank: int, seed: int) -> Non
     np.testing.assert_array_equal(found.L, np.tril(found.L))
 
 
+def test_rows_that_are_dependent_together_are_left_out() -> None:
+    """Kahan's matrix: pivots .84^i, the last one of 60 is 3e-5, and the inverse has entries of 1e8 and more."""
+    n, c = 60, 0.4
+    powers = np.sqrt(1 - c * c) ** np.arange(n)
+    factor = (np.tril(np.full((n, n), -c), -1) + np.eye(n)) * powers
+    found = independent_rows(factor @ factor.T, 1e-12, most_rounding=1e14)
+    r = len(found.kept)
+    assert 30 < r < 50
+    assert found.kept.tolist() == list(range(r))
+    np.testing.assert_allclose(np.diagonal(found.L), powers[:r], rtol=0.05)
+    known = independent_rows(factor @ factor.T, 1e-12, found.L[:20, :20], most_rounding=1.0)
+    assert known.kept.tolist() == list(range(20))  # what is known stays
+
+
 def test_pivots_are_judged_relative_to_their_own_diagonal() -> None:
     tiny = np.diag([1.0, 1e-20, 1e20])
     assert independent_rows(tiny, 1e-12).kept.tolist() == [0, 1, 2]
