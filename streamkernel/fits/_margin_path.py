@@ -53,6 +53,7 @@ from streamkernel.wording import option
 
 SAMPLE_FUNCTIONS = 300  # functions of the basis on the sample
 _SAMPLE_ROWS, _FEWER_ROWS, _MANY_FUNCTIONS = 8000, 4000, 4
+_ROWS_PER_SAMPLED, _LARGER_SAMPLE = 40, 4  # of large tables: the sample is a share of them, up to so many times
 _WORTH_A_SAMPLE = 4  # times the rows of the sample, from which a start saves more sweeps than reading it costs
 PATH_GAP, _SAMPLE_GAP = 1e-3, 1e-2  # gaps from which errors on held-out rows change by less than their standard error
 PATH_SWEEPS, _SAMPLE_SWEEPS = 40, 20
@@ -167,7 +168,10 @@ class MarginProblems:
     def sample_rows(self, rows: int, *, searched: bool) -> int:
         """Number of rows of the sample; 0 where nothing is searched for and there are too few rows to gain by it."""
         wanted = _SAMPLE_ROWS if len(self.function_targets) < _MANY_FUNCTIONS else _FEWER_ROWS
-        return min(wanted, rows) if searched or rows >= _WORTH_A_SAMPLE * wanted else 0
+        if not searched and rows < _WORTH_A_SAMPLE * wanted:
+            return 0
+        # A larger table wants a start that is nearer, and has the time for it.
+        return min(rows, max(wanted, min(rows // _ROWS_PER_SAMPLED, _LARGER_SAMPLE * wanted)))
 
     def errors(self, costs: Sequence[float], solutions: Sequence[Solutions], folds: Folds | None) -> HeldOutErrors:
         """The reduction of the errors of solutions for several C."""

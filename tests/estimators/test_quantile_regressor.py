@@ -92,8 +92,9 @@ def test_shifts_give_new_rows_their_shares() -> None:
         low, high = model.predict(MANY).T
         held = (low <= NOISY) & (high >= NOISY)
         inside.append(held[1500:].mean())
-    assert inside[0] < 0.86
-    assert abs(inside[1] - 0.9) < 0.02
+    # Two standard errors of the share among the 190 rows that were held out.
+    assert abs(inside[1] - 0.9) < 0.045
+    assert inside[0] < 0.84
 
 
 def test_the_score_is_the_pinball_loss_explained() -> None:
