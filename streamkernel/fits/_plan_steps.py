@@ -10,7 +10,7 @@ from streamkernel.engine import Step, TableShape, driver_step, step_of
 from streamkernel.fits._scalers import unit_scaler
 from streamkernel.fits._validation import checked_rows
 from streamkernel.fits.check_rows import check_bytes
-from streamkernel.kernels import packed_bytes
+from streamkernel.kernels import filling_bytes, packed_bytes
 from streamkernel.metric import MetricScaler
 from streamkernel.reductions import Moments
 from streamkernel.reductions.pools import PoolColumns
@@ -79,7 +79,8 @@ def scaling_step(rows: int, p: int) -> Step:
 def check_step(problem: Problem, n: int) -> Step:
     """The picture on some rows, which a fit of n functions ends with: the driver reads them, with the basis packed."""
     table, shape = problem.table, TableShape.of(problem.table)
-    held = check_bytes(table) + packed_bytes(n, table.width, problem.kernel.formulas) + shape.map_bytes
+    held = check_bytes(table) + packed_bytes(n, table.width, problem.kernel.formulas) + filling_bytes(table.width)
+    held += shape.map_bytes
     held += 0 if shape.in_memory else 3 * shape.chunk_bytes
     return driver_step("check", held)
 
@@ -140,5 +141,5 @@ def points_step(problem: Problem, n: int, rows: int, *, times: int) -> Step:
         # The points before and after, the candidates, and these in float64 while their features are computed.
         rows_bytes=p * (item * (half + n + size) + 8 * size),
         # Residuals of all rows at once: in float64, and their features.
-        held_bytes=8 * rows * (p + n) + packed_bytes(n, p, problem.kernel.formulas),
+        held_bytes=8 * rows * (p + n) + packed_bytes(n, p, problem.kernel.formulas) + filling_bytes(p),
     )

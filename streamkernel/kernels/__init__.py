@@ -36,7 +36,7 @@ from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
 from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, compile_all, kernel_from_config
 from streamkernel.kernels.polynomial import Polynomial
-from streamkernel.kernels.prepared import packed_bytes, packing_bytes, workspace_bytes
+from streamkernel.kernels.prepared import filling_bytes, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
 from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_classes
@@ -62,6 +62,7 @@ __all__ = [
     "Sum",
     "as_kernel",
     "compile_all",
+    "filling_bytes",
     "function_gradient_bytes",
     "is_compiled",
     "kernel_from_config",

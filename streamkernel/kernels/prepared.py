@@ -17,9 +17,12 @@ from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 
 def packed_bytes(n: int, p: int, formulas: int = 1) -> int:
-    """Bytes of n points of p features in a prepared kernel: the points, and two copies in panels per formula."""
+    """Bytes of n points of p features in a prepared kernel: the points, and two copies in panels per formula.
+
+    Each formula also has its weights and four vectors more of a number a feature, which a basis of few points notices.
+    """
     width = columns(np.dtype(np.float64))
-    return 8 * p * (n + 2 * formulas * width * -(-n // width))
+    return 8 * p * (n + formulas * (2 * width * -(-n // width) + 5))
 
 
 def packing_bytes(p: int) -> int:
@@ -31,6 +34,14 @@ def packing_bytes(p: int) -> int:
 def workspace_bytes(p: int) -> int:
     """Bytes of a thread that fills blocks: a group of rows, scaled and centred."""
     return 8 * p * 2 * GROUP
+
+
+def filling_bytes(p: int) -> int:
+    """Further bytes of one thread that packs points, and then fills blocks.
+
+    Packing needs more than filling where the processor has wide vectors, and less elsewhere.
+    """
+    return max(packing_bytes(p), workspace_bytes(p))
 
 
 # The measured error of |x|^2 + |z|^2 - 2 x.z is at most 1.9 times (p = 8; 1.3 times from p = 20 on)

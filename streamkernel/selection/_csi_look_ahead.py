@@ -22,7 +22,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import packed_bytes, packing_bytes
+from streamkernel.kernels import filling_bytes, packed_bytes
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample
@@ -170,7 +170,7 @@ class LookAheadCSI(Rule):
         # The gathered rows and a copy in float64, if they are not float64; Q; A and B; Y and c; vectors.
         held = gather.held_bytes + 8 * m * (p * (table.dtype.itemsize < 8) + n + 1 + 2 * (delta + 1) + 4 * d + _VECTORS)
         # A column is of one point, packed; in the end the picks are.
-        held += max(packed_bytes(1, p, problem.kernel.formulas) + packing_bytes(p), packed_bytes(n, p))
+        held += max(packed_bytes(1, p, problem.kernel.formulas) + filling_bytes(p), packed_bytes(n, p))
         # Q is read four times a column and A and B some ten times each, two operations an entry.
         flops = (n + delta) * (3 * p + 8 * (n // 2) + 40 * (delta + 1) + 2 * d)
         out = "the rule csi, which reads the rows from disk"

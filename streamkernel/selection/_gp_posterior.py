@@ -15,7 +15,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, driver_step
-from streamkernel.kernels import packed_bytes, packing_bytes
+from streamkernel.kernels import filling_bytes, packed_bytes
 from streamkernel.linalg import DualityPath, cholesky, duality_path, single_threaded_blas, solve_lower
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample, uniform_rows
@@ -72,7 +72,7 @@ class PosteriorGreedy(Greedy):
         # beside the pool.
         sizes = (rows, n, n, pool)
         wide = 2 * (rows + pool) * item * p + sum(packed_bytes(each, p, problem.kernel.formulas) for each in sizes)
-        held = 8 * (4 * n**2 + 3 * rows**2) + wide + packing_bytes(p)
+        held = 8 * (4 * n**2 + 3 * rows**2) + wide + filling_bytes(p)
         steps.append(driver_step("gap to the full fit", held))
         if self.dual_rows:
             more = gather_step(problem, self.dual_rows)

@@ -7,7 +7,7 @@ from scipy.spatial.distance import pdist
 
 from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError
-from streamkernel.kernels import Kernel, Laplacian, packed_bytes, packing_bytes
+from streamkernel.kernels import Kernel, Laplacian, filling_bytes, packed_bytes
 from streamkernel.linalg import RidgePath, single_threaded_blas
 from streamkernel.records import LengthscaleChoice
 from streamkernel.reductions import Sample
@@ -64,7 +64,7 @@ def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, 
         median,
         8 * rows * features
         + packed_bytes(n, features, formulas)
-        + packing_bytes(features)
+        + filling_bytes(features)
         + 24 * n * features
         + 8 * n * (3 * rows + 4 * n),
     )

@@ -21,7 +21,7 @@ from streamkernel.engine.session import layout_of
 from streamkernel.fits.check_rows import check_bytes, check_rows
 from streamkernel.fits.kernel_cca_plan import CCASettings, plan_cca
 from streamkernel.fits.kernel_cca_views import paired_table
-from streamkernel.kernels import Gaussian, Kernel, Matern, packed_bytes
+from streamkernel.kernels import Gaussian, Kernel, Matern, filling_bytes, packed_bytes
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.kinds import PREDICTORS
 from streamkernel.reductions import Moments, Sample
@@ -122,9 +122,23 @@ def test_what_is_counted_is_what_is_packed(n: int) -> None:
     whole = Gaussian(2.0).prepare(points)
     assert isinstance(whole, PreparedFormula)
     packed = whole.pack(points.dtype)
-    held = points.nbytes + packed.panels.nbytes + packed.centred[2].nbytes
+    vectors = (packed.scale, packed.weights, *packed.centred[:2], whole.formula.weights)
+    held = points.nbytes + packed.panels.nbytes + packed.centred[2].nbytes + sum(each.nbytes for each in vectors)
     assert packed_bytes(n, 50) == held
     assert packed_bytes(n, 50, (Gaussian(2.0) + Gaussian(1.0)).formulas) == 2 * held - points.nbytes
+
+
+@pytest.mark.parametrize("n", [1, 60])
+def test_a_thread_that_packs_and_fills_needs_what_is_counted(n: int) -> None:
+    """Whichever of the two needs more, for vectors of any width."""
+    points, rows = (np.random.default_rng(seed).standard_normal((m, 6000)) for seed, m in ((0, n), (1, 5)))
+    Gaussian(2.0)(rows[:, :50], points[:, :50])  # what is compiled
+    tracemalloc.start()
+    Gaussian(2.0).prepare(points).block(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    counted = packed_bytes(n, 6000) - points.nbytes + filling_bytes(6000)
+    assert 0.75 * counted <= peak <= counted + 20_000
 
 
 @pytest.mark.parametrize("search", [False, True])
