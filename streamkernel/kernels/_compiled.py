@@ -15,7 +15,7 @@ from typing import Any
 import llvmlite.binding
 import numba
 import numpy as np
-from numba import float32, float64
+from numba import config, float32, float64
 from numba.core.errors import NumbaError
 
 from streamkernel.atomic import HeldLock
@@ -138,7 +138,9 @@ def _mark() -> Path | None:
     folder = _loops.fill.stats.cache_path
     if folder is None:
         return None
-    machine = (platform.machine(), llvmlite.binding.get_host_cpu_name(), numba.__version__, _loops.source_version())
+    # NUMBA_CPU_NAME asks for another processor than that of this machine.
+    processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name(), config.CPU_FEATURES
+    machine = (platform.machine(), *processor, numba.__version__, _loops.source_version())
     return Path(folder) / f"streamkernel-{hashlib.sha256(repr(machine).encode()).hexdigest()[:12]}.compiled"
 
 

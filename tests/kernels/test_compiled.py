@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import config, njit
 
-from streamkernel.kernels import _loops, _tile
+from streamkernel.kernels import _compiled, _loops, _tile
 
 # The smaller one of the two functions, so that compiling it three times takes seconds.
 PROGRAM = """
@@ -177,6 +177,15 @@ def test_the_hot_loops_are_vector_code_of_full_width(processor: str) -> None:
         for instruction in instructions:
             assert any(instruction in line and register in line for line in lines), (name, instruction)
         assert not any("gatherqps" in line or "expf" in line or "logf" in line for line in lines), name
+
+
+def test_the_mark_of_what_is_compiled_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = {_compiled._mark()}
+    for name, features in (("haswell", None), ("haswell", "+avx"), ("nehalem", None)):
+        monkeypatch.setattr(config, "CPU_NAME", name)
+        monkeypatch.setattr(config, "CPU_FEATURES", features)
+        marks.add(_compiled._mark())
+    assert len(marks - {None}) == 4
 
 
 def test_the_cache_knows_the_source() -> None:
