@@ -11,7 +11,7 @@ from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators.base import PredictingEstimator, checked, is_array_like, names_of, opened
 from streamkernel.fits.one_class import fit_one_class
 from streamkernel.models.margins import OneClassModel
-from streamkernel.settings.margins import OneClassSettings
+from streamkernel.settings.one_class import OneClassSettings
 from streamkernel.table.columns import frame_names
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 

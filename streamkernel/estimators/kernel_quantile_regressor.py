@@ -13,7 +13,7 @@ from streamkernel.estimators.base import is_array_like
 from streamkernel.estimators.kernel_svm import MarginEstimator
 from streamkernel.models.margins import QuantileModel
 from streamkernel.reductions.scores import pinball_explained
-from streamkernel.settings.margins import QuantileSettings
+from streamkernel.settings.quantile import QuantileSettings
 from streamkernel.table import weights_in_memory
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 

@@ -43,8 +43,8 @@ from streamkernel.settings.margins import (
     CalibratedSettings,
     MarginClassifierSettings,
     MarginSettings,
-    QuantileSettings,
 )
+from streamkernel.settings.quantile import QuantileSettings
 from streamkernel.solvers import isotonic_curves, platt_curves, quantile_shifts
 from streamkernel.table import Table
 from streamkernel.table.class_weights import class_counts

@@ -21,7 +21,7 @@ from streamkernel.reductions import Predictions
 from streamkernel.reductions.scores import CountDecisions, LoweredThreshold
 from streamkernel.reductions.sums import Features
 from streamkernel.selection.problem import unfilled_basis
-from streamkernel.settings.margins import OneClassSettings
+from streamkernel.settings.one_class import OneClassSettings
 from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option

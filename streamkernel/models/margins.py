@@ -33,9 +33,9 @@ from streamkernel.settings.margins import (
     ONE_VS_ONE,
     MarginClassifierSettingsRecord,
     MarginRegressorSettingsRecord,
-    OneClassSettingsRecord,
-    QuantileSettingsRecord,
 )
+from streamkernel.settings.one_class import OneClassSettingsRecord
+from streamkernel.settings.quantile import QuantileSettingsRecord
 from streamkernel.table import Table
 from streamkernel.type_aliases import Fields
 

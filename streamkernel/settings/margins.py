@@ -1,4 +1,4 @@
-"""Settings of large margin methods: support vector machines, quantiles, one class."""
+"""Settings of support vector machines, and of all problems that end at a duality gap."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from streamkernel.reductions.margins import (
     Huber,
     Logistic,
     Loss,
-    OneClass,
     PiecewiseLinear,
-    Pinball,
     SmoothedHinge,
     SquaredEpsilonInsensitive,
     SquaredHinge,
@@ -35,7 +33,6 @@ from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
 DEFAULT_C = 1.0
-MOST_LEVELS = 100  # quantiles of one fit, each with sums of its own
 CV = "cv"
 FULL = "full"
 ONE_VS_REST, ONE_VS_ONE = "one-vs-rest", "one-vs-one"
@@ -44,7 +41,7 @@ MOST_PAIRED = 50  # classes of one against one: each pair has sums of its own
 MOST_WORKING_ROWS = 50_000
 
 
-def _half_decades(first: int, last: int) -> tuple[float, ...]:
+def half_decades(first: int, last: int) -> tuple[float, ...]:
     return tuple(10.0 ** (power / 2.0) for power in range(2 * first, 2 * last + 1))
 
 
@@ -176,7 +173,7 @@ class MarginSettings(SearchedSettings, GapSettings):
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginSettingsRecord
     # Values of C that a search tries on a sample. It goes on beyond its ends where the error still falls.
-    GRID: ClassVar[tuple[float, ...]] = _half_decades(-2, 3)
+    GRID: ClassVar[tuple[float, ...]] = half_decades(-2, 3)
 
     fit_intercept: bool = parameter(
         True,
@@ -234,7 +231,7 @@ class MarginSettings(SearchedSettings, GapSettings):
         return Folds(1, BUCKETS, self.seed) if self.holds_out else None
 
 
-def _numbers(values: Unchecked) -> tuple[bool, list[float]]:
+def numbers_of(values: Unchecked) -> tuple[bool, list[float]]:
     """Whether there are several numbers, and these; none where one of them is no number."""
     several = isinstance(values, (Sequence, np.ndarray)) and np.ndim(values) > 0
     each = list(values) if several else [values]
@@ -253,7 +250,7 @@ def _costs(values: Unchecked) -> float | tuple[float, ...]:
     ParameterError
         They are no finite numbers > 0.
     """
-    _, numbers = _numbers(values)
+    _, numbers = numbers_of(values)
     if not numbers or not all(math.isfinite(value) and value > 0.0 for value in numbers):
         raise ParameterError(
             f"{option('C')} must be 'cv', a finite number > 0 or several of them, not {values!r:.80}", value=values
@@ -380,7 +377,7 @@ class MarginRegressorSettings(MarginSettings, MachineSettings):
     RECORD: ClassVar[type[SettingsRecord]] = MarginRegressorSettingsRecord
     EXACT: ClassVar[str] = "epsilon_insensitive"
     # Functions with little noise want a much larger C than boundaries do.
-    GRID: ClassVar[tuple[float, ...]] = _half_decades(-1, 5)
+    GRID: ClassVar[tuple[float, ...]] = half_decades(-1, 5)
 
     loss: str = parameter(
         "squared_epsilon_insensitive",
@@ -407,118 +404,3 @@ class MarginRegressorSettings(MarginSettings, MachineSettings):
 
     def losses(self, C: float) -> tuple[Loss, ...]:
         return (_NUMBER_LOSSES[self.loss](C, self.epsilon),)
-
-
-class QuantileSettingsRecord(MarginSettingsRecord):
-    """The options of a fit of quantiles."""
-
-    quantile: float | tuple[float, ...]
-    calibration: str | None
-
-
-@dataclass(frozen=True)
-class QuantileSettings(CalibratedSettings):
-    """Quantiles of the target at each row, of one level or of several."""
-
-    RECORD: ClassVar[type[SettingsRecord]] = QuantileSettingsRecord
-    GRID: ClassVar[tuple[float, ...]] = _half_decades(-1, 4)
-    # With a free constant exactly the share q of the rows of the fit is below (Takeuchi et al. 2006, lemma 3).
-    penalised_constant: ClassVar[bool] = False
-
-    fit_intercept: bool = parameter(
-        True, "Whether the model has a constant, which is not penalised.", "rows", kind=bool, flag="intercept"
-    )
-    quantile: Unchecked = parameter(
-        0.5,
-        "The level of the quantile, the share of the targets below it: a number between 0 and 1, or several "
-        "(0.05,0.5,0.95), whose functions are solved for in the same sweeps and do not cross.",
-        kind=list,
-    )
-    calibration: str | None = parameter(
-        None,
-        "Whether each function is shifted so that its share of the held-out rows is below it: held-out or none.",
-        kind=str,
-        words=("held-out", "none"),
-        optional=True,
-        default_words="held-out where C is chosen by held-out rows, else none",
-    )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "quantile", _levels(self.quantile))
-        super().__post_init__()
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """The levels in ascending order."""
-        return self.quantile if isinstance(self.quantile, tuple) else (self.quantile,)
-
-    def losses(self, C: float) -> tuple[Loss, ...]:
-        return tuple(Pinball(C, level) for level in self.levels)
-
-
-def _levels(values: Unchecked) -> float | tuple[float, ...]:
-    """One level, or several in ascending order.
-
-    Raises
-    ------
-    ParameterError
-        They are no different numbers between 0 and 1.
-    """
-    several, numbers = _numbers(values)
-    if not numbers or not all(0.0 < level < 1.0 for level in numbers) or len(set(numbers)) < len(numbers):
-        raise ParameterError(
-            f"{option('quantile')} must be a number between 0 and 1, or several different ones, not {values!r:.80}",
-            value=values,
-        )
-    if len(numbers) > MOST_LEVELS:
-        raise ParameterError(
-            f"{option('quantile')} has {len(numbers)} levels; give at most {MOST_LEVELS}, and interpolate between them",
-            value=values,
-        )
-    return tuple(sorted(numbers)) if several else numbers[0]
-
-
-class OneClassSettingsRecord(GapSettingsRecord):
-    """The options of a fit of one class."""
-
-    nu: float
-    machine: str = "reduced"
-
-
-@dataclass(frozen=True)
-class OneClassSettings(MachineSettings):
-    """One class: rows without targets, of which a share nu is outside the region that the fit finds."""
-
-    RECORD: ClassVar[type[SettingsRecord]] = OneClassSettingsRecord
-    # There are no targets to explain, and the constant is the threshold.
-    UNUSED: ClassVar[tuple[str, ...]] = ("objective", "fit_intercept")
-    penalised_constant: ClassVar[bool] = False
-
-    nu: float = parameter(
-        0.1,
-        "The share of the rows, by weight, that are outside at most; at least this share are support vectors.",
-        least=0.0,
-        above=True,
-        most=1.0,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_without_targets()
-
-    @property
-    def easier(self) -> str:
-        return f"a larger {option('nu')}"
-
-    def costs(self, table: Table) -> tuple[float, ...]:
-        """``C = 1 / (nu sum w)``, with which the dual variables sum to 1, and each is at most w C.
-
-        Where nu stands for less than the row of least weight, no row is outside, and its weight is the sum of nu: no
-        variable is at its bound w C >= 1, and a larger C changes nothing but takes more sweeps.
-        """
-        sums = table.weight_sums
-        least = 1.0 if sums is None else float(sums.least.min())
-        return (1.0 / max(self.nu * table.weight, least),)
-
-    def losses(self, C: float) -> tuple[Loss, ...]:
-        return (OneClass(C),)

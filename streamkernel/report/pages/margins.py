@@ -43,8 +43,8 @@ from streamkernel.settings.margins import (
     MarginClassifierSettingsRecord,
     MarginRegressorSettingsRecord,
     MarginSettingsRecord,
-    QuantileSettingsRecord,
 )
+from streamkernel.settings.quantile import QuantileSettingsRecord
 from streamkernel.type_aliases import FieldsView
 
 _METHODS = {
