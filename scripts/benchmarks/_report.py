@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_info
 
-__all__ = ["at_least", "at_most", "in_fresh_process", "main", "not_asked", "unasked", "write_page"]
+__all__ = ["Part", "at_least", "at_most", "by_parts", "in_fresh_process", "main", "not_asked", "unasked", "write_page"]
 
 PACKAGES = ("streamkernel", "numpy", "scipy", "numba", "zarr", "dask", "scikit-learn")
 
@@ -34,6 +34,24 @@ def at_least(name: str, value: float, floor: float) -> dict[str, Any]:
 
 def at_most(name: str, value: float, ceiling: float) -> dict[str, Any]:
     return _claim(name, value, ceiling, "at most", value <= ceiling)
+
+
+Part = Callable[[bool, tuple[str, ...] | None], tuple[list[list[Any]], list[dict[str, Any]]]]
+"""A part of a benchmark: ``part(quick, sets)`` returns rows and claims."""
+
+
+def by_parts(
+    table: dict[str, Part], names: str, sets: str | None, quick: bool
+) -> tuple[list[list[Any]], list[dict[str, Any]]]:
+    """Rows and claims of the parts with these names, separated by commas."""
+    chosen = tuple(sets.split(",")) if sets else None
+    rows: list[list[Any]] = []
+    claims: list[dict[str, Any]] = []
+    for name in names.split(","):
+        found, asked = table[name](quick, chosen)
+        rows += found
+        claims += unasked(asked, "--quick") if quick else asked
+    return rows, claims
 
 
 def not_asked(name: str, reason: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from _report import at_most, in_fresh_process, main, not_asked, unasked
+from _report import at_most, by_parts, in_fresh_process, main, not_asked
 from _sets import data_sets
 from _tables import write_store
 from data_sets import smooth_target_table
@@ -29,13 +29,7 @@ LARGE, LARGE_ONE_CLASS = 2_900_000, 278_000
 
 def run(quick: bool = False, parts: str = "bands,outliers", sets: str | None = None) -> dict[str, Any]:
     """The table and the claims of some parts."""
-    chosen = tuple(sets.split(",")) if sets else None
-    rows: list[list[Any]] = []
-    claims: list[dict[str, Any]] = []
-    for part in parts.split(","):
-        found, asked = _PARTS[part](quick, chosen)
-        rows += found
-        claims += unasked(asked, "--quick") if quick else asked
+    rows, claims = by_parts(_PARTS, parts, sets, quick)
     return {
         "title": "Bands and regions (one run each)",
         "columns": ["part", "set", "rows", "n", "who", "asked", "fit", "new rows", "loss", "seconds", "peak MiB"],

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from _peers import in_peer_process, peer_python
-from _report import at_least, at_most, in_fresh_process, main, not_asked, unasked
+from _report import at_least, at_most, by_parts, in_fresh_process, main, not_asked
 from _sets import data_sets
 from _svm_once import split
 from _tables import write_store
@@ -33,13 +33,7 @@ LARGE = 3_000_000
 
 def run(quick: bool = False, parts: str = "sweeps,accuracy", sets: str | None = None) -> dict[str, Any]:
     """The table and the claims of some parts."""
-    chosen = tuple(sets.split(",")) if sets else None
-    rows: list[list[Any]] = []
-    claims: list[dict[str, Any]] = []
-    for part in parts.split(","):
-        found, asked = _PARTS[part](quick, chosen)
-        rows += found
-        claims += unasked(asked, "--quick") if quick else asked
+    rows, claims = by_parts(_PARTS, parts, sets, quick)
     return {
         "title": "Support vector machines (one run each)",
         "columns": ["part", "set", "rows", "n", "who", "C", "gap 1e-3 / 1e-6", "accuracy", "seconds", "peak MiB"],
