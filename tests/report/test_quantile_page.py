@@ -33,7 +33,7 @@ def test_the_page_tells_levels_and_shares(quantiles: QuantileModel) -> None:
     for words in ("Shares below the quantiles", "Quantiles of some rows", "Between 0.1 and 0.9", "80 % should"):
         assert words in texts
     assert "0.1, 0.5, 0.9" in texts
-    assert "fitted, not penalised" in texts
+    assert "fitted, and not penalised" in texts
 
 
 def test_functions_are_named_by_their_levels_and_drawn_sorted(quantiles: QuantileModel) -> None:

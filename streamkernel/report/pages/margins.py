@@ -237,7 +237,7 @@ def _settings(model: MarginModel) -> Rows:
 def _intercept_text(model: MarginModel) -> str:
     if not model.record.settings.fit_intercept:
         return "none"
-    return "fitted, not penalised" if model.full or isinstance(model, QuantileModel) else "fitted, and penalised"
+    return "fitted, and not penalised" if model.full or isinstance(model, QuantileModel) else "fitted, and penalised"
 
 
 def basis_rows(model: MarginModel) -> Rows:
