@@ -26,6 +26,7 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
     ("csi", {"kappa": 0.5, "centre": False, "candidates": 5, "picks": 3}),
     ("csi-lookahead", {}),
     ("csi-lookahead", {"delta": 0, "gain_tolerance": 0.0}),
+    ("csi-lookahead", {"published": True, "centre": False}),
     ("gp-posterior", {}),
     ("gp-posterior", {"ridge": 0.3, "picks": 4, "candidates": 8, "dual_rows": 9}),
     ("matching-pursuit-kpca", {}),

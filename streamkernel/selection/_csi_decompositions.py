@@ -24,6 +24,7 @@ from collections.abc import Callable
 import numpy as np
 
 from streamkernel.basis import PIVOT_TOLERANCE
+from streamkernel.selection._csi_scans import LargestScan
 from streamkernel.type_aliases import Bool, Float
 
 _BLOCK = 8192  # rows per block of the QR factorisation
@@ -32,12 +33,6 @@ _SMALLEST_SHARE = 1e-12  # of |g|^2 orthogonal to Q: the same bound, for a colum
 _ORTHOGONAL = 1e-14  # share of a new direction along Q, above which it is projected out once more
 _DIGITS = 1e-5  # of a_i and b_i when they were last recomputed: below it, subtraction has left rounding
 _ROUNDING = 1e-15  # of k_ii: the unseen part of a row in the span of others is rounding
-_TIE = 1e-9  # relative difference of equal values
-
-
-def first_largest(values: Float) -> int:
-    """Position of the largest value, which must be >= 0; the lowest position of values that are equal to rounding."""
-    return int(np.flatnonzero(values >= (1.0 - _TIE) * values.max())[0])
 
 
 class LookAhead:
@@ -51,9 +46,11 @@ class LookAhead:
     n : largest number of picks.
     delta : number of columns of look-ahead.
     constant : (m,) unit vector that Q begins with, or None.
+    scan : how the row that look-ahead adds is found.
 
     Attributes
     ----------
+    scan : as given; it is told of each row that is looked at or picked.
     D : (m,) residual diagonal, exact; 0 on the picks.
     unseen : (m,) part of D that the columns of look-ahead do not explain.
     columns : number of columns of K that were computed.
@@ -68,9 +65,11 @@ class LookAhead:
         n: int,
         delta: int,
         constant: Float | None = None,
+        scan: LargestScan | None = None,
     ) -> None:
         m = len(diagonal)
         self.columns = 0
+        self.scan = scan or LargestScan()
         self.D, self.unseen = diagonal.copy(), diagonal.copy()
         self._column = column
         self._Y = Y
@@ -145,6 +144,7 @@ class LookAhead:
         gains = float(g @ g), self._extend_Q(g, p, h)
         np.maximum(self.D - g**2, 0.0, out=self.D)
         self.D[j] = 0.0
+        self.scan.picked(j)
         if known:
             self._look_further()
         return gains
@@ -196,15 +196,15 @@ class LookAhead:
 
     def _look_further(self) -> None:
         """Add the column of the row with the largest unseen part to the look-ahead."""
-        unseen = np.where(self.alive & (self.unseen > self._floor), self.unseen, 0.0)
-        j = first_largest(unseen)
-        if unseen[j] > 0.0:
-            self._look_at(j)
+        among = self.alive & (self.unseen > self._floor)
+        if among.any():
+            self._look_at(self.scan.best_ahead(self.unseen, among))
 
     def _look_at(self, j: int) -> None:
         """One more column of incomplete Cholesky, ``e = (K - G G^T - A A^T)[:, j] / sqrt(e_jj)``, appended to A."""
         Q, R, A, B = self._Q[: self._u], self._R[: self._u], self._A[: self._r], self._B[: self._r]
         self.columns += 1
+        self.scan.looked_at(j)
         e = self._column(j) - (R @ (Q[:, j] @ R)) @ Q - A[:, j] @ A
         pivot = float(e[j])
         self.unseen[j], self._exact[j] = 0.0, True

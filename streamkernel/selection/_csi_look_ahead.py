@@ -26,12 +26,13 @@ from streamkernel.kernels import filling_bytes, packed_bytes
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample
-from streamkernel.selection._csi_decompositions import LookAhead, first_largest
+from streamkernel.selection._csi_decompositions import LookAhead
+from streamkernel.selection._csi_scans import LargestScan, PublishedScan
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
 from streamkernel.type_aliases import Float, Int
 
 _REFRESH = 20  # picks between two recomputations of the quantities that rank-one updates change
-_VECTORS = 28  # vectors of m rows in memory: diagonals, scores, and the temporaries of arithmetic on them
+_VECTORS = 29  # vectors of m rows in memory: diagonals, scores, and the temporaries of arithmetic on them
 _CONSTANT = 1e-24  # of |Y|^2: a smaller sum of squares about the mean is rounding, and the targets are constant
 
 
@@ -67,6 +68,7 @@ def csi_path(
     constant: Float | None = None,
     gain_tolerance: float = 0.0,
     trace_tolerance: float = 0.0,
+    published: bool = False,
     note: Callable[[int], None] = lambda picks: None,
 ) -> CSIPath:
     """Pick at most n rows.
@@ -78,12 +80,15 @@ def csi_path(
     constant : (m,) unit vector that is projected out of the columns, or None.
     gain_tolerance : stop after a pick whose predicted gain and exact gain are both smaller.
     trace_tolerance : stop when the residual trace is at most this share of the trace.
+    published : True for the scans of the published programs, see `PublishedScan`.
     note : called with the number of picks, every 20 picks.
     """
     trace, square = float(diagonal.sum()), float(np.einsum("ij,ij->", Y, Y))
     share = kappa if square > 0.0 else 0.0
     weights = np.array([(1.0 - share) / (trace or 1.0), share / (square or 1.0)])
-    state = LookAhead(column, diagonal, Y, n=min(n, len(diagonal)), delta=delta, constant=constant)
+    m = len(diagonal)
+    scan = PublishedScan(m) if published else LargestScan()
+    state = LookAhead(column, diagonal, Y, n=min(n, m), delta=delta, constant=constant, scan=scan)
     picks: list[int] = []
     predicted, gains, traces, ended = [], [], [trace], "size"
     while len(picks) < n:
@@ -92,7 +97,7 @@ def csi_path(
             ended = "rank"
             break
         parts = weights[0] * state.trace_gains(), weights[1] * state.target_gains()
-        j = first_largest(np.where(alive, parts[0] + parts[1], -1.0))
+        j = scan.best_pick(parts[0] + parts[1], alive)
         if state.worn(j):
             state.refresh()
             continue
@@ -136,6 +141,8 @@ class LookAheadCSI(Rule):
     gain_tolerance : stop after a pick whose predicted and exact decrease of J, which starts at 1, are both smaller.
         Give 0 with few columns of look-ahead, whose predictions are too small. It is ignored if the problem has a
         tolerance for the trace.
+    published : True for the picks of csi.m (F. Bach, 2005) and kernlab: their scans (`PublishedScan`), and targets
+        that are neither scaled nor, with ``centred=False``, shifted.
 
     Raises
     ------
@@ -147,6 +154,7 @@ class LookAheadCSI(Rule):
     kappa: float = 0.99
     centred: bool = True
     gain_tolerance: float = 1e-4
+    published: bool = False
     name: str = "csi-lookahead"
 
     def __post_init__(self) -> None:
@@ -207,23 +215,25 @@ class LookAheadCSI(Rule):
         return csi_path(
             column,
             problem.kernel.diagonal(X) * sample.weights,
-            _targets(problem, sample, root, constant),
+            self._targets(problem, sample, root, constant),
             n=problem.n,
             delta=min(self.delta, len(sample)),
             kappa=self.kappa,
             constant=constant,
             gain_tolerance=0.0 if problem.tol > 0.0 else self.gain_tolerance,
             trace_tolerance=problem.tol,
+            published=self.published,
             note=note,
         )
 
-
-def _targets(problem: Problem, sample: Sample, root: Float, constant: Float | None) -> Float:
-    """Centred and scaled targets (d, m), times the roots of the row weights; d = 0 if all targets are constant."""
-    d = len(problem.centre)
-    raw = (sample.Y[:, :d] / problem.scale[:d]).T * root
-    Y = raw - np.outer(problem.centre / problem.scale[:d], root)
-    if constant is not None:
-        Y -= np.outer(Y @ constant, constant)
-    vanished = np.einsum("ij,ij->", Y, Y) <= _CONSTANT * np.einsum("ij,ij->", raw, raw)
-    return np.zeros((0, len(sample))) if vanished else np.ascontiguousarray(Y)
+    def _targets(self, problem: Problem, sample: Sample, root: Float, constant: Float | None) -> Float:
+        """Centred and scaled targets (d, m), times the roots of the row weights; d = 0 if all targets are constant."""
+        d = len(problem.centre)
+        scale = np.ones(d) if self.published else problem.scale[:d]
+        shift = np.zeros(d) if self.published and constant is None else problem.centre / scale
+        raw = (sample.Y[:, :d] / scale).T * root
+        Y = raw - np.outer(shift, root)
+        if constant is not None:
+            Y -= np.outer(Y @ constant, constant)
+        vanished = np.einsum("ij,ij->", Y, Y) <= _CONSTANT * np.einsum("ij,ij->", raw, raw)
+        return np.zeros((0, len(sample))) if vanished else np.ascontiguousarray(Y)

@@ -124,9 +124,16 @@ def _csi(
 
 
 def _csi_lookahead(
-    *, has_targets: bool, kappa: float = 0.99, delta: int = 40, centre: bool = True, gain_tolerance: float = 1e-4
+    *,
+    has_targets: bool,
+    kappa: float = 0.99,
+    delta: int = 40,
+    centre: bool = True,
+    gain_tolerance: float = 1e-4,
+    published: bool = False,
 ) -> Rule:
-    return LookAheadCSI(delta, as_kappa(kappa, "kappa") if has_targets else 0.0, centre, gain_tolerance)
+    kappa = as_kappa(kappa, "kappa") if has_targets else 0.0
+    return LookAheadCSI(delta, kappa, centre, gain_tolerance, published)
 
 
 def _gp_posterior(

@@ -33,6 +33,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "nearest": ("no", False),
     "picks": ("4", 4),
     "pool": ("shared", "shared"),
+    "published": ("yes", True),
     "quantile": ("0.9", 0.9),
     "ridge": ("0.5", 0.5),
     "score": ("pivot", "pivot"),
@@ -64,7 +65,9 @@ def test_help_lists_the_rules_with_their_options(cli: Callable, command: str) ->
     for rule in RULES:
         told = next(words[1:] for words in lines if words[:1] == [rule])
         assert [word.partition("=")[0] for word in told] == ([*options_of(rule)] or ["-"])
-    assert ["centre=yes", "delta=40", "gain_tolerance=0.0001", "kappa=0.99"] in [words[1:] for words in lines]
+    assert ["centre=yes", "delta=40", "gain_tolerance=0.0001", "kappa=0.99", "published=no"] in [
+        words[1:] for words in lines
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import naive
 import numpy as np
 import pytest
 from problems import Float, csi_path_of
 
+from streamkernel import factorize
 from streamkernel.selection._csi_decompositions import LookAhead
 
 CARD = naive.card()
@@ -84,13 +86,21 @@ def test_all_columns_ahead_are_exact_gains(kappa: float, centred: bool) -> None:
 
 
 # ------------------------------------------------------------------------------------------ the published programs
-def oracle(name: str) -> tuple[Float, Float]:
-    """Kernel matrix and targets of the reference outputs."""
+def oracle_rows(name: str) -> Float:
+    """Features and, in the last column, the target of the reference outputs."""
     if not (ORACLE / f"{name}.csv").is_file():
         pytest.skip(f"reference outputs of kernlab are not in {ORACLE}")
-    rows = np.loadtxt(ORACLE / f"{name}.csv", delimiter=",", skiprows=1)
-    gamma = float((ORACLE / f"{name}.gamma").read_text())
-    return naive.gaussian(rows[:, :-1], rows[:, :-1], 1 / np.sqrt(2 * gamma)), rows[:, -1]
+    return np.loadtxt(ORACLE / f"{name}.csv", delimiter=",", skiprows=1)
+
+
+def oracle_gamma(name: str) -> float:
+    return float((ORACLE / f"{name}.gamma").read_text())
+
+
+def oracle(name: str) -> tuple[Float, Float]:
+    """Kernel matrix and targets of the reference outputs."""
+    rows = oracle_rows(name)
+    return naive.gaussian(rows[:, :-1], rows[:, :-1], 1 / np.sqrt(2 * oracle_gamma(name))), rows[:, -1]
 
 
 def reference(name: str, output: str) -> Float:
@@ -118,6 +128,33 @@ def test_the_oracle_is_the_published_program(name: str, centred: bool, kappa: fl
     assert path.picks == picks
     np.testing.assert_allclose(predicted, promised, atol=1e-11)
     np.testing.assert_allclose(path.scores, gained, atol=1e-11)
+
+
+@every_run
+def test_published_picks(name: str, centred: bool, kappa: float, delta: int) -> None:
+    """With the option `published` a factor has the picks of kernlab, in its order, and its gains."""
+    rows = oracle_rows(name)
+    picks, promised, gained = published_run(name, centred, kappa, delta)
+    options = {"delta": delta, "kappa": kappa, "centre": centred, "gain_tolerance": 0.0, "published": True}
+    given: dict[str, Any] = {"gamma": oracle_gamma(name), "scale": "none", "n_components": 15}
+    factor = factorize(rows[:, :-1], None, rows[:, -1], rule="csi-lookahead", rule_options=options, **given)
+    assert factor.basis.rows.tolist() == picks
+    np.testing.assert_allclose(factor.gain_parts.sum(axis=1), gained, atol=1e-11)
+    np.testing.assert_allclose(factor.predicted_gains.sum(axis=1), promised, atol=1e-11)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("delta", [0, 3, 12, 60])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_published_scans_on_tables_with_equal_rows(centred: bool, delta: int, seed: int) -> None:
+    """Equal rows, several targets: as the scans made afresh for every pick."""
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 3, size=(50, 3)).astype(float)
+    Y = np.column_stack([np.sin(X.sum(axis=1)), X[:, 0] + 5.0])
+    K = naive.gaussian(X, X, 1.0)
+    expected, _ = naive.csi_look_ahead(K, 10, Y, kappa=0.8, delta=delta, centred=centred, published=True)
+    found = csi_path_of(K, Y, 10, kappa=0.8, delta=delta, centred=centred, published=True)
+    assert found.picks.tolist() == expected.picks
 
 
 @every_run
