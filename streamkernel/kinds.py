@@ -31,11 +31,14 @@ from streamkernel.estimators.nystroem import Nystroem
 from streamkernel.factors import Factor
 from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
 from streamkernel.fits.generalised import check_counts, fit_generalised, plan_generalised
+from streamkernel.fits.kernel_cca import fit_kernel_cca
+from streamkernel.fits.kernel_cca_plan import plan_kernel_cca
 from streamkernel.fits.margins import fit_margins, plan_margins
 from streamkernel.fits.one_class import fit_one_class, plan_one_class
 from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
 from streamkernel.fits.ridge import fit_ridge, plan_ridge
 from streamkernel.fits.supervised import check_numbers
+from streamkernel.fits.transformer import fit_kernel_pca, fit_nystroem, plan_transformer
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.models.transformers import TransformerModel
@@ -47,9 +50,6 @@ from streamkernel.settings.parameter import parameters_in
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import call, help_of, option
-
-# Options of the command line whose settings have other names.
-OPTION_SETTINGS = {stated.flag: name for name, (stated, _) in parameters_in(BasisSettings).items() if stated.flag}
 
 _MOST_QUERIES = 5000
 
@@ -67,41 +67,23 @@ class Kind:
 
     Attributes
     ----------
-    estimator : its scikit-learn class, which names the kind and its model.
+    estimator : its scikit-learn class, which names the kind, its settings and its model.
     title : its name on pages and in messages.
+    fit : ``fit(table, settings, session, **kind.options_of_fit(whole), ...)``.
+    plan : ``plan(table, settings, machine, n)``.
+    check : ``check(table, name)`` refuses targets of a wrong kind before any row is read.
     """
 
     estimator: type[SavedEstimator]
     title: str
+    fit: Callable[..., Any]
+    plan: Callable[..., Plan]
+    check: Callable[[Table, str], None] = _any
 
     @property
     def name(self) -> str:
-        """Value of ``record.estimator``, and of `--estimator` for a model that predicts."""
+        """Value of ``record.estimator``, and of `--estimator`."""
         return self.estimator._kind
-
-
-@dataclass(frozen=True)
-class Predictor(Kind):
-    """A kind of model that predicts.
-
-    Attributes
-    ----------
-    estimator : its scikit-learn class, which names its settings, too.
-    fit : ``fit(table, settings, session, estimator=name, ...)``, with the options of `PredictingRun`.
-    plan : ``plan(table, settings, machine, n)``.
-    std : whether predictions can have standard deviations.
-    probabilities : whether predictions can have class probabilities, for some settings at least.
-    updates : whether new rows can be folded into a model, for some settings at least.
-    check : ``check(table, name)`` refuses targets of a wrong kind before any row is read.
-    """
-
-    estimator: type[PredictingEstimator]
-    fit: Callable[..., PredictingModel]
-    plan: Callable[..., Plan]
-    std: bool = False
-    probabilities: bool = False
-    updates: bool = False
-    check: Callable[[Table, str], None] = check_numbers
 
     @property
     def settings(self) -> type[BasisSettings]:
@@ -114,7 +96,7 @@ class Predictor(Kind):
         return frozenset(field.name for field in fields(self.settings))
 
     @property
-    def model(self) -> type[PredictingModel]:
+    def model(self) -> type[SavedModel]:
         """Class of the fitted model."""
         return self.estimator._model
 
@@ -123,6 +105,36 @@ class Predictor(Kind):
         """Whether targets are labels, whatever their dtype."""
         return self.estimator._classify
 
+    def options_of_fit(self, whole: Table) -> Fields:
+        """Options of `fit` that only some kinds have; `whole` is the table that the rows of the fit are a slice of."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Predictor(Kind):
+    """A kind of model that predicts.
+
+    Attributes
+    ----------
+    std : whether predictions can have standard deviations.
+    probabilities : whether predictions can have class probabilities, for some settings at least.
+    updates : whether new rows can be folded into a model, for some settings at least.
+    """
+
+    estimator: type[PredictingEstimator]
+    check: Callable[[Table, str], None] = check_numbers
+    std: bool = False
+    probabilities: bool = False
+    updates: bool = False
+
+    @property
+    def model(self) -> type[PredictingModel]:
+        return self.estimator._model
+
+    def options_of_fit(self, whole: Table) -> Fields:
+        # Several kinds share a fit. Rows of the whole table that are not of the fit are compared with predictions.
+        return {"estimator": self.name, "whole": whole}
+
 
 @dataclass(frozen=True)
 class Transformer(Kind):
@@ -130,7 +142,6 @@ class Transformer(Kind):
 
     @property
     def model(self) -> type[TransformerModel]:
-        """Class of the fitted model."""
         model = self.estimator._model
         assert issubclass(model, TransformerModel)
         return model
@@ -190,10 +201,20 @@ PREDICTORS: dict[str, Predictor] = {
 TRANSFORMERS: dict[str, Transformer] = {
     kind.name: kind
     for kind in (
-        Transformer(Nystroem, "Nystroem transformer"),
-        Transformer(KernelPCA, "kernel PCA"),
-        Transformer(KernelCCA, "kernel CCA"),
+        Transformer(Nystroem, "Nystroem transformer", fit_nystroem, plan_transformer),
+        Transformer(KernelPCA, "kernel PCA", fit_kernel_pca, plan_transformer),
+        Transformer(KernelCCA, "kernel CCA", fit_kernel_cca, plan_kernel_cca),
     )
+}
+
+KINDS: dict[str, Kind] = {**PREDICTORS, **TRANSFORMERS}
+
+# Options of the command line whose settings have other names.
+OPTION_SETTINGS = {
+    stated.flag: name
+    for kind in KINDS.values()
+    for name, (stated, _) in parameters_in(kind.settings).items()
+    if stated.flag
 }
 
 # Several predictors may share a class of models, and so what is stored as its kind.
@@ -202,7 +223,7 @@ _PREDICTING = {kind.model.KIND: kind.model for kind in PREDICTORS.values()}
 
 def kind_of_class(name: str) -> str:
     """The name of the kind whose estimator's class has this name; an unknown name, of another release, itself."""
-    return next((kind.name for kind in PREDICTORS.values() if kind.estimator.__name__ == name), name)
+    return next((kind.name for kind in KINDS.values() if kind.estimator.__name__ == name), name)
 
 
 def predictor_of(model: SavedModel) -> Predictor | None:
@@ -239,10 +260,28 @@ def predicting_class(stored: str | None, where: str) -> type[PredictingModel]:
     for kind in TRANSFORMERS.values():
         if stored == kind.model.KIND:
             raise ModelFormatError(
-                f"{where} is a {kind.title}, not a model that predicts; {kind.estimator.__name__}.load transforms "
-                "rows, from Python"
+                f"{where} is a {kind.title}, not a model that predicts; {call('transform')} is for it"
             )
     return _PREDICTING.get(stored or "", KernelRidge._model)
+
+
+def transforming_class(stored: str | None, where: str) -> type[TransformerModel]:
+    """The class that loads a transformer; parameters are those of `predicting_class`.
+
+    Raises
+    ------
+    ModelFormatError
+        The object at `where` is no transformer.
+    """
+    found = transformer_class(stored)
+    if found is not None:
+        return found
+    if stored == Factor.KIND:
+        raise ModelFormatError(f"{where} is a factor, not a transformer; make one with {call('fit', 'estimator')}")
+    if stored in _PREDICTING:
+        raise ModelFormatError(f"{where} is a model that predicts, not a transformer; {call('predict')} is for it")
+    # Its loader tells what is wrong with the path.
+    return Nystroem._model
 
 
 def updatable(model: PredictingModel, where: str | PathLike[str]) -> UpdatableModel:
@@ -263,10 +302,10 @@ def updatable(model: PredictingModel, where: str | PathLike[str]) -> UpdatableMo
 
 def takers(name: str) -> list[str]:
     """Names of the estimators that have a setting of this name."""
-    return [kind.name for kind in PREDICTORS.values() if name in kind.options]
+    return [kind.name for kind in KINDS.values() if name in kind.options]
 
 
-def settings_of(kind: Predictor, given: Fields) -> Any:
+def settings_of(kind: Kind, given: Fields) -> Any:
     """The kind's settings. A value of None stands for the default.
 
     Raises
@@ -276,6 +315,7 @@ def settings_of(kind: Predictor, given: Fields) -> Any:
     """
     wanted = {name: value for name, value in given.items() if value is not None}
     check_options(kind, wanted)
+    _check_used(kind, wanted)
     settings = kind.settings(**wanted)
     if isinstance(settings, GaussianSettings) and settings.approximation != "pitc":
         for name in sorted(_OF_BLOCKS & wanted.keys()):
@@ -286,7 +326,7 @@ def settings_of(kind: Predictor, given: Fields) -> Any:
     return settings
 
 
-def with_stores_opened(kind: Predictor, given: Fields) -> Fields:
+def with_stores_opened(kind: Kind, given: Fields) -> Fields:
     """Return the settings with the stores opened that they name in place of rows: query points, held-out rows.
 
     Raises
@@ -315,7 +355,7 @@ def _query_points(store: str) -> Table:
     return table
 
 
-def check_options(kind: Predictor, names: Iterable[str]) -> None:
+def check_options(kind: Kind, names: Iterable[str]) -> None:
     """Refuse options that the kind does not have: `ParameterError`."""
     for name in names:
         if name not in kind.options:
@@ -327,6 +367,17 @@ def check_options(kind: Predictor, names: Iterable[str]) -> None:
             )
 
 
-def _nearest(kind: Predictor, name: str) -> str:
+def _check_used(kind: Kind, given: Fields) -> None:
+    """Refuse values of settings that the kind has with their defaults only: `ParameterError`."""
+    stated = parameters_in(kind.settings)
+    for name in kind.settings.UNUSED:
+        # Settings without rules check the options of their own pools, which the command line passes among these.
+        if name != "rule_options" and name in given and given[name] != stated[name][1]:
+            raise ParameterError(
+                f"{option(name, given[name])} means nothing to the estimator {kind.name}, leave it out"
+            )
+
+
+def _nearest(kind: Kind, name: str) -> str:
     near = get_close_matches(name, sorted(kind.options | OPTION_SETTINGS.keys()), 1)
     return "".join(f", but {OPTION_SETTINGS.get(one, one)}" for one in near)

@@ -21,7 +21,7 @@ from streamkernel import factors, report
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.fits import gaussian as tuning
 from streamkernel.fits import generalised
-from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, settings_of
+from streamkernel.kinds import KINDS, OPTION_SETTINGS, settings_of
 from streamkernel.linalg import ridge
 from streamkernel.reductions.sums import normal_equations
 from streamkernel.selection import RULES, as_rule, options_of
@@ -124,9 +124,9 @@ def test_commands_parse(page: Path) -> None:
 
 def check_settings(params: dict[str, Any]) -> None:
     """Make the settings that the options of a fit describe; stores that they name are not opened."""
-    names = {name for kind in PREDICTORS.values() for name in kind.options} - {"validation", "queries", "rule_options"}
+    names = {name for kind in KINDS.values() for name in kind.options} - {"validation", "queries", "rule_options"}
     given = {OPTION_SETTINGS.get(name, name): value for name, value in params.items()}
-    settings_of(PREDICTORS[params["estimator"]], {name: given[name] for name in names & given.keys()})
+    settings_of(KINDS[params["estimator"]], {name: given[name] for name in names & given.keys()})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

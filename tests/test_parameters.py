@@ -17,7 +17,7 @@ import pytest
 from streamkernel.cli.grouped_help import SectionOption
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.errors import ParameterError
-from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS
+from streamkernel.kinds import KINDS, OPTION_SETTINGS, PREDICTORS
 from streamkernel.service.job_schemas import JobRequest
 from streamkernel.settings.parameter import Parameter, parameters_in
 
@@ -29,12 +29,14 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "parameters.md"
 # Parameters of the run, which are no settings, and the one that scikit-learn names.
 OF_RUN = {"memory_limit", "client", "progress"}
 SCIKIT_LEARN = {"random_state": "seed"}
+# The size of the result has scikit-learn's name there, and the size of the basis another one.
+RESULT = {"n_components": "component_count", "basis_size": "n_components", "delta": "bound_delta"}
 
-EACH = [(kind.name, name) for kind in PREDICTORS.values() for name in parameters_in(kind.settings)]
+EACH = [(kind.name, name) for kind in KINDS.values() for name in parameters_in(kind.settings)]
 
 
 def stated(kind: str, name: str) -> tuple[Parameter, Any]:
-    return parameters_in(PREDICTORS[kind].settings)[name]
+    return parameters_in(KINDS[kind].settings)[name]
 
 
 @pytest.mark.parametrize(("kind", "name"), EACH)
@@ -48,11 +50,12 @@ def test_each_is_a_sentence_and_its_default_is_in_range(kind: str, name: str) ->
         assert (caught.value.parameter, caught.value.value) == (name, "no such word")
 
 
-@pytest.mark.parametrize("kind", PREDICTORS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_constructors_have_the_names_and_defaults_of_the_settings(kind: str) -> None:
-    found = PREDICTORS[kind]
+    found = KINDS[kind]
+    renamed = SCIKIT_LEARN | (RESULT if "component_count" in found.options else {})
     constructor = {
-        SCIKIT_LEARN.get(name, name): {} if name == "rule_options" else parameter.default
+        renamed.get(name, name): {} if name == "rule_options" else parameter.default
         for name, parameter in inspect.signature(found.estimator).parameters.items()
         if name not in OF_RUN
     }
@@ -61,9 +64,9 @@ def test_constructors_have_the_names_and_defaults_of_the_settings(kind: str) -> 
     assert constructor == {name: settings[name] for name in constructor}
 
 
-@pytest.mark.parametrize("kind", PREDICTORS)
+@pytest.mark.parametrize("kind", [*PREDICTORS, "nystroem", "kernel-pca"])
 def test_the_record_of_the_settings_has_each_that_is_stored(kind: str) -> None:
-    settings = PREDICTORS[kind].settings
+    settings = KINDS[kind].settings
     stored = {name for name, (parameter, _) in parameters_in(settings).items() if parameter.stored}
     assert settings.RECORD.fields().keys() - {"queries"} == stored
     left = {name for name in PLAIN if name in parameters_in(settings) and parameters_in(settings)[name][1] is None}
@@ -120,7 +123,7 @@ def test_commands_have_an_option_for_each(command: str) -> None:
         assert option.default is None or option.default is False
         if isinstance(option.type, click.Choice):
             assert set(parameter.words) <= set(option.type.choices)
-        if name in PREDICTORS[kind].settings.UNUSED:
+        if name in KINDS[kind].settings.UNUSED:
             assert kind not in option.by_estimator
         else:
             assert option.by_estimator[kind].startswith(parameter.help)
@@ -188,12 +191,12 @@ def page() -> str:
         "Where an estimator stands below two classes, the later one counts.",
     ]
     classes: dict[type, list[str]] = {}
-    for kind in PREDICTORS.values():
+    for kind in KINDS.values():
         for each in reversed(kind.settings.__mro__):
             if hasattr(each, "__dataclass_fields__"):
                 classes.setdefault(each, []).append(kind.name)
     for each, kinds in classes.items():
-        names = "all estimators" if len(kinds) == len(PREDICTORS) else ", ".join(f"`{name}`" for name in kinds)
+        names = "all estimators" if len(kinds) == len(KINDS) else ", ".join(f"`{name}`" for name in kinds)
         own = inspect.get_annotations(each)
         if not own.keys() & parameters_in(each).keys():
             continue

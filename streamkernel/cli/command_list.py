@@ -34,6 +34,7 @@ _COMMANDS = {
     "resume": "continue a job that was lost, failed or cancelled",
     "evaluate": "score a model on a table",
     "predict": "write a model's predictions as Zarr",
+    "transform": "write the features or components of rows as Zarr",
     "report": "draw a model, or factors, as one HTML page",
     "serve": "answer requests for predictions over HTTP",
 }

@@ -16,7 +16,7 @@ import numpy as np
 from streamkernel.cli.grouped_help import section_option
 from streamkernel.cli.options import NumberOr, rows, run_options, stack, weight
 from streamkernel.cli.rule_options import NAMED, name_and_value
-from streamkernel.kinds import PREDICTORS
+from streamkernel.kinds import KINDS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.classes import BALANCED
 from streamkernel.settings.parameter import Parameter, parameters_in
@@ -73,9 +73,25 @@ def _class_weight(value: str) -> str | dict[str, float]:
         raise click.BadParameter(f"{value!r} is neither {BALANCED} nor LABEL=NUMBER,LABEL=NUMBER,...") from None
 
 
+def _view_columns(value: str) -> tuple[list[int | str], list[int | str]]:
+    """Two groups of columns, by name or position, with a semicolon between: a,b;c,d or 0,1;2,3."""
+    groups = [[name.strip() for name in group.split(",")] for group in value.split(";")]
+    if len(groups) != 2 or not all(name for group in groups for name in group):
+        raise click.BadParameter(f"{value!r} is not two groups of columns, such as a,b;c,d")
+    first, second = ([int(name) if name.lstrip("-").isdecimal() else name for name in group] for group in groups)
+    return first, second
+
+
 _METRIC_WORDS = parameters_in(BasisSettings)["metric"][0].words
-_TYPES = {"validation": _share_or_store, "queries": str, "metric": _metric, "class_weight": _class_weight}
+_TYPES = {
+    "validation": _share_or_store,
+    "queries": str,
+    "metric": _metric,
+    "class_weight": _class_weight,
+    "view_columns": _view_columns,
+}
 _METAVARS = {
+    "view_columns": "NAME,...;NAME,...",
     "metric": "|".join((*_METRIC_WORDS, "FILE")),
     "class_weight": f"{BALANCED}|LABEL=FLOAT,...",
     "validation": "FLOAT|STORE",
@@ -90,6 +106,8 @@ def _type(name: str, parameter: Parameter) -> Any:
         return _TYPES[name]
     if parameter.kind is list or (parameter.words and parameter.kind is float):
         return NumberOr(*parameter.words, many=parameter.kind is list)
+    if parameter.words and parameter.kind is int:
+        return NumberOr(*parameter.words, kind=int)
     if parameter.words:
         return click.Choice(parameter.words)
     if parameter.kind is int and not parameter.optional:
@@ -140,7 +158,7 @@ def _option(name: str, stated: Stated, unused: frozenset[str] = frozenset()) -> 
     section = _SECTIONS.get(parameter.group, f"Options of {_listed([*used])}")
     if parameter.kind is bool:
         return section_option(section, f"--{flag}/--no-{flag}", **attributes)
-    metavar = _METAVARS.get(name, "INTEGER" if parameter.kind is int else None)
+    metavar = _METAVARS.get(name, "INTEGER" if parameter.kind is int and not parameter.words else None)
     # Named, because click makes small letters of a flag: C.
     own = flag.replace("-", "_")
     return section_option(section, f"--{flag}", own, type=_type(name, parameter), metavar=metavar, **attributes)
@@ -187,9 +205,7 @@ def _rule_options(stated: Mapping[str, Stated], unused: frozenset[str]) -> list[
 
 def _options(stated: Mapping[str, Stated]) -> Callable[[F], F]:
     """The options of all parameters that the command line has."""
-    unused = {
-        name: frozenset(kind.name for kind in PREDICTORS.values() if name in kind.settings.UNUSED) for name in stated
-    }
+    unused = {name: frozenset(kind.name for kind in KINDS.values() if name in kind.settings.UNUSED) for name in stated}
     return stack(
         *(
             _option(name, kinds, unused[name])
@@ -200,9 +216,9 @@ def _options(stated: Mapping[str, Stated]) -> Callable[[F], F]:
     )
 
 
-def _of_predictors() -> dict[str, dict[str, tuple[Parameter, Any]]]:
+def _of_kinds() -> dict[str, dict[str, tuple[Parameter, Any]]]:
     found: dict[str, dict[str, tuple[Parameter, Any]]] = {}
-    for kind in PREDICTORS.values():
+    for kind in KINDS.values():
         for name, stated in parameters_in(kind.settings).items():
             found.setdefault(name, {})[kind.name] = stated
     return found
@@ -221,13 +237,13 @@ fit_options = stack(
     section_option(
         _ESTIMATOR,
         "--estimator",
-        type=click.Choice(list(PREDICTORS)),
+        type=click.Choice(list(KINDS)),
         default="ridge",
         show_default=True,
         metavar="NAME",
-        help=f"The estimator: {', '.join(PREDICTORS)}. --estimator NAME --help lists only the options of that one.",
+        help=f"The estimator: {', '.join(KINDS)}. --estimator NAME --help lists only the options of that one.",
     ),
-    _options(_of_predictors()),
+    _options(_of_kinds()),
     rows,
     weight,
     run_options,

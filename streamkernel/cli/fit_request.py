@@ -12,7 +12,7 @@ from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
-from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_of, with_stores_opened
+from streamkernel.kinds import KINDS, OPTION_SETTINGS, Kind, settings_of, with_stores_opened
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.type_aliases import Fields, Unchecked
@@ -109,9 +109,9 @@ def fit_request(
 
 def planned_request(
     store: str, options: Fields, resources: Resources, driver_bytes: int | None = None
-) -> tuple[Predictor, FitRequest]:
+) -> tuple[Kind, FitRequest]:
     """`fit_request` for the commands `fit` and `plan`, where `--estimator` determines the settings."""
-    kind = PREDICTORS[options["estimator"]]
+    kind = KINDS[options["estimator"]]
     given = with_stores_opened(kind, settings_given(options))
     settings = settings_of(kind, given)
     request = fit_request(

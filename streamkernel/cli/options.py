@@ -30,20 +30,21 @@ def _bounds(value: str) -> Bounds:
 
 
 class NumberOr(click.ParamType[Any]):
-    """One of some words, a number, or numbers separated by commas."""
+    """One of some words, a number, or numbers separated by commas; `kind` is float or int."""
 
-    def __init__(self, *words: str, many: bool = False) -> None:
+    def __init__(self, *words: str, many: bool = False, kind: type = float) -> None:
         self.words = words
         self.many = many
-        self.name = "|".join([*(word.upper() for word in words), "FLOAT"])
+        self.kind = kind
+        self.name = "|".join([*(word.upper() for word in words), "INTEGER" if kind is int else "FLOAT"])
 
     def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
         if not isinstance(value, str) or value in self.words:
             return value
         try:
-            numbers = [float(part) for part in value.split(",")]
+            numbers = [self.kind(part) for part in value.split(",")]
         except ValueError:
-            words = " nor ".join([*map(repr, self.words), "a number"])
+            words = " nor ".join([*map(repr, self.words), "a whole number" if self.kind is int else "a number"])
             self.fail(f"{value!r} is {'neither ' if self.words else 'not '}{words}", param, ctx)
         if len(numbers) == 1:
             return numbers[0]

@@ -8,8 +8,9 @@ from streamkernel.blobs import joined
 from streamkernel.errors import ModelFormatError
 from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.factors.factor import entries_of
-from streamkernel.kinds import predicting_class, updatable
+from streamkernel.kinds import predicting_class, transforming_class, updatable
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.transformers import TransformerModel
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.store import bundle_kind
 
@@ -61,3 +62,14 @@ def predicting_model(path: str) -> PredictingModel:
         There is no model at the path; see `SavedModel.load`.
     """
     return predicting_class(kind_of(path), path).load(path)
+
+
+def transformer_model(path: str) -> TransformerModel:
+    """Load the transformer at a path.
+
+    Raises
+    ------
+    StoreError
+        There is none at the path; see `SavedModel.load`.
+    """
+    return transforming_class(kind_of(path), path).load(path)

@@ -1,12 +1,14 @@
-"""The shared steps of evaluate, predict and report: open a table for a model, and check the memory."""
+"""The shared steps of evaluate, predict, transform and report: open a table, check the memory, write values of rows."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 
-from streamkernel.cli.execution import ExecutionTarget
-from streamkernel.cli.options import Bounds, cut
+from streamkernel.cli.execution import ExecutionTarget, execution_target
+from streamkernel.cli.options import Bounds, Resources, cut
+from streamkernel.cli.output import Display
 from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import (
     Executor,
@@ -21,15 +23,19 @@ from streamkernel.engine import (
 )
 from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.saved import SavedModel
 from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
+from streamkernel.store import RowSink
 from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.type_aliases import Unchecked
+
+_MOST_CHUNK_ROWS = 1 << 20
 
 
 @contextlib.contextmanager
 def session_for(
-    work: AnyReduction | RowMap, model: PredictingModel, table: Table, place: ExecutionTarget, quiet: bool
+    work: AnyReduction | RowMap, model: SavedModel, table: Table, place: ExecutionTarget, quiet: bool
 ) -> Iterator[Session]:
     """A session for the work of a model on a table.
 
@@ -46,7 +52,7 @@ def session_for(
 
 def _check_memory(
     work: AnyReduction | RowMap,
-    model: PredictingModel,
+    model: SavedModel,
     table: Table,
     place: ExecutionTarget,
     executor: Executor | None = None,
@@ -64,7 +70,7 @@ def _check_memory(
         raise ResourceLimitError(f"{exceeded}; use fewer --workers or --scheduler threads, or allow more")
 
 
-def plan_of_predictions(work: AnyReduction | RowMap, model: PredictingModel, table: Table, machine: Machine) -> Plan:
+def plan_of_predictions(work: AnyReduction | RowMap, model: SavedModel, table: Table, machine: Machine) -> Plan:
     """What a sweep of a model over a table costs: every process has the basis, packed, and all else of the model."""
     basis, arrays = model.basis, sum(array.nbytes for array in model.arrays.values())
     n = len(basis)
@@ -88,3 +94,39 @@ def opened(model: PredictingModel, store: str, bounds: Bounds, *, targets: bool,
     if model.SUPERVISED and table.n_targets == 0:
         raise ParameterError(f"{store} has no targets to compare predictions with; ingest it with --target")
     return model.prepare(model.prepare_targets(table))
+
+
+def write_rows(
+    out: str,
+    model: SavedModel,
+    work: RowMap,
+    table: Table,
+    resources: Resources,
+    display: Display,
+    *,
+    overwrite: bool,
+    title: str,
+    **attributes: object,
+) -> None:
+    """Write the values of a row map of a model, for the prepared rows of a table, and print a summary.
+
+    Parameters
+    ----------
+    title : what the values are, for the summary.
+    attributes : of the group, beside the model's digest and the rows.
+    """
+    with_model = {"model_digest": model.digest, "rows": [table.start, table.stop], **attributes}
+    began = time.perf_counter()
+    with session_for(work, model, table, execution_target(resources), display.quiet) as session:
+        sink = RowSink.create(
+            out,
+            table.n_rows,
+            work.columns,
+            min(table.chunk_rows, _MOST_CHUNK_ROWS),
+            attributes=with_model,
+            overwrite=overwrite,
+        )
+        session.write(work, table, sink, title)
+    seconds = time.perf_counter() - began
+    result = {"out": out, "rows": table.n_rows, "arrays": list(work.columns), "seconds": seconds}
+    display.emit(result, title)

@@ -10,6 +10,7 @@ from streamkernel.wording import Mention
 # Parameters whose flags have other names, or that are no flags.
 FLAGS = {
     "n_components": "--basis",
+    "component_count": "--components",
     "fit_intercept": "--intercept",
     "random_state": "--seed",
     "memory_limit": "--memory",
@@ -28,6 +29,8 @@ COMMANDS = {
     "append_rows": "streamkernel ingest",
     "factorize": "streamkernel factor",
     "fit": "streamkernel fit",
+    "predict": "streamkernel predict",
+    "transform": "streamkernel transform",
     "update_model": "streamkernel update",
     "session.jobs": "streamkernel jobs",
     "tls_security": "--tls-ca, --tls-cert and --tls-key",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
@@ -10,7 +10,7 @@ from streamkernel.engine import Session, resident_bytes
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators.base import SavedEstimator, checked, is_array_like, names_of, opened
 from streamkernel.models.transformers import TransformerModel
-from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.transformers import TransformerSettings
 from streamkernel.table import Table
 from streamkernel.table.columns import frame_names
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked
@@ -19,12 +19,13 @@ from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked
 class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """Input and fitted attributes of `Nystroem` and `KernelPCA`."""
 
+    _settings_class: ClassVar[type[TransformerSettings]] = TransformerSettings
+
     model_: TransformerModel
 
-    def _settings(self, n: int | None, **others: Unchecked) -> BasisSettings:
-        """The settings that the parameters describe; `others` replace some of them."""
-        own = {**self.get_params(deep=False), "n_components": n, "objective": "trace"}
-        return BasisSettings.from_parameters(own | others)
+    def _settings(self) -> TransformerSettings:
+        """The settings that the parameters describe."""
+        return self._settings_class.from_parameters(self.get_params(deep=False))
 
     def _opened(self, X: Unchecked, sample_weight: Unchecked) -> tuple[Table, Session, Fields]:
         """Rows of a fit, its session, and the bytes that it may take and those that are taken already."""

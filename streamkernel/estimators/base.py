@@ -108,6 +108,8 @@ class SavedEstimator(BaseEstimator, ABC):
 
     _kind: ClassVar[str]
     _model: ClassVar[type[SavedModel]]
+    _settings_class: ClassVar[type[BasisSettings]]
+    _classify: ClassVar[bool] = False
 
     memory_limit: Unchecked
     client: Untyped
@@ -217,8 +219,6 @@ def values_later(work: Unchecked, table: Table, name: str) -> ArrayOrDask:
 class PredictingEstimator(SavedEstimator):
     """Settings, fit and fitted attributes of models that predict; subclasses name their parameters and their model."""
 
-    _classify: ClassVar[bool] = False
-    _settings_class: ClassVar[type[BasisSettings]]
     _model: ClassVar[type[PredictingModel]]
 
     model_: PredictingModel

@@ -25,6 +25,7 @@ from streamkernel.fits.kernel_cca import fit_cca
 from streamkernel.fits.kernel_cca_plan import CCASettings
 from streamkernel.fits.kernel_cca_views import paired_table
 from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.settings.transformers import KernelCCASettings
 from streamkernel.table import open_table
 from streamkernel.table.columns import frame_names, with_names
 from streamkernel.type_aliases import ArrayOrDask, Unchecked, Untyped
@@ -92,6 +93,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
 
     _kind = KernelCCAModel.KIND
     _model = KernelCCAModel
+    _settings_class = KernelCCASettings
 
     def __init__(
         self,
@@ -146,6 +148,10 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
             raise EmptyDataError("n_samples = 1: correlations need at least two rows")
         settings = CCASettings.from_parameters(parameters, paired.table.counted)
         return self._adopt(fit_cca(paired, settings, self._session(), memory_limit=limit, driver_bytes=before))
+
+    def _settings(self) -> KernelCCASettings:
+        """The settings of a fit to one stored table, as jobs have them."""
+        return KernelCCASettings.of_estimator(self.get_params(deep=False))
 
     def _validated(self, X: Unchecked, y: Unchecked) -> tuple[Any, Any]:
         """X as an array, and y too where it lies in memory."""

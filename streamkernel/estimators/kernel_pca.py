@@ -6,15 +6,12 @@ from typing import Any, Self
 
 from streamkernel.bounds import CompressionBound
 from streamkernel.engine import Progress
-from streamkernel.errors import ParameterError, warn_user
 from streamkernel.estimators._transformer import BasisTransformer
-from streamkernel.fits.pursuit_pools import pursuit_rule
 from streamkernel.fits.transformer import fit_kernel_pca
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.checks import checked_whole, is_whole
+from streamkernel.settings.checks import checked_whole
+from streamkernel.settings.transformers import KernelPCASettings
 from streamkernel.type_aliases import Fields, Unchecked, Untyped
-from streamkernel.wording import option
 
 
 class KernelPCA(BasisTransformer):
@@ -72,6 +69,7 @@ class KernelPCA(BasisTransformer):
 
     _kind = KernelPCAModel.KIND
     _model = KernelPCAModel
+    _settings_class = KernelPCASettings
 
     def __init__(
         self,
@@ -112,25 +110,10 @@ class KernelPCA(BasisTransformer):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        wanted, size = self._checked_components()
-        settings = self._settings(size)
+        settings = self._settings()
         table, session, limits = self._opened(X, sample_weight)
-        model = fit_kernel_pca(
-            table,
-            settings,
-            session,
-            components=wanted,
-            size="basis_size" if self.sparse in (None, "bound") else "sparse",
-            at_bound=self.sparse == "bound",
-            **limits,
-        )
-        self._adopt(model)
-        if wanted is not None and len(self.eigenvalues_) < wanted:
-            warn_user(
-                f"only {len(self.eigenvalues_)} of {wanted} components have an eigenvalue above rounding; the others "
-                "were left out"
-            )
-        return self
+        size = "basis_size" if self.sparse in (None, "bound") else "sparse"
+        return self._adopt(fit_kernel_pca(table, settings, session, size=size, **limits))
 
     def _adopt(self, model: KernelPCAModel) -> Self:
         super()._adopt(model)
@@ -150,33 +133,11 @@ class KernelPCA(BasisTransformer):
         bound: CompressionBound | None = self._fitted().bound
         return bound
 
-    def _settings(self, n: int | None, **others: Unchecked) -> BasisSettings:
-        if self.sparse is None or not isinstance(self.rule, str) or self.rule != "few-sweep":
-            return super()._settings(n, **others)
-        return super()._settings(n, **pursuit_rule(n, self.rule_options), **others)
-
-    def _checked_components(self) -> tuple[int | None, int | None]:
-        """The checked number of components and basis size, None where not given."""
-        r, n, sparse = self.n_components, self.basis_size, self.sparse
-        for name, value in (("n_components", r), ("basis_size", n)):
-            if value is not None:
-                checked_whole(name, value, 1)
-        if sparse is not None and sparse != "bound":
-            if not is_whole(sparse, 1):
-                raise ParameterError(
-                    f"{option('sparse')} must be a whole number > 0, 'bound' or None, not {sparse!r}", value=sparse
-                )
-            if n is not None:
-                raise ParameterError(f"sparse={sparse} is the size of the basis, and basis_size is {n}; give one")
-            n = sparse
-        if r is not None and n is not None and r > n:
-            size = "basis_size" if self.basis_size is not None else "sparse"
-            raise ParameterError(f"{r} components of a basis of {n}: give {size} >= n_components")
-        if sparse == "bound" and not super()._settings(n).kernel_template.stationary:
-            raise ParameterError(
-                "sparse='bound' needs a kernel whose k(x, x) is bounded, which this one's is not; give a number"
-            )
-        return r, n
+    def _settings(self) -> KernelPCASettings:
+        for name in ("n_components", "basis_size"):
+            if getattr(self, name) is not None:
+                checked_whole(name, getattr(self, name), 1)
+        return KernelPCASettings.of_estimator(self.get_params(deep=False))
 
     @property
     def _n_features_out(self) -> int:

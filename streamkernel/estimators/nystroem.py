@@ -104,7 +104,7 @@ class Nystroem(BasisTransformer):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        settings = self._settings(self.n_components)
+        settings = self._settings()
         table, session, limits = self._opened(X, sample_weight)
         return self._adopt(fit_nystroem(table, settings, session, **limits))
 

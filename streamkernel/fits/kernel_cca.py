@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamkernel.engine import Session
-from streamkernel.errors import DegenerateBandwidthError, ParameterError, warn_user
+from streamkernel.engine import Plan, Session
+from streamkernel.errors import DegenerateBandwidthError, EmptyDataError, ParameterError, warn_user
 from streamkernel.factors import FactorCCA
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.fits._record import fitted_fields, scaler_arrays, scaler_record
@@ -18,6 +18,7 @@ from streamkernel.fits.kernel_cca_plan import (
     needs_statistics,
     plan_cca,
     sampled_rows,
+    settings_and_views,
     tuning_rows,
 )
 from streamkernel.fits.kernel_cca_views import Paired
@@ -38,10 +39,11 @@ from streamkernel.reductions.sums import CrossDisagreements, CrossFeatureSums, C
 from streamkernel.selection import RowCache, Selection
 from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
 from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.transformers import KernelCCASettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.store.plain import plain
-from streamkernel.table import RowScaler, TableStatistics
-from streamkernel.type_aliases import AnyArray, Float, Int
+from streamkernel.table import RowScaler, Table, TableStatistics
+from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
 
 _SAMPLE_STREAM = (6,)
 
@@ -66,10 +68,28 @@ class _ViewChoice:
         )
 
 
+def fit_kernel_cca(table: Table, settings: KernelCCASettings, session: Session, **options: Unchecked) -> KernelCCAModel:
+    """Canonical correlations of the two views of a table; options and errors are those of `fit_cca`."""
+    paired, resolved = settings_and_views(table, settings)
+    if paired.table.n_rows < 2:
+        raise EmptyDataError("the table has 1 row, and correlations need at least two")
+    return fit_cca(paired, resolved, session, **options)
+
+
 def fit_cca(
-    paired: Paired, settings: CCASettings, session: Session, *, memory_limit: int | None, driver_bytes: int
+    paired: Paired,
+    settings: CCASettings,
+    session: Session,
+    *,
+    memory_limit: int | None = None,
+    driver_bytes: int | None = None,
+    plan: Plan | None = None,
 ) -> KernelCCAModel:
     """Choose pairs of functions, sum their features over all rows, decompose.
+
+    Parameters
+    ----------
+    memory_limit, driver_bytes, plan : as in `checked_plan`.
 
     Raises
     ------
@@ -90,6 +110,7 @@ def fit_cca(
         session,
         memory_limit,
         driver_bytes,
+        plan,
     )
     with measured(session, plan) as record:
         choices, cache = _choose_kernels(paired, settings, session)

@@ -10,8 +10,7 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.fits._plan_steps import scaling_step
-from streamkernel.fits.kernel_cca_views import Paired
-from streamkernel.fits.pursuit_pools import candidates_of_a_pick, picks_of_a_sweep
+from streamkernel.fits.kernel_cca_views import Paired, paired_table
 from streamkernel.kernels import Kernel, packing_bytes
 from streamkernel.kernels.parameters import checked_probability
 from streamkernel.reductions import Moments, View
@@ -19,14 +18,16 @@ from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.sums import CrossDisagreements, CrossGram, Features, FeatureTimes
 from streamkernel.selection.cross_greedy import POOLS, CrossGreedy, CrossProblem, cross_rule
 from streamkernel.selection.problem import gather_step
+from streamkernel.selection.pursuit_pools import candidates_of_a_pick, picks_of_a_sweep
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_choice, checked_number, checked_seed, checked_whole
+from streamkernel.settings.transformers import PAIRS, KernelCCASettings
 from streamkernel.solvers import choice_bytes
+from streamkernel.table import Table
 from streamkernel.type_aliases import Fields, FieldsView, Int
 from streamkernel.wording import option
 
 _CURVE = 48  # most sizes at which the bound is evaluated
-_DEFAULT_SIZE = 100
 _LEVEL = (0.05, 0.95)  # eps and quantile of candidates in a split pool
 _PAIRED = ("kernel", "lengthscale", "gamma", "degree", "coef0", "kernel_params")
 
@@ -75,7 +76,7 @@ class CCASettings:
             raise ParameterError(f"{r} components of a basis of {size}: give basis_size >= n_components")
         checked_choice("pool", parameters["pool"], POOLS)
         gamma, delta = parameters["bound_gamma"], parameters["delta"]
-        n = int(size or min(max(_DEFAULT_SIZE, r), rows or _DEFAULT_SIZE))
+        n = int(size or min(max(PAIRS, r), rows or PAIRS))
         picks = int(picks or picks_of_a_sweep(n))
         if candidates is None and parameters["pool"] == "shared":
             candidates = candidates_of_a_pick(min(picks, n))
@@ -133,6 +134,26 @@ def _view(parameters: FieldsView, view: int, seed: int) -> BasisSettings:
             f"{option('lengthscale')} 'auto' is searched for by how well targets are predicted; give 'median' here"
         )
     return settings
+
+
+def plan_kernel_cca(table: Table, settings: KernelCCASettings, machine: Machine, n: int | None = None) -> Plan:
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    paired, resolved = settings_and_views(table, settings)
+    return plan_cca(paired, resolved if n is None else replace(resolved, size=n), machine)
+
+
+def settings_and_views(table: Table, settings: KernelCCASettings) -> tuple[Paired, CCASettings]:
+    """The two views of a table, and the settings of each.
+
+    Raises
+    ------
+    ParameterError
+        There is no second view, a column is not there, or a setting is wrong.
+    """
+    if settings.view_columns is not None:
+        table = table.without_targets()
+    paired = paired_table(table, None, settings.view_columns)
+    return paired, CCASettings.from_parameters(settings.to_parameters(), paired.table.counted)
 
 
 def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:

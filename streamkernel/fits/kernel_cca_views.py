@@ -69,7 +69,7 @@ def paired_table(
     """
     if view_columns is not None:
         if y is not None:
-            raise ParameterError("the second view is given twice, as y and by view_columns; leave one out")
+            raise ParameterError(f"the second view is given twice, as y and by {option('view_columns')}; leave one out")
         table = with_names(open_table(X, weights=weights), names).without_targets()
         groups = column_groups(view_columns, table.columns)
         first, second = (tuple(table.columns[position] for position in group) for group in groups)
@@ -87,9 +87,13 @@ def paired_table(
         table = replace(table, targets=replace(targets, names=tuple(second_names)))
         targets = table.targets
     if targets is None:
-        raise ParameterError("there is no second view: give y, or name two groups of columns (view_columns)")
+        raise ParameterError(
+            f"there is no second view: give y, or name two groups of columns ({option('view_columns')})"
+        )
     if targets.classes is not None:
-        raise ParameterError("the targets are class labels, and a view is numbers; give y, or view_columns")
+        raise ParameterError(
+            f"the targets are class labels, and a view is numbers; give y, or {option('view_columns')}"
+        )
     return Paired(table, (View(), View(of_targets=True)), (table.columns, table.target_names), y is None, named)
 
 
@@ -126,10 +130,12 @@ def column_groups(groups: Unchecked, columns: Sequence[str]) -> Groups:
         found.append(tuple(_position(member, columns) for member in members))
     first, second = found
     if not first or not second:
-        raise ParameterError("a group of view_columns is empty; give at least one column each")
+        raise ParameterError(f"a group of {option('view_columns')} is empty; give at least one column each")
     twice = sorted({columns[each] for each in first + second if (first + second).count(each) > 1})
     if twice:
-        raise ParameterError(f"view_columns name {', '.join(twice[:5])} twice; give each column to one view")
+        raise ParameterError(
+            f"{option('view_columns')} name {', '.join(twice[:5])} twice; give each column to one view"
+        )
     return first, second
 
 
@@ -140,6 +146,6 @@ def _position(member: Unchecked, columns: Sequence[str]) -> int:
     if whole and -len(columns) <= member < len(columns):
         return int(member) % len(columns)
     raise ParameterError(
-        f"view_columns name {member!r}, which is no column; the table has {', '.join(columns[:20])}"
+        f"{option('view_columns')} name {member!r}, which is no column; the table has {', '.join(columns[:20])}"
         + (", ..." if len(columns) > 20 else "")
     )

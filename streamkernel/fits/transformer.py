@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from streamkernel.bounds import BoundStop, Stop, stop_at
-from streamkernel.engine import Plan, Session
-from streamkernel.errors import ParameterError
+from streamkernel.engine import Machine, Plan, Session
+from streamkernel.errors import ParameterError, warn_user
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._record import basis_arrays, fitted_fields
@@ -20,23 +20,26 @@ from streamkernel.models.transformers import KernelPCAModel, NystroemModel
 from streamkernel.records import FittedRecord, Run, StopRecord
 from streamkernel.reductions.sums import FeatureGram, FeatureSums
 from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.transformers import KernelPCASettings, TransformerSettings
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields
+from streamkernel.wording import option
 
 _ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
 
 
 def fit_nystroem(
     table: Table,
-    settings: BasisSettings,
+    settings: TransformerSettings,
     session: Session,
     *,
     memory_limit: int | None = None,
     driver_bytes: int | None = None,
+    plan: Plan | None = None,
 ) -> NystroemModel:
     """Whitened features of a basis; parameters and errors are those of `_planned`."""
     table = table.without_targets()
-    n, plan = _planned(table, settings, session, memory_limit, driver_bytes)
+    n, plan = _planned(table, settings, session, memory_limit, driver_bytes, plan)
     with measured(session, plan) as run:
         chosen = choose_basis(table, settings, session, n)
         basis, rows = chosen.selection.basis, FeatureRows(chosen.table, chosen.selection.basis)
@@ -48,93 +51,89 @@ def fit_nystroem(
 
 def fit_kernel_pca(
     table: Table,
-    settings: BasisSettings,
+    settings: KernelPCASettings,
     session: Session,
     *,
-    components: int | None,
-    size: str,
-    at_bound: bool,
     memory_limit: int | None = None,
     driver_bytes: int | None = None,
+    plan: Plan | None = None,
+    size: str = "n_components",
 ) -> KernelPCAModel:
-    """Principal components of the features of a basis.
-
-    Parameters
-    ----------
-    components : number of components; None for all.
-    size : the user's name for the basis size, for messages.
-    at_bound : whether the basis is cut where the compression bound is smallest.
-
-    Others, and errors, are those of `_planned`.
-    """
-    table = table.without_targets()
-    at_least = components or 1
-    n, plan = _planned(table, settings, session, memory_limit, driver_bytes, size=size, at_least=at_least)
+    """Principal components of the features of a basis; parameters and errors are those of `_planned`."""
+    table, wanted = table.without_targets(), settings.component_count
+    n, plan = _planned(table, settings, session, memory_limit, driver_bytes, plan, size)
     stop = None
     with measured(session, plan) as run:
         chosen = choose_basis(table, settings, session, n)
         rows = FeatureRows(chosen.table, chosen.selection.basis)
         sums = session.sweep(FeatureGram.within(rows.features, 0.0), chosen.table, "final sweep")
-        if at_bound:
-            stop = _least_bound(rows, sums, at_least)
+        if settings.cuts_at_bound:
+            stop = _least_bound(rows, sums, wanted or 1)
             if stop.size < len(chosen.selection.basis):
                 chosen = replace(chosen, selection=chosen.selection.first(stop.size, ended="bound"))
                 rows = FeatureRows(chosen.table, chosen.selection.basis)
                 sums = _first(sums, stop.size)
-        eigen = FactorEigen.of(rows.features, sums, count=components, centred=True)
+        eigen = FactorEigen.of(rows.features, sums, count=wanted, centred=True)
+    if wanted is not None and len(eigen.values) < wanted:
+        warn_user(
+            f"only {len(eigen.values)} of {wanted} components have an eigenvalue above rounding; the others were left "
+            "out"
+        )
     fields, arrays = _parts(KernelPCAModel.KIND, chosen, settings, n, sums, run())
     cut = None
     if stop is not None:
         cut = StopRecord(rule="bound", looked=stop.looked, reached=stop.reached, value=stop.value)
-    model = KernelPCAModel.of(eigen, {**fields, "stop": cut}, arrays, components)
+    model = KernelPCAModel.of(eigen, {**fields, "stop": cut}, arrays, wanted)
     return model.with_basis(chosen.selection.basis)
+
+
+def plan_transformer(table: Table, settings: TransformerSettings, machine: Machine, n: int | None = None) -> Plan:
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    # A ridge fit without targets takes the same steps: a last sweep of sums, their eigenvectors.
+    return plan_ridge(table.without_targets(), settings, machine, n)
 
 
 def _planned(
     table: Table,
-    settings: BasisSettings,
+    settings: TransformerSettings,
     session: Session,
     memory_limit: int | None,
     driver_bytes: int | None,
-    *,
+    plan: Plan | None,
     size: str = "n_components",
-    at_least: int = 1,
 ) -> tuple[int, Plan]:
     """Basis size and plan of a fit without targets, checked before anything is read.
 
     Parameters
     ----------
     table : rows of the fit.
-    settings : options of the fit; those for targets are ignored.
+    settings : options of the fit.
     session : session that runs the sweeps.
     memory_limit : bytes of all processes together; None for what the machines have.
     driver_bytes : bytes resident in the driver before the fit.
+    plan : plan for the session's machine that the caller has made and checked; None to make one.
     size : the user's name for the basis size, for messages.
-    at_least : smallest default of the basis size.
 
     Raises
     ------
     ParameterError
-        The basis is larger than the table, or the lengthscale, the kernel or the metric is to be found from targets.
+        The basis is larger than the table.
     ResourceLimitError
         The plan exceeds a limit.
     """
-    settings.check_without_targets()
     if settings.n_components is not None and settings.n_components > table.n_rows:
         raise ParameterError(
-            f"{size} is {settings.n_components}, more than the {table.n_rows} rows; give at most {table.n_rows}"
+            f"{option(size)} is {settings.n_components}, more than the {table.n_rows} rows; give at most {table.n_rows}"
         )
     n = settings.components(table)
-    if settings.n_components is None and not settings.takes_columns(table):
-        n = max(n, min(at_least, table.counted))
-    # A ridge fit without targets takes the same steps: a last sweep of sums, their eigenvectors.
     plan = checked_plan(
-        lambda machine, count: plan_ridge(table, settings, machine, count),
+        lambda machine, count: plan_transformer(table, settings, machine, count),
         n,
         table,
         session,
         memory_limit,
         driver_bytes,
+        plan,
     )
     return n, plan
 

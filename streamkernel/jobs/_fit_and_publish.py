@@ -13,7 +13,7 @@ from streamkernel.jobs._cluster import DriverExecutor, DriverLimits
 from streamkernel.jobs._progress_watch import ProgressWatch
 from streamkernel.jobs.records import JobRecords, State
 from streamkernel.jobs.specification import JobSpecification
-from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.saved import SavedModel
 from streamkernel.store import check_target
 from streamkernel.table import Table
 from streamkernel.type_aliases import Fields
@@ -31,7 +31,7 @@ def published_digest(work: JobSpecification) -> str | None:
     return None if model is None else model.digest
 
 
-def _existing(work: JobSpecification) -> PredictingModel | None:
+def _existing(work: JobSpecification) -> SavedModel | None:
     try:
         return work.kind.model.load(work.model)
     except StoreError:
@@ -99,7 +99,7 @@ class Fitting:
         if self.steps.steps():
             watch.log_event("resuming", f"resuming from {len(self.steps.steps())} checkpoints")
 
-    def fit(self, executor: DriverExecutor, watch: ProgressWatch) -> PredictingModel:
+    def fit(self, executor: DriverExecutor, watch: ProgressWatch) -> SavedModel:
         """Check that the memory suffices, then run the fit."""
         self._executor = executor
         before = resident_bytes()
@@ -109,16 +109,11 @@ class Fitting:
         limits = DriverLimits.of(executor, self.work.memory_limit)
         check_memory(plan, limits, lambda size: kind.plan(table, settings, machine, size), n)
         watch.planned(plan)
-        return kind.fit(
-            table,
-            settings,
-            Session(executor, progress=watch, checkpoints=self.steps),
-            whole=self.whole,
-            estimator=self.work.estimator,
-            plan=plan,
-        )
+        session = Session(executor, progress=watch, checkpoints=self.steps)
+        model: SavedModel = kind.fit(table, settings, session, plan=plan, **kind.options_of_fit(self.whole))
+        return model
 
-    def publish(self, model: PredictingModel, watch: ProgressWatch) -> Fields:
+    def publish(self, model: SavedModel, watch: ProgressWatch) -> Fields:
         """Save the model under the lease; once its digest is recorded, nobody can cancel the job."""
         watch.check()
         run = model.record.run
@@ -136,7 +131,7 @@ class Fitting:
                 raise
         return self._result(model)
 
-    def _result(self, model: PredictingModel) -> Fields:
+    def _result(self, model: SavedModel) -> Fields:
         """The summary of the model for the last record."""
         run = model.record.run
         return model.fit_summary(self.work.model, 0.0 if run is None else run.seconds)

@@ -10,7 +10,7 @@ from distributed import Client
 
 from streamkernel.blobs import Lease, Record, blobs_at, place_time
 from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError, StreamKernelError
-from streamkernel.estimators.base import PredictingEstimator
+from streamkernel.estimators.base import SavedEstimator
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._fit_and_publish import published_digest, steps_of
 from streamkernel.jobs._record_fields import Failure
@@ -226,7 +226,7 @@ class Job:
             raise failure
         return True
 
-    def result(self, timeout: float | None = None) -> PredictingEstimator:
+    def result(self, timeout: float | None = None) -> SavedEstimator:
         """Wait for its end, and load the result: the fitted estimator, whose `model_` is the saved model.
 
         Raises

@@ -19,7 +19,7 @@ from streamkernel.errors import (
     StoreExistsError,
     StoreNotFoundError,
 )
-from streamkernel.estimators.base import PredictingEstimator
+from streamkernel.estimators.base import SavedEstimator
 from streamkernel.jobs._damaged import UnreadableJob
 from streamkernel.jobs._remove import remove_job
 from streamkernel.jobs._reservation import latest_maker, reserve
@@ -104,7 +104,7 @@ class JobsSession:
 
     def submit(
         self,
-        estimator: PredictingEstimator | str | RequestedFit,
+        estimator: SavedEstimator | str | RequestedFit,
         table: str | os.PathLike[str],
         model: str | os.PathLike[str],
         *,

@@ -11,9 +11,9 @@ import numpy as np
 from streamkernel.blobs import normalised
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.estimators.base import PredictingEstimator
+from streamkernel.estimators.base import SavedEstimator
 from streamkernel.kernels import Kernel, user_kernel_classes
-from streamkernel.kinds import PREDICTORS, Predictor, check_options, settings_of, with_stores_opened
+from streamkernel.kinds import KINDS, Kind, check_options, settings_of, with_stores_opened
 from streamkernel.pursuit import AUTO
 from streamkernel.records import JsonObject, Record
 from streamkernel.records.json_types import AtLeast, Count
@@ -28,7 +28,7 @@ class JobSpecification(Record, kw_only=False):
 
     Attributes
     ----------
-    estimator : name of the estimator, a key of `PREDICTORS`.
+    estimator : name of the estimator, a key of `KINDS`.
     settings : its settings by name, plain JSON.
     table, model : locations of the rows and of the fitted model.
     rows : half-open slice of the stored rows, None for all.
@@ -53,13 +53,13 @@ class JobSpecification(Record, kw_only=False):
     @classmethod
     def from_config(cls, config: object, where: str = "") -> Self:
         work = super().from_config(config, where)
-        if work.estimator not in PREDICTORS:
+        if work.estimator not in KINDS:
             raise ModelFormatError(f"its estimator {work.estimator!r:.60} is unknown to this release")
         return work
 
     @property
-    def kind(self) -> Predictor:
-        return PREDICTORS[self.estimator]
+    def kind(self) -> Kind:
+        return KINDS[self.estimator]
 
     def opened_settings(self) -> Any:
         """The settings as an object; the query points are read."""
@@ -96,7 +96,7 @@ class RequestedFit:
     memory_limit: int | None = None
 
 
-def requested(estimator: PredictingEstimator | str, settings: FieldsView | None = None) -> RequestedFit:
+def requested(estimator: SavedEstimator | str, settings: FieldsView | None = None) -> RequestedFit:
     """Check what a job is to fit.
 
     Raises
@@ -105,17 +105,17 @@ def requested(estimator: PredictingEstimator | str, settings: FieldsView | None 
         Jobs do not know this estimator, a setting is wrong, or JSON cannot hold it.
     """
     if isinstance(estimator, str):
-        if estimator not in PREDICTORS:
-            raise ParameterError(f"there is no estimator {estimator!r}; choose one of {', '.join(PREDICTORS)}")
-        made = settings_of(PREDICTORS[estimator], dict(settings or {}))
+        if estimator not in KINDS:
+            raise ParameterError(f"there is no estimator {estimator!r}; choose one of {', '.join(KINDS)}")
+        made = settings_of(KINDS[estimator], dict(settings or {}))
         return RequestedFit(estimator, made, _plain_settings(made))
     if settings:
         raise ParameterError("settings belong to an estimator's name; an estimator has its own parameters")
     kind = getattr(estimator, "_kind", None)
-    if not isinstance(estimator, PredictingEstimator) or kind not in PREDICTORS:
+    if not isinstance(estimator, SavedEstimator) or kind not in KINDS:
         raise ParameterError(
             f"a job cannot fit a {type(estimator).__name__}; give one of "
-            f"{', '.join(each.estimator.__name__ for each in PREDICTORS.values())}, or its name"
+            f"{', '.join(each.estimator.__name__ for each in KINDS.values())}, or its name"
         )
     for name in ("client", "progress"):
         if getattr(estimator, name) is not None:

@@ -25,8 +25,8 @@ from streamkernel.records import (
     ScalerRecord,
     SettingsRecord,
 )
-from streamkernel.reductions import View
-from streamkernel.reductions.predictions import ViewTimes
+from streamkernel.reductions import RowMap, View
+from streamkernel.reductions.predictions import BothVariates, ViewTimes
 from streamkernel.reductions.sums import Features, FeatureTimes
 from streamkernel.table import KnownColumns, RowScaler, Table
 from streamkernel.type_aliases import AnyArray, Fields
@@ -224,6 +224,14 @@ class KernelCCAModel(TransformerModel):
 
     def transformation(self) -> Any:
         return self.variates(0)
+
+    def outputs(self, table: Table) -> tuple[RowMap, Table]:
+        if self.from_columns:
+            return BothVariates(self.variates(0), self.variates(1)), self.rows_of(table, 0)
+        if table.targets is None or table.classes is not None:
+            return self.variates(0), self.rows_of(table, 0)
+        both = replace(self.rows_of(table, 0), targets=self.rows_of(table, 1, of_targets=True).targets)
+        return BothVariates(self.variates(0), self.variates(1, of_targets=True)), both
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)

@@ -74,29 +74,6 @@ class PredictingModel(SavedModel, ABC):
     def solution_fields(self) -> Fields:
         """The fields of the solution that `streamkernel fit` prints."""
 
-    def fit_summary(self, path: str, seconds: float) -> Fields:
-        """The fields that ``streamkernel fit --json`` prints about the model written to `path`."""
-        record, run = self.record, self.record.run
-        assert run is not None
-        return {
-            "model": path,
-            "estimator": record.estimator,
-            "basis_size": record.basis_size,
-            "rule": record.rule,
-            "ended": record.ended,
-            "sweeps": record.sweep_count,
-            **record.certificate.to_config(),
-            "lengthscale": self.lengthscale,
-            "metric": self.metric_fields,
-            **self.solution_fields(),
-            "rows": record.rows.count,
-            "seconds": seconds,
-            "peak_memory_bytes": run.peak_memory_bytes,
-            "planned_memory_bytes": run.planned_memory_bytes,
-            "resumed_sweeps": sum(sweep.resumed for sweep in run.sweeps),
-            "digest": self.digest,
-        }
-
     @property
     def target_count(self) -> int:
         """Columns of the targets d."""

@@ -11,7 +11,7 @@ from streamkernel.factors import SavedBasis
 from streamkernel.kernels import Kernel
 from streamkernel.records import FittedRecord
 from streamkernel.table import KnownColumns
-from streamkernel.type_aliases import AnyArray
+from streamkernel.type_aliases import AnyArray, Fields
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,33 @@ class SavedModel(SavedBasis):
     def known_columns(self) -> KnownColumns:
         known = self._known_columns(self.record.columns, self.record.named_columns)
         return replace(known, weight=self.record.weight_column)
+
+    def solution_fields(self) -> Fields:
+        """The fields of the solution that `streamkernel fit` prints."""
+        return {}
+
+    def fit_summary(self, path: str, seconds: float) -> Fields:
+        """The fields that ``streamkernel fit --json`` prints about the model written to `path`."""
+        record, run = self.record, self.record.run
+        assert run is not None
+        return {
+            "model": path,
+            "estimator": record.estimator,
+            "basis_size": record.basis_size,
+            "rule": record.rule,
+            "ended": record.ended,
+            "sweeps": record.sweep_count,
+            **record.certificate.to_config(),
+            "lengthscale": self.lengthscale,
+            "metric": self.metric_fields,
+            **self.solution_fields(),
+            "rows": record.rows.count,
+            "seconds": seconds,
+            "peak_memory_bytes": run.peak_memory_bytes,
+            "planned_memory_bytes": run.planned_memory_bytes,
+            "resumed_sweeps": sum(sweep.resumed for sweep in run.sweeps),
+            "digest": self.digest,
+        }
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model as a Zarr group with JSON beside it, in one step: a reader never sees a part of it.

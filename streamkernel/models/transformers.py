@@ -15,7 +15,9 @@ from streamkernel.errors import ModelFormatError
 from streamkernel.factors import FactorEigen
 from streamkernel.models.saved import SavedModel
 from streamkernel.records import Count, FittedRecord, Record, StopRecord
+from streamkernel.reductions import RowMap
 from streamkernel.reductions.sums import FeatureMap, Features, FeatureTimes
+from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields
 
 
@@ -48,6 +50,16 @@ class TransformerModel(SavedModel, ABC):
     def transformation(self) -> FeatureMap | FeatureTimes:
         """The row map that transforms, on rows that are scaled already."""
 
+    def outputs(self, table: Table) -> tuple[RowMap, Table]:
+        """The row map that `streamkernel transform` writes of the rows of `table`, and these rows as it takes them.
+
+        Raises
+        ------
+        ShapeError
+            The table has other columns than the rows of the fit.
+        """
+        return self.transformation(), self.prepare(table.without_targets().without_weights())
+
 
 @dataclass(frozen=True)
 class NystroemModel(TransformerModel):
@@ -60,7 +72,7 @@ class NystroemModel(TransformerModel):
 
     def transformation(self) -> FeatureMap:
         # Features by solves with L, which are more accurate than products with its inverse.
-        return FeatureMap(Features.of_basis(self.basis))
+        return FeatureMap(Features.of_basis(self.basis), "features")
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,18 @@ class KernelPCAModel(TransformerModel):
             "intercept": scores.offset,
         }
         return cls(KernelPCARecord(**fields, eigen=components), {**arrays, **solved})
+
+    def solution_fields(self) -> Fields:
+        found = self.record.eigen
+        fields: Fields = {
+            "components": found.count,
+            "relative_residual_of_components": found.relative_residual_trace,
+        }
+        bound = self.bound
+        if bound is not None:
+            fields["bound"], fields["bound_is_vacuous"] = bound.minimum, bound.vacuous
+            fields["bound_is_least_at"] = bound.best_size
+        return fields
 
     @property
     def bound(self) -> CompressionBound | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from streamkernel.kinds import PREDICTORS
+from streamkernel.kinds import KINDS
 from streamkernel.service.schemas import ErrorDetail, Strict
 from streamkernel.settings.parameter import parameters_in
 from streamkernel.type_aliases import Fields
@@ -14,14 +14,14 @@ from streamkernel.type_aliases import Fields
 _Location = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
 _Row = StrictInt | None
 
-_KINDS = "; ".join(f"{kind.name}: {kind.title}" for kind in PREDICTORS.values())
-_Estimator = Annotated[StrictStr, Field(description=_KINDS, json_schema_extra={"enum": list(PREDICTORS)})]
+_KINDS = "; ".join(f"{kind.name}: {kind.title}" for kind in KINDS.values())
+_Estimator = Annotated[StrictStr, Field(description=_KINDS, json_schema_extra={"enum": list(KINDS)})]
 
 
 def _properties() -> Fields:
     """JSON schema of each parameter; where estimators state it differently, one for each statement."""
     found: dict[str, dict[str, Fields]] = {}
-    for kind in PREDICTORS.values():
+    for kind in KINDS.values():
         for name, (parameter, default) in parameters_in(kind.settings).items():
             if name != "queries":  # It is a field of the request.
                 found.setdefault(name, {})[kind.name] = parameter.json_schema(default)
@@ -34,7 +34,7 @@ def _joined(by_kind: dict[str, Fields]) -> Fields:
         if schema not in schemas:
             schemas.append(schema)
     whole = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    return whole if len(by_kind) == len(PREDICTORS) else whole | {"title": f"Of {', '.join(by_kind)}"}
+    return whole if len(by_kind) == len(KINDS) else whole | {"title": f"Of {', '.join(by_kind)}"}
 
 
 class JobRequest(Strict):

@@ -1,4 +1,4 @@
-"""Every estimator that the package exports goes through a job and back; every transformer is refused before work."""
+"""Every estimator that the package exports goes through a job and back."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from problems import zarr_of_chunks
 import streamkernel
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import PredictingEstimator, SavedEstimator
+from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.specification import requested
-from streamkernel.kinds import PREDICTORS, TRANSFORMERS
+from streamkernel.kinds import KINDS, PREDICTORS, TRANSFORMERS
 
 GIVEN: dict[str, dict[str, Any]] = {
     "committee": {
@@ -27,6 +28,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     },
     "gp": {"n_components": 12, "tune": "none", "signal_variance": 1.0, "noise_variance": 0.1},
     "kmp": {"n_components": 12, "validation": 0.2},
+    "kernel-cca": {"n_components": 1, "basis_size": 4},
 }
 
 
@@ -58,12 +60,12 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("kind", sorted(PREDICTORS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_what_a_job_made_is_the_local_fit(
     session: JobsSession, tables: dict[str, str], tmp_path: Path, kind: str
 ) -> None:
-    rows = tables["labels" if PREDICTORS[kind].classify else "numbers"]
-    estimator = PREDICTORS[kind].estimator(random_state=1, **GIVEN.get(kind, {"n_components": 12}))
+    rows = tables["labels" if KINDS[kind].classify else "numbers"]
+    estimator = KINDS[kind].estimator(random_state=1, **GIVEN.get(kind, {"n_components": 12}))
     job = session.submit(estimator, rows, tmp_path / "model")
     fitted = job.result(60)
     assert type(fitted) is type(estimator)
@@ -73,7 +75,6 @@ def test_what_a_job_made_is_the_local_fit(
     assert {"basis_size", "relative_residual_trace", "resumed_sweeps", "digest"} <= told["result"].keys()
 
 
-@pytest.mark.parametrize("kind", [each.estimator for each in TRANSFORMERS.values()])
-def test_a_transformer_is_refused_before_work(session: JobsSession, tables: dict[str, str], kind: type) -> None:
-    with pytest.raises(ParameterError, match=rf"cannot fit a {kind.__name__}; give one of .*KernelMatchingPursuit"):
-        requested(kind(5))
+def test_a_kernel_for_each_view_is_refused_before_work() -> None:
+    with pytest.raises(ParameterError, match="kernel has a value for each view, and these settings have one for both"):
+        requested(KernelCCA(1, kernel=("gaussian", "linear")))

@@ -12,8 +12,9 @@ from clusters import Cluster
 from distributed import Client
 from fits import estimator, events, rows_at, small, sweeps_begun, until
 from problems import zarr_of_chunks
+from sklearn.linear_model import Lasso
 
-from streamkernel import BayesianCommitteeMachine, KernelRidge, KernelRidgeClassifier, Nystroem, connect, open_table
+from streamkernel import BayesianCommitteeMachine, KernelRidge, KernelRidgeClassifier, connect, open_table
 from streamkernel.errors import (
     ParameterError,
     StoreExistsError,
@@ -136,7 +137,7 @@ def test_a_second_driver_is_refused(dask_cluster: Cluster, session: JobsSession,
         (BayesianCommitteeMachine(5, queries=np.zeros((2, 3))), "queries='queries.zarr'"),
         (KernelRidge(progress=object()), "job.progress"),
         (KernelRidge(client=object()), "session's cluster"),
-        (Nystroem(5), "cannot fit a Nystroem"),
+        (Lasso(), "cannot fit a Lasso; give one of KernelRidge, .*, KernelCCA, or its name"),
         ("forest", "one of ridge"),
         (KernelRidge(-1), "whole number"),
     ],

@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 from jsonschema import Draft202012Validator
 
-from streamkernel.kinds import PREDICTORS
+from streamkernel.kinds import KINDS, PREDICTORS
 from streamkernel.service import JobsPlace, Settings, create_app
 from streamkernel.service.formats import MEDIA_TYPES
 from streamkernel.service.http_errors import STATUSES
@@ -44,8 +44,8 @@ def test_kinds_are_those_of_the_registry(saved: Path, tmp_path: Path) -> None:
     jobs = JobsPlace(str(tmp_path / "jobs"), scheduler="tcp://127.0.0.1:8786")
     schema = create_app(Settings(saved, jobs=jobs)).openapi()
     estimator = schema["components"]["schemas"]["JobRequest"]["properties"]["estimator"]
-    assert estimator["enum"] == list(PREDICTORS)
-    assert all(f"{kind.name}: {kind.title}" in estimator["description"] for kind in PREDICTORS.values())
+    assert estimator["enum"] == list(KINDS)
+    assert all(f"{kind.name}: {kind.title}" in estimator["description"] for kind in KINDS.values())
     flags = {each["name"]: each.get("description", "") for each in schema["paths"][PREDICT]["post"]["parameters"]}
     for able in ("std", "probabilities"):
         names = flags[able].partition(": ")[2].split(", ")

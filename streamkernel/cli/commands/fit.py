@@ -43,10 +43,9 @@ def command(
             request.table,
             request.settings,
             session,
-            whole=request.whole,
             memory_limit=request.place.memory,
-            estimator=request.estimator,
             plan=request.plan_of_run,
+            **kind.options_of_fit(request.whole),
         )
         fitted.save(target, overwrite=overwrite)
         seconds = time.perf_counter() - began

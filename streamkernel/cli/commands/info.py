@@ -11,9 +11,8 @@ from streamkernel.cli.output import Display, readable
 from streamkernel.cli.saved_objects import kind_of, predicting_model
 from streamkernel.factors import Factor, SavedBasis
 from streamkernel.kinds import transformer_class
-from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.models.transformers import KernelPCAModel, TransformerModel
+from streamkernel.models.transformers import TransformerModel
 from streamkernel.report.text import count, kernel_text, percent
 from streamkernel.table.info import table_info
 from streamkernel.type_aliases import Fields
@@ -62,14 +61,7 @@ def _own(saved: SavedBasis) -> Fields:
     if isinstance(saved, Factor):
         return {"columns": None if saved.record.columns is None else saved.record.columns.dtype}
     assert isinstance(saved, TransformerModel)
-    own = {"estimator": saved.record.estimator}
-    if isinstance(saved, KernelPCAModel):
-        own["components"] = saved.record.eigen.count
-        own["relative_residual_of_components"] = saved.record.eigen.relative_residual_trace
-        if saved.bound is not None:
-            own["bound"], own["bound_is_vacuous"] = saved.bound.minimum, saved.bound.vacuous
-            own["bound_is_least_at"] = saved.bound.best_size
-    return {**own, **saved.solution_fields()} if isinstance(saved, KernelCCAModel) else own
+    return {"estimator": saved.record.estimator, **saved.solution_fields()}
 
 
 def _fields(saved: SavedBasis) -> Fields:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
-from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Bounds, Resources, common, overwrite, rows, run_options
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import predicting_model
-from streamkernel.cli.tables_for_models import opened, session_for
-from streamkernel.store import RowSink, check_target
-
-_MOST_CHUNK_ROWS = 1 << 20
+from streamkernel.cli.tables_for_models import opened, write_rows
+from streamkernel.store import check_target
 
 
 @click.command("predict")
@@ -41,27 +36,11 @@ def command(
     in the group's attributes.
     """
     check_target(out, overwrite=overwrite, kind="rows")
-    place = execution_target(resources)
     fitted = predicting_model(model)
     work = fitted.outputs(std=std)
     table = opened(fitted, store, rows, targets=False)
     attributes = {
-        "model_digest": fitted.digest,
-        "rows": [table.start, table.stop],
         "classes": None if fitted.record.classes is None else list(fitted.record.classes),
         "target_names": list(fitted.record.target_names),
     }
-    began = time.perf_counter()
-    with session_for(work, fitted, table, place, display.quiet) as session:
-        sink = RowSink.create(
-            out,
-            table.n_rows,
-            work.columns,
-            min(table.chunk_rows, _MOST_CHUNK_ROWS),
-            attributes=attributes,
-            overwrite=overwrite,
-        )
-        session.write(work, table, sink, "predict")
-    seconds = time.perf_counter() - began
-    result = {"out": out, "rows": table.n_rows, "arrays": list(work.columns), "seconds": seconds}
-    display.emit(result, "predictions")
+    write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="predictions", **attributes)

@@ -7,7 +7,7 @@ from streamkernel.reductions.predictions.calibrated import (
     Sigmoids,
     curves_of,
 )
-from streamkernel.reductions.predictions.canonical_variates import ViewTimes
+from streamkernel.reductions.predictions.canonical_variates import BothVariates, ViewTimes
 from streamkernel.reductions.predictions.class_probabilities import (
     ClassProbabilities,
     OddsProbabilities,
@@ -50,6 +50,7 @@ __all__ = [
     "coupled",
     "pair_scores",
     "Sigmoids",
+    "BothVariates",
     "ViewTimes",
     "covariance_of",
     "curves_of",

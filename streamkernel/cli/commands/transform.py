@@ -1,0 +1,41 @@
+"""streamkernel transform MODEL STORE OUT"""
+
+from __future__ import annotations
+
+import click
+
+from streamkernel.cli.options import Bounds, Resources, common, cut, overwrite, rows, run_options
+from streamkernel.cli.output import Display
+from streamkernel.cli.saved_objects import transformer_model
+from streamkernel.cli.tables_for_models import write_rows
+from streamkernel.store import check_target
+from streamkernel.table import open_table
+
+
+@click.command("transform")
+@click.argument("model")
+@click.argument("store")
+@click.argument("out")
+@rows
+@run_options
+@overwrite
+@common
+def command(
+    model: str,
+    store: str,
+    out: str,
+    rows: Bounds,
+    resources: Resources,
+    overwrite: bool,
+    display: Display,
+) -> None:
+    """Write what the transformer MODEL makes of the rows of STORE to the Zarr group OUT, chunk by chunk.
+
+    OUT/features has the whitened features of a Nystroem transformer, OUT/scores the components of a kernel PCA.
+    OUT/variates has the canonical variates of a kernel CCA, and OUT/variates_y those of the second view, where STORE
+    has it.
+    """
+    check_target(out, overwrite=overwrite, kind="rows")
+    fitted = transformer_model(model)
+    work, table = fitted.outputs(cut(open_table(store), rows))
+    write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="rows")
