@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ __all__ = [
     "markdown",
     "parser_of",
     "split_of",
+    "wrapped",
     "write_page",
 ]
 
@@ -102,6 +104,11 @@ def markdown(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a table; all columns but the first hold numbers."""
     rows = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     return rows + ["| " + " | ".join(row) + " |" for row in cells]
+
+
+def wrapped(text: str) -> list[str]:
+    """The lines of a paragraph of a page."""
+    return textwrap.wrap(text, 112)
 
 
 def write_page(folder: Path, lines: Sequence[str]) -> None:
