@@ -20,6 +20,7 @@ from streamkernel.estimators.generalised_gaussian_process import (
     GaussianProcessClassifier,
     GaussianProcessPoissonRegressor,
 )
+from streamkernel.estimators.kernel_boosting_classifier import KernelBoostingClassifier
 from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_one_class import KernelOneClass
@@ -29,6 +30,7 @@ from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassif
 from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
 from streamkernel.estimators.nystroem import Nystroem
 from streamkernel.factors import Factor
+from streamkernel.fits.boosting import fit_boosting, plan_boosting
 from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
 from streamkernel.fits.generalised import check_counts, fit_generalised, plan_generalised
 from streamkernel.fits.kernel_cca import fit_kernel_cca
@@ -156,6 +158,7 @@ PREDICTORS: dict[str, Predictor] = {
         Predictor(KernelSVR, "support vector regression", fit_margins, plan_margins),
         Predictor(KernelQuantileRegressor, "quantile regression", fit_margins, plan_margins),
         Predictor(KernelOneClass, "one-class support vector machine", fit_one_class, plan_one_class, check=_any),
+        Predictor(KernelBoostingClassifier, "boosting", fit_boosting, plan_boosting, probabilities=True, check=_any),
         # Class labels make a classifier of this one too.
         Predictor(
             KernelMatchingPursuit,

@@ -6,6 +6,7 @@ from streamkernel.estimators.generalised_gaussian_process import (
     GaussianProcessClassifier,
     GaussianProcessPoissonRegressor,
 )
+from streamkernel.estimators.kernel_boosting_classifier import KernelBoostingClassifier
 from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_one_class import KernelOneClass
@@ -20,6 +21,7 @@ __all__ = [
     "GaussianProcessClassifier",
     "GaussianProcessPoissonRegressor",
     "GaussianProcessRegressor",
+    "KernelBoostingClassifier",
     "KernelCCA",
     "KernelMatchingPursuit",
     "KernelMatchingPursuitClassifier",

@@ -1,0 +1,29 @@
+"""Members of boosting: the classes that they give, their votes, and the rows that the next one is fitted to."""
+
+from streamkernel.reductions.boosting.members import Members, code_dtype, code_values, votes_of
+from streamkernel.reductions.boosting.step import (
+    MARGIN_BINS,
+    Boosted,
+    BoostingStep,
+    Drawn,
+    DrawnMember,
+    margin_edges,
+    mass_unit,
+)
+from streamkernel.reductions.boosting.votes import CalibratedVotes, Votes
+
+__all__ = [
+    "MARGIN_BINS",
+    "Boosted",
+    "BoostingStep",
+    "CalibratedVotes",
+    "Drawn",
+    "DrawnMember",
+    "Members",
+    "Votes",
+    "code_dtype",
+    "code_values",
+    "margin_edges",
+    "mass_unit",
+    "votes_of",
+]

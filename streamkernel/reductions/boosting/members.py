@@ -1,0 +1,145 @@
+"""The members of a vote: each gives every row a class, by its own functions of shared points.
+
+Member t with the points Z_t, coefficients c_t (n_t, K) and constants b_t (K,) has the values
+``f = k(x, Z_t) c_t + b_t``. With two classes there is one function, K = 1, and the class is the second where ``f > 0``.
+With C > 2 classes there is a function for each, K = C, and the class is that of the largest; of equal ones the first.
+
+A value is a sum over the points in one order, whatever the block: a row has the same class in every block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from streamkernel.kernels import Kernel, PreparedKernel
+from streamkernel.reductions.contract import SentAsFields
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
+
+_PANEL_ROWS = 128  # whose kernel values stay in the second-level cache until they are summed
+
+
+def code_dtype(classes: int) -> AnyDType:
+    """The type of a class code of so many classes."""
+    return np.dtype(np.uint8 if classes <= 1 << 8 else np.uint16)
+
+
+@dataclass(frozen=True)
+class Members(SentAsFields):
+    """T members.
+
+    Parameters
+    ----------
+    kernel : Kernel k.
+    points : (n, p) points of all members, each once.
+    positions : (q,) positions in `points` of the functions of each member, one member after another.
+    ends : (T,) ends of the members in `positions`.
+    coefficients : (q, K); constants : (T, K).
+    classes : number of classes C.
+    """
+
+    kernel: Kernel
+    points: AnyArray
+    positions: Int
+    ends: Int
+    coefficients: Float
+    constants: Float
+    classes: int
+
+    @classmethod
+    def none(cls, kernel: Kernel, width: int, dtype: AnyDType, classes: int) -> Members:
+        """No member yet."""
+        K, no = columns_of(classes), np.zeros(0, np.int64)
+        return cls(kernel, np.zeros((0, width), dtype), no, no, np.zeros((0, K)), np.zeros((0, K)), classes)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @cached_property
+    def prepared(self) -> PreparedKernel:
+        """The kernel with the points packed for the block loops."""
+        return self.kernel.prepare(np.ascontiguousarray(self.points, np.float64))
+
+    def run(self, t: int) -> slice:
+        """The functions of member t, in `positions` and `coefficients`."""
+        return slice(int(self.ends[t - 1]) if t else 0, int(self.ends[t]))
+
+    @property
+    def sizes(self) -> Int:
+        """(T,) number of functions of each member."""
+        return np.diff(self.ends, prepend=0)
+
+    def part(self, start: int, stop: int) -> Members:
+        """Members start .. stop - 1, with the points that they have."""
+        before = int(self.ends[start - 1]) if start else 0
+        after = int(self.ends[stop - 1]) if stop else 0
+        used, positions = np.unique(self.positions[before:after], return_inverse=True)
+        return Members(
+            self.kernel,
+            np.ascontiguousarray(self.points[used]),
+            positions.astype(np.int64),
+            self.ends[start:stop] - before,
+            self.coefficients[before:after],
+            self.constants[start:stop],
+            self.classes,
+        )
+
+    def codes(self, X: AnyArray) -> AnyArray:
+        """The class (b, T) that each member gives each row."""
+        found = np.zeros((len(X), len(self)), dtype=code_dtype(self.classes))
+        for start in range(0, len(X), _PANEL_ROWS):
+            panel = np.ascontiguousarray(X[start : start + _PANEL_ROWS], np.float64)
+            K = self.prepared.block(panel) if len(self.points) else np.zeros((len(panel), 0))
+            for t in range(len(self)):
+                found[start : start + len(panel), t] = code_values(self._values(K, t))
+        return found
+
+    def _values(self, K: Float, t: int) -> Float:
+        """Values (b, K) of member t, from the kernel values (b, n) of all points."""
+        run, columns = self.run(t), self.constants.shape[1]
+        values = np.empty((len(K), columns))
+        own = np.ascontiguousarray(K[:, self.positions[run]])
+        for column in range(columns):
+            # A product of BLAS would have bits that depend on the number of rows.
+            values[:, column] = (own * self.coefficients[run, column]).sum(axis=1) + self.constants[t, column]
+        return values
+
+    @property
+    def scratch_row(self) -> int:
+        """Bytes of a row of the panel of kernel values, of which there are `_PANEL_ROWS`."""
+        most = int(self.sizes.max(initial=0))
+        return int(8 * (len(self.points) + 2 * most + self.points.shape[1] + self.constants.shape[1]))
+
+    def scratch_bytes(self, rows: int) -> int:
+        """Bytes of `codes` for so many rows."""
+        return min(rows, _PANEL_ROWS) * self.scratch_row + 2 * rows * len(self)
+
+    def flops_per_row(self) -> float:
+        """Operations of a row."""
+        n, p = self.points.shape
+        return float(2 * n * p + 3 * self.coefficients.size + 10)
+
+
+def columns_of(classes: int) -> int:
+    """Number K of functions of a member."""
+    return 1 if classes == 2 else classes
+
+
+def code_values(values: Float) -> AnyArray:
+    """The class (b,) of the values (b, K) of one member."""
+    if values.shape[1] == 1:
+        return np.asarray(values[:, 0] > 0.0)
+    return np.asarray(values.argmax(axis=1))
+
+
+def votes_of(codes: AnyArray, weights: Float, classes: int) -> Float:
+    """``V_c = sum of a_t over the members that give class c``, (b, C), of codes (b, T) and weights a (T,).
+
+    The terms are added in the order of the members.
+    """
+    V, rows = np.zeros((len(codes), classes)), np.arange(len(codes))
+    for t, weight in enumerate(weights):
+        V[rows, codes[:, t]] += weight
+    return V

@@ -1,0 +1,305 @@
+"""One sweep of boosting: what the newest member gets wrong, and the rows that the next member is fitted to.
+
+Row i has the mass of AdaBoost after members 1 .. r (Freund & Schapire 1997; Tresp 2001, section 3.1.3)::
+
+    D_i = w_i u prod_t exp(a_t s_it) / Z_t        s_it = 1 where member t gives row i a wrong class, else -1
+
+with row weights w, and a power of two u so that all masses sum to at most 1. Nothing is stored for a row but the codes
+of the members, from which the mass follows.
+
+The sweep that measures the error of a new member under D draws the sample of the next one, too. After the member is
+weighted, the rows that it gets wrong have together the mass ``(C - 1) / C`` (one half for two classes), each of them in
+proportion to D as before. So two reservoirs under the old D, of wrong and of right rows, are the next sample.
+
+A reservoir holds the rows with the smallest keys ``E_i / D_i``, E_i exponential and a function of (seed, draw, row):
+the first new row at every step has a probability in proportion to D (Efraimidis & Spirakis 2006). Given the key that
+follows, the probability of row i was ``1 - exp(-D_i key)``; the rows of a member count by ``D_i`` over it, which sums
+to the size of their part of the sample. Where a reservoir holds all its rows, they count by D.
+
+Masses are summed as whole numbers of 2^-61: the sums, and with them all that follows, are the same for any chunking.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from streamkernel.reductions.boosting.members import Members, columns_of, votes_of
+from streamkernel.reductions.contract import Reduction, SentAsFields, State
+from streamkernel.reductions.row_random import row_uniforms
+from streamkernel.table import Folds, RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Bool, Float, Int
+
+MARGIN_BINS = 100
+BINS = 400  # of values of the vote, as `scores.margins` has them
+_MASS_BITS = 61
+_STREAM = 31
+_ROW_FLOPS = 150.0  # time of random numbers, masses and counts, in operations
+
+Draw = Literal["none", "all", "errors", "disagreement"]
+
+
+def mass_unit(weight: float) -> float:
+    """u: a power of two with which row weights that sum to `weight` sum to more than 1/2 and at most 1."""
+    return math.ldexp(1.0, -math.frexp(weight)[1])
+
+
+def margin_edges() -> Float:
+    """Ends of the bins of margins, (MARGIN_BINS + 1,)."""
+    return np.linspace(-1.0, 1.0, MARGIN_BINS + 1)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows of one reservoir, ascending, and how much each counts.
+
+    Attributes
+    ----------
+    rows : (s,) row numbers; X : (s, p); labels : (s,) class codes.
+    importance : (s,) D over the probability of the row.
+    """
+
+    rows: Int
+    X: AnyArray
+    labels: Int
+    importance: Float
+
+
+@dataclass(frozen=True)
+class DrawnMember:
+    """The rows that a member is fitted to, ascending, their class codes and weights."""
+
+    rows: Int
+    X: AnyArray
+    labels: Int
+    weights: Float
+
+    @classmethod
+    def of(cls, parts: tuple[Drawn, ...], sizes: tuple[float, ...]) -> DrawnMember:
+        """The reservoirs together; the weights of each sum to its size."""
+        kept = [(part, size) for part, size in zip(parts, sizes, strict=True) if len(part.rows)]
+        weights = np.concatenate([part.importance * (size / part.importance.sum()) for part, size in kept])
+        rows = np.concatenate([part.rows for part, _ in kept])
+        order = np.argsort(rows)
+        X, labels = (np.concatenate([getattr(part, name) for part, _ in kept])[order] for name in ("X", "labels"))
+        return cls(rows[order], X, labels, weights[order])
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """The result of a sweep.
+
+    Attributes
+    ----------
+    error : share of D that the newest member gets wrong; NaN without one.
+    weight : sums of w over rows that are trained on, and over held-out ones.
+    rows : (2,) their numbers, of weight > 0.
+    trace : sum of w k(x, x) over all rows.
+    vote_errors, member_errors : (2,) shares of these weights that the vote and the newest member get wrong; NaN where
+        there are no such rows, or nothing to count.
+    parts : the reservoirs.
+    margins : (h, 2, MARGIN_BINS) shares of the rows by the margin of a vote.
+    values : (h, K, 2, BINS) weight of held-out rows by the value of a vote; those outside the class first.
+    """
+
+    error: float
+    weight: tuple[float, float]
+    rows: tuple[int, int]
+    trace: float
+    vote_errors: tuple[float, float]
+    member_errors: tuple[float, float]
+    parts: tuple[Drawn, ...]
+    margins: Float
+    values: Float
+
+
+@dataclass(frozen=True)
+class BoostingStep(SentAsFields, Reduction[Boosted]):
+    """Accumulate `Boosted`.
+
+    Parameters
+    ----------
+    members : Members so far, T of them; the last is new where more than `factors` has.
+    factors, shifts : (r,) a_t and log Z_t of the masses.
+    votes : (v,) weights of the first members in the vote whose errors are counted.
+    unit : u of the masses.
+    draw : "all" for one reservoir of all rows; "errors" for rows that the newest member gets wrong, and right ones;
+        "disagreement" for rows to which the first two members give different classes, by w; "none".
+    sizes : rows of each reservoir.
+    number : number of the draw.
+    dtype : dtype of the table.
+    folds : folds, whose validation rows are not trained on; None for none.
+    counted : sizes of the votes whose margins and values are counted.
+    """
+
+    members: Members
+    factors: Float
+    shifts: Float
+    votes: Float
+    unit: float
+    draw: Draw
+    sizes: tuple[int, ...]
+    seed: int
+    number: int
+    dtype: AnyDType
+    folds: Folds | None = None
+    counted: tuple[int, ...] = ()
+
+    def map_block(self, block: RowBlock) -> State:
+        assert block.Y is not None
+        y, w, held = block.Y.argmax(axis=1), block.row_weights * self.unit, self._held(block)
+        codes = self.codes(block)
+        trained = np.where(held, 0.0, w)
+        mass = self._mass(codes, y, trained)
+        draws, groups = self._groups(codes, y, mass, trained)
+        if self.draw == "disagreement" and len(self.members) == 3:
+            mass = draws  # of the third machine, which is fitted to these rows
+        new = len(self.members) > len(self.factors)
+        wrong = codes[:, -1] != y if new else np.zeros(len(y), dtype=bool)
+        voted = votes_of(codes, self.votes, self.members.classes)
+        outvoted = voted.argmax(axis=1) != y
+        own, sides = _whole(w), (~held, held)
+        counts = [
+            [own[side].sum(), own[side & outvoted].sum(), own[side & wrong].sum(), (side & (w > 0.0)).sum()]
+            for side in sides
+        ]
+        masses = _whole(mass)
+        found = self._smallest(block, draws, groups, y)
+        return {
+            "masses": np.array([masses.sum(), masses[wrong].sum()], dtype=np.int64),
+            "counts": np.array(counts, dtype=np.int64),
+            "trace": np.array([block.row_weights @ self.members.kernel.diagonal(block.X)]),
+            **self._histograms(codes, y, own, held),
+            **found,
+        }
+
+    def codes(self, block: RowBlock) -> AnyArray:
+        """The class (b, T) that each member gives each row of the block."""
+        return self.members.codes(block.X)
+
+    def _held(self, block: RowBlock) -> Bool:
+        if self.folds is None:
+            return np.zeros(len(block), dtype=bool)
+        assert block.keys is not None, "folds need a table with keys"
+        return self.folds.held_out(block.keys)
+
+    def _mass(self, codes: AnyArray, y: Int, w: Float) -> Float:
+        log = np.zeros(len(y))
+        for t, (factor, shift) in enumerate(zip(self.factors, self.shifts, strict=True)):
+            log += np.where(codes[:, t] != y, factor, -factor) - shift
+        return np.asarray(w * np.exp(log))
+
+    def _groups(self, codes: AnyArray, y: Int, mass: Float, w: Float) -> tuple[Float, Int]:
+        """Masses (b,) by which rows are drawn, and the number (b,) of their reservoir."""
+        none = np.zeros(len(y), dtype=np.int64)
+        if self.draw == "errors":
+            return mass, np.where(codes[:, -1] != y, 0, 1)
+        if self.draw == "disagreement":
+            return np.where(codes[:, 0] != codes[:, 1], w, 0.0), none
+        return mass, none
+
+    def _smallest(self, block: RowBlock, mass: Float, groups: Int, y: Int) -> State:
+        """The rows of the smallest keys of each reservoir."""
+        alive = np.flatnonzero(mass > 0.0) if self.sizes else np.zeros(0, np.int64)
+        u = row_uniforms(self.seed, (_STREAM, self.number), block.start, len(block))[alive, 0]
+        state: State = {
+            "keys": -np.log(u) / mass[alive],
+            "rows": block.start + alive,
+            "mass": mass[alive],
+            "group": groups[alive],
+            "label": y[alive],
+        }
+        kept = self._kept(state)
+        return {name: values[kept] for name, values in state.items()} | {"X": block.X[alive[kept]]}
+
+    def _kept(self, state: State) -> Int:
+        """Positions of the smallest keys of each reservoir; the one beyond its size tells the probabilities."""
+        order = np.lexsort((state["rows"], state["keys"]))
+        group = state["group"][order]
+        kept = [order[group == g][: size + 1] for g, size in enumerate(self.sizes)]
+        return np.concatenate([np.zeros(0, np.int64), *kept])
+
+    def _histograms(self, codes: AnyArray, y: Int, own: Int, held: Bool) -> State:
+        if not self.counted:
+            return {}
+        margins = np.zeros((len(self.counted), 2, MARGIN_BINS), dtype=np.int64)
+        K = columns_of(self.members.classes)
+        values = np.zeros((len(self.counted), K, 2, BINS), dtype=np.int64)
+        rows = np.arange(len(y))
+        for h, size in enumerate(self.counted):
+            V = votes_of(codes, self.votes[:size], self.members.classes) / self.votes[:size].sum()
+            right = V[rows, y].copy()
+            f = V[:, 1:] - V[:, :1] if K == 1 else 2.0 * V - 1.0
+            V[rows, y] = -np.inf
+            margin = right - V.max(axis=1)
+            bins = np.clip((0.5 * MARGIN_BINS * (1.0 + margin)).astype(np.int64), 0, MARGIN_BINS - 1)
+            np.add.at(margins[h], (held.astype(np.int64), bins), own)
+            place = np.clip((0.5 * BINS * (1.0 + f / (1.0 + np.abs(f)))).astype(np.int64), 0, BINS - 1)
+            for k in range(K):
+                inside = (y == (1 if K == 1 else k)).astype(np.int64)
+                np.add.at(values[h, k], (inside[held], place[held, k]), own[held])
+        return {"margins": margins, "values": values}
+
+    def combine(self, left: State, right: State) -> State:
+        sums = {
+            name: left[name] + right[name]
+            for name in ("masses", "counts", "trace", "margins", "values")
+            if name in left
+        }
+        names = ("keys", "rows", "mass", "group", "label", "X")
+        both = {name: np.concatenate([left[name], right[name]]) for name in names}
+        kept = self._kept(both)
+        return sums | {name: values[kept] for name, values in both.items()}
+
+    def finalize(self, state: State) -> Boosted:
+        (whole, wrong), counts = state["masses"].tolist(), state["counts"].tolist()
+        new, shares = len(self.members) > len(self.factors), [each[0] for each in counts]
+        scale = math.ldexp(1.0, -_MASS_BITS) / self.unit
+
+        def share(column: int, known: bool) -> tuple[float, float]:
+            first, second = (
+                each[column] / each[0] if known and each[0] else math.nan for each in counts
+            )  # quotients of whole numbers are rounded once
+            return first, second
+
+        empty = np.zeros((0, 2, MARGIN_BINS))
+        return Boosted(
+            error=wrong / whole if new and whole else math.nan,
+            weight=(shares[0] * scale, shares[1] * scale),
+            rows=(int(counts[0][3]), int(counts[1][3])),
+            trace=float(state["trace"][0]),
+            vote_errors=share(1, bool(len(self.votes))),
+            member_errors=share(2, new),
+            parts=tuple(self._drawn(state, g, size) for g, size in enumerate(self.sizes)),
+            margins=state["margins"] / np.maximum(np.array(shares), 1)[:, None] if self.counted else empty,
+            values=state["values"] * scale if self.counted else np.zeros((0, 1, 2, BINS)),
+        )
+
+    @staticmethod
+    def _drawn(state: State, group: int, size: int) -> Drawn:
+        own = np.flatnonzero(state["group"] == group)
+        following = state["keys"][own[size]] if len(own) > size else np.inf
+        kept = own[:size][np.argsort(state["rows"][own[:size]])]
+        mass = state["mass"][kept]
+        importance = mass / -np.expm1(-mass * following)
+        return Drawn(state["rows"][kept], state["X"][kept], state["label"][kept], importance)
+
+    def state_bytes(self) -> int:
+        K, p = columns_of(self.members.classes), self.members.points.shape[1]
+        rows = sum(self.sizes) + len(self.sizes)
+        return int(80 + rows * (40 + p * self.dtype.itemsize) + 16 * len(self.counted) * (MARGIN_BINS + K * BINS))
+
+    def scratch_bytes(self, rows: int) -> int:
+        wide = 8 * (20 + 2 * self.members.classes + 2 * columns_of(self.members.classes) * bool(self.counted))
+        return self.members.scratch_bytes(rows) + rows * wide
+
+    def flops_per_row(self) -> float:
+        return self.members.flops_per_row() + _ROW_FLOPS + 10.0 * len(self.members) * (1 + len(self.counted))
+
+
+def _whole(mass: Float) -> Int:
+    """Masses (b,) of at most 1 as whole numbers of 2^-61."""
+    return np.rint(np.ldexp(mass, _MASS_BITS)).astype(np.int64)
