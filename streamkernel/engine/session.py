@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from streamkernel.engine._tasks import Written
@@ -33,6 +37,10 @@ class Checkpointing(Protocol):
 
     def save(self, step: int, name: str, state: State) -> None:
         """Save the final state of a sweep."""
+
+    @property
+    def rows_folder(self) -> Path | None:
+        """A folder for values of rows that lasts as long as the states; None where there is none."""
 
 
 def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
@@ -93,6 +101,24 @@ class Session:
         self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), resumed))
         self.progress.end(seconds)
         return reduction.finalize(state)
+
+    @contextmanager
+    def rows_folder(self) -> Iterator[Path | None]:
+        """A folder for values of rows, which tasks write and those of later sweeps read; removed after the block.
+
+        It is beside the checkpoints, and then stays after an error, for a run that resumes; without checkpoints it is a
+        temporary folder. None where workers are of other machines, which may share no folder.
+        """
+        kept = None if self._checkpoints is None else self._checkpoints.rows_folder
+        if self.executor.remote:
+            yield None
+        elif kept is not None:
+            kept.mkdir(exist_ok=True)
+            yield kept
+            shutil.rmtree(kept, ignore_errors=True)
+        else:
+            with tempfile.TemporaryDirectory(prefix="streamkernel-rows-", ignore_cleanup_errors=True) as folder:
+                yield Path(folder)
 
     def local(self, reduction: Reduction[Result], table: Table) -> Result:
         """The result of a reduction over a sample in memory, on the driver's threads; not a sweep over the data."""

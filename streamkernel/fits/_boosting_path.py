@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -11,12 +12,24 @@ from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._boosting_members import learn
 from streamkernel.fits._choose_basis import Chosen
-from streamkernel.reductions.boosting import Boosted, BoostingStep, DrawnMember, Members, mass_unit
+from streamkernel.reductions.boosting import Boosted, BoostingStep, DrawnMember, Members, code_dtype, mass_unit
 from streamkernel.settings.boosting import BoostingSettings
 from streamkernel.solvers.boosting import mass_change, member_factor
+from streamkernel.store import RowCodes
 from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option
+
+_CODES_ROWS, _CODES_BYTES = (1 << 10, 1 << 16), 32 << 20  # of a chunk of codes, and of the rows of a block with it
+
+
+def codes_chunk(table: Table) -> int:
+    """Rows of a chunk of codes: a power of two, so that there are enough chunks for all threads and few files."""
+    width = max(table.width, table.n_features) * 8
+    rows, most = _CODES_ROWS
+    while rows < most and 2 * rows * width <= _CODES_BYTES and 512 * rows <= table.n_rows:
+        rows *= 2
+    return rows
 
 
 @dataclass
@@ -63,6 +76,7 @@ class BoostingPath:
     folds: Folds | None
     size: int  # rows of a member
     functions: int
+    place: Path | None = None  # of codes
     members: Members = field(init=False)
     tried: list[_Tried] = field(default_factory=list)
     factors: list[float] = field(default_factory=list)
@@ -75,12 +89,16 @@ class BoostingPath:
         self.classes = len(table.classes)
         self.members = Members.none(self.chosen.kernel, table.width, table.dtype, self.classes)
         self._rows = np.zeros(0, np.int64)
+        self._names: list[str] = []
         searched = self.settings.search_rows
         self.searched = table
         if searched is not None and searched < table.n_rows:
             self.searched = table.slice(table.start, table.start + searched)
         # Searched rows alone, as the masses of others are 0 while they are searched.
         self.unit = mass_unit(table.weight)
+        self.kept = None
+        if self.place is not None:
+            self.kept = RowCodes(self.place, codes_chunk(table), code_dtype(self.classes))
 
     # --- sweeps ------------------------------------------------------------------------------------------------------
 
@@ -100,6 +118,10 @@ class BoostingPath:
             np.dtype(table.dtype),
             self.folds,
             counted,
+            # Codes of a part of the rows would end within a chunk.
+            self.kept if table.n_rows == self.chosen.table.n_rows else None,
+            tuple(self._names),
+            table.start,
         )
         return self.session.sweep(step, table, name)
 
@@ -136,6 +158,7 @@ class BoostingPath:
             constants=np.concatenate([old.constants, found.constants[None]]),
         )
         self._rows = union
+        self._names.append(self.members.digest(len(self.members) - 1))
         self.tried.append(_Tried(math.nan, 0.0, (math.nan, math.nan), rows=len(sample.rows)))
 
     def _measured(self, swept: Boosted) -> float:
@@ -226,6 +249,7 @@ class BoostingPath:
     def _keep(self, count: int) -> None:
         used = np.unique(self.members.positions[: int(self.members.ends[count - 1])])
         self.members, self._rows = self.members.part(0, count), self._rows[used]
+        del self._names[count:]
 
     def _held_errors(self) -> Float:
         return np.array([each.vote_errors[1] for each in self.tried[: len(self.votes)]])

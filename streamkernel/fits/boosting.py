@@ -39,8 +39,9 @@ def fit_boosting(
         folds = settings.folds(table)
         chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
         rows, functions = settings.rows_of_member(table), settings.functions_of_member(table)
-        path = BoostingPath(chosen, settings, session, folds, rows, functions)
-        found = path.filter() if settings.filters else path.resample()
+        with session.rows_folder() as place:
+            path = BoostingPath(chosen, settings, session, folds, rows, functions, place)
+            found = path.filter() if settings.filters else path.resample()
         basis = Basis(chosen.kernel, found.members.points, found.rows)
         chosen = replace(chosen, selection=replace(chosen.selection, basis=basis))
         # A sweep of the fit: the model then finds these rows in the cache.

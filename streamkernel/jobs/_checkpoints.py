@@ -43,6 +43,11 @@ class JobCheckpoints:
         """Number and name of every step that any driver has begun to save, in order."""
         return sorted(self._found)
 
+    @property
+    def rows_folder(self) -> None:
+        """None: drivers on several machines share no folder for values of rows."""
+        return None
+
     def save(self, step: int, name: str, state: dict[str, AnyArray]) -> None:
         """Save `state` as the result of step number `step`."""
         self._check()

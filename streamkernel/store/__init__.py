@@ -18,11 +18,13 @@ from streamkernel.store.bundle import (
     write_bundle,
 )
 from streamkernel.store.checkpoint import Checkpoints, read_step, step_bundle
+from streamkernel.store.row_codes import RowCodes
 from streamkernel.store.rows import RowSink
 
 __all__ = [
     "Bundle",
     "Checkpoints",
+    "RowCodes",
     "RowSink",
     "as_read",
     "bundle_digest",

@@ -17,9 +17,10 @@ from streamkernel.type_aliases import Fields
 
 RUN = "run.json"
 LOCK = "lock"
-# These two, steps, and the remains of writers that were killed while they wrote either.
+ROWS = "rows"  # folder of values of every row that sweeps have written for later ones
+# These three, steps, and the remains of writers that were killed while they wrote either.
 _OURS = re.compile(
-    rf"{re.escape(RUN)}|{LOCK}|\d{{4,}}-[a-z][a-z0-9_]*"
+    rf"{re.escape(RUN)}|{LOCK}|{ROWS}|\d{{4,}}-[a-z][a-z0-9_]*"
     r"|\.(run\.json|\d{4,}-[a-z][a-z0-9_]*)\.[0-9a-f]{8}\.(partial|new|former)"
 )
 

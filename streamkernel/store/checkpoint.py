@@ -5,6 +5,7 @@
     .MODEL.run/run.json         the run's configuration, written first
     .MODEL.run/lock             locked by the one driver, with its process number; at a URL, its lease
     .MODEL.run/0002-look/       a bundle: the state after step 2
+    .MODEL.run/rows/            values of every row for later sweeps, of runs that have such (`store.RowCodes`)
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from streamkernel.errors import (
     warn_user,
 )
 from streamkernel.outputs import translated_os_errors
-from streamkernel.store._run_storage import run_storage
+from streamkernel.store._run_storage import ROWS, run_storage
 from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
 from streamkernel.store.plain import plain, require_equal
 from streamkernel.type_aliases import AnyArray, Fields
@@ -128,6 +129,11 @@ class Checkpoints:
             _warn_torn(saved, f"{path} belongs to another run")
             return None
         return None if bundle is None else bundle.arrays
+
+    @property
+    def rows_folder(self) -> Path | None:
+        """A folder of the run for values of rows, which lasts as its steps do; None at a URL."""
+        return self.folder / ROWS if isinstance(self.folder, Path) else None
 
     def steps(self) -> list[tuple[int, str]]:
         """Number and name of every saved step, readable or not, in order."""

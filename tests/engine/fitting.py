@@ -51,6 +51,7 @@ RECIPE_SETTINGS: dict[str, dict[str, Any]] = {
     "svc, full": {"C": 3.0, "loss": "hinge", "machine": "full", "n_components": 5_000, **_GIVEN},
     "svr": {"C": (10.0, 100.0), **_GIVEN},
     "quantile": {"C": (3.0, 30.0), "quantile": (0.1, 0.5, 0.9), **_GIVEN},
+    "boosting": {"learner": "kmp", "members": 4, "member_rows": 300, "calibration": "platt", **_GIVEN},
     "one-class": {"nu": 0.05, "lengthscale": 2.0},
     "committee": {"noise_variance": 10.0, "block_size": 100, "partition": "cells", **_LONG, "lengthscale": 8.0},
 }

@@ -36,7 +36,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "gp-classifier": (data.y > 14.0).astype(np.float64),
         "poisson": np.maximum(np.round(data.y / 4.0), 0.0),
         "committee": data.y,
-        **dict.fromkeys(("svc", "svc, hinge", "svc, full"), (data.y > 14.0).astype(np.float64)),
+        **dict.fromkeys(("svc", "svc, hinge", "svc, full", "boosting"), (data.y > 14.0).astype(np.float64)),
         **dict.fromkeys(("svr", "quantile", "one-class"), data.y),
     }
     X = data.X.astype(np.float32)
@@ -74,7 +74,7 @@ def test_threads(stores: dict[str, str], whole: dict[str, Any], name: str) -> No
 @pytest.mark.slow
 def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
     with local_cluster(2, 1) as executor:
-        for name in ("kmp", "gp-classifier", "committee", "svc", "svc, full", "quantile"):
+        for name in ("kmp", "gp-classifier", "committee", "svc", "svc, full", "quantile", "boosting"):
             assert fit_recipe(stores[name], name, executor).digest == whole[name].digest, name
 
 

@@ -27,6 +27,7 @@ from streamkernel import (
     GaussianProcessClassifier,
     GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
+    KernelBoostingClassifier,
     KernelCCA,
     KernelMatchingPursuit,
     KernelMatchingPursuitClassifier,
@@ -310,6 +311,22 @@ FROZEN: dict[str, Frozen] = {
     "one-class": _saved(
         lambda: KernelOneClass(8, lengthscale=1.5, nu=0.2, random_state=0).fit(X, sample_weight=1.0 + COUNTS % 3),
         KernelOneClass,
+        "decision_function",
+        "predict",
+    ),
+    "boosting": _saved(
+        lambda: KernelBoostingClassifier(
+            lengthscale=1.5, kernel="gaussian", members=3, member_rows=20, calibration="platt", random_state=0
+        ).fit(X, LABELS),
+        KernelBoostingClassifier,
+        "decision_function",
+        "predict_proba",
+    ),
+    "boosting-filtering": _saved(
+        lambda: KernelBoostingClassifier(
+            5, lengthscale=1.5, kernel="gaussian", method="filtering", learner="kmp", member_rows=20, random_state=0
+        ).fit(X, LABELS == "low"),
+        KernelBoostingClassifier,
         "decision_function",
         "predict",
     ),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from streamkernel import (
+    KernelBoostingClassifier,
     KernelMatchingPursuitClassifier,
     KernelOneClass,
     KernelQuantileRegressor,
@@ -23,6 +24,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.fits import fit_ridge
 from streamkernel.models import RidgeModel
+from streamkernel.models.boosting import BoostingModel
 from streamkernel.models.margins import MarginClassifierModel, MarginRegressorModel, OneClassModel, QuantileModel
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
@@ -144,6 +146,17 @@ def one_class() -> OneClassModel:
     """One class of two features."""
     X = np.random.default_rng(4).standard_normal((600, 2)) * [2.0, 30.0]
     return KernelOneClass(25, nu=0.1, random_state=0).fit(X).model_
+
+
+@pytest.fixture(scope="session")
+def boosting() -> BoostingModel:
+    """A vote of three classes and two features, with held-out rows and probabilities."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((1500, 2))
+    labels = np.array(NASTY[:3])[np.digitize(np.sin(2.0 * X[:, 0]) + X[:, 1], [-0.7, 0.7])]
+    given: dict[str, Any] = {"kernel": "gaussian", "metric": "none", "random_state": 0}
+    fitted = KernelBoostingClassifier(members=6, member_rows=60, C=10.0, calibration="platt", **given)
+    return fitted.fit(X, labels).model_
 
 
 @pytest.fixture(scope="session")

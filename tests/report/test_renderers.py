@@ -134,7 +134,7 @@ def test_both_draw_every_figure_of_every_page(request: pytest.FixtureRequest) ->
     drawn: set[str] = set()
     for name in (
         "regression", "classifier", "several", "gaussian", "committee", "labels", "counts", "pursuit", "svc", "svr",
-        "one_class", "quantiles",
+        "one_class", "quantiles", "boosting",
     ):  # fmt: skip
         model: PredictingModel = request.getfixturevalue(name)
         for figure in (each for section in page_of(model).sections for each in section.figures):
@@ -144,3 +144,4 @@ def test_both_draw_every_figure_of_every_page(request: pytest.FixtureRequest) ->
                 assert len(document(figure)) > 1000, figure.name
     assert {"members", "freedom", "confusion", "intervals", "transform", "reliability", "rates", "loss"} <= drawn
     assert {"costs", "gap", "decisions", "values-1", "tube", "map-1", "shares", "quantiles"} <= drawn
+    assert {"votes", "member-weights", "margins"} <= drawn

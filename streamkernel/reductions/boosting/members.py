@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from streamkernel.atomic import array_digest, text_digest
 from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
@@ -85,6 +86,12 @@ class Members(SentAsFields):
             self.constants[start:stop],
             self.classes,
         )
+
+    def digest(self, t: int) -> str:
+        """Digest of all that the classes of member t follow from, but for the rows."""
+        run = self.run(t)
+        parts = (self.points[self.positions[run]], self.coefficients[run], self.constants[t])
+        return text_digest(f"{self.kernel.to_config()} {[array_digest(np.ascontiguousarray(each)) for each in parts]}")
 
     def codes(self, X: AnyArray) -> AnyArray:
         """The class (b, T) that each member gives each row."""

@@ -4,8 +4,9 @@ Row i has the mass of AdaBoost after members 1 .. r (Freund & Schapire 1997; Tre
 
     D_i = w_i u prod_t exp(a_t s_it) / Z_t        s_it = 1 where member t gives row i a wrong class, else -1
 
-with row weights w, and a power of two u so that all masses sum to at most 1. Nothing is stored for a row but the codes
-of the members, from which the mass follows.
+with row weights w, and a power of two u so that all masses sum to at most 1. The mass follows from the class that each
+member gives the row. These codes are kept for the sweeps that follow (`store.RowCodes`), a byte a row and member; where
+they are not, they are computed again.
 
 The sweep that measures the error of a new member under D draws the sample of the next one, too. After the member is
 weighted, the rows that it gets wrong have together the mass ``(C - 1) / C`` (one half for two classes), each of them in
@@ -30,6 +31,7 @@ import numpy as np
 from streamkernel.reductions.boosting.members import Members, columns_of, votes_of
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.row_random import row_uniforms
+from streamkernel.store import RowCodes
 from streamkernel.table import Folds, RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Bool, Float, Int
 
@@ -133,6 +135,9 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
     dtype : dtype of the table.
     folds : folds, whose validation rows are not trained on; None for none.
     counted : sizes of the votes whose margins and values are counted.
+    kept : codes that earlier sweeps have written; None to compute those of all members.
+    names : (T,) names of the members' codes there.
+    first : number of the first row that has codes there.
     """
 
     members: Members
@@ -147,6 +152,13 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
     dtype: AnyDType
     folds: Folds | None = None
     counted: tuple[int, ...] = ()
+    kept: RowCodes | None = None
+    names: tuple[str, ...] = ()
+    first: int = 0
+
+    @property
+    def row_multiple(self) -> int:
+        return 1 if self.kept is None else self.kept.chunk_rows
 
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
@@ -178,7 +190,27 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
 
     def codes(self, block: RowBlock) -> AnyArray:
         """The class (b, T) that each member gives each row of the block."""
-        return self.members.codes(block.X)
+        T = len(self.members)
+        if self.kept is None or not T:
+            return self.members.codes(block.X)
+        start = block.start - self.first
+        read = [self.kept.read(name, start, len(block)) for name in self.names]
+        missing = [t for t, values in enumerate(read) if values is None]
+        if missing:
+            # Only the newest member, unless a run goes on without the codes of the one before.
+            some = range(missing[0], missing[-1] + 1)
+            found = self._part(some.start, some.stop).codes(block.X)
+            for t, values in zip(some, found.T, strict=True):
+                self.kept.write(self.names[t], start, values)
+                read[t] = np.ascontiguousarray(values)
+        return np.stack([values for values in read if values is not None], axis=1)
+
+    def _part(self, start: int, stop: int) -> Members:
+        """Some members, whose points are packed once."""
+        parts: dict[tuple[int, int], Members] = self.__dict__.setdefault("_parts", {})
+        if (start, stop) not in parts:
+            parts[start, stop] = self.members.part(start, stop)
+        return parts[start, stop]
 
     def _held(self, block: RowBlock) -> Bool:
         if self.folds is None:

@@ -10,9 +10,11 @@ from streamkernel.errors import ParameterError
 from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
+from streamkernel.models.boosting import BoostingModel
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.margins import MarginModel, OneClassModel
 from streamkernel.models.transformers import KernelPCAModel
+from streamkernel.report.pages.boosting import boosting_page, boosting_picture
 from streamkernel.report.pages.gaussian import gaussian_page, gaussian_picture
 from streamkernel.report.pages.margins import margin_page, margin_picture
 from streamkernel.report.pages.one_class import one_class_page, one_class_picture
@@ -39,6 +41,7 @@ _REPORTS: dict[type[Any], Report] = {
     GaussianModel: Report(gaussian_page, gaussian_picture),
     GeneralisedModel: Report(gaussian_page, gaussian_picture),
     MarginModel: Report(margin_page, margin_picture),
+    BoostingModel: Report(boosting_page, boosting_picture),
     OneClassModel: Report(one_class_page, one_class_picture),
     KernelPCAModel: Report(pca_page),
     KernelCCAModel: Report(cca_page),
