@@ -42,6 +42,9 @@ class KernelBoostingClassifier(Classifier):
     method : {"resampling", "filtering"}, default "resampling"
     learner : {"svm", "ridge", "kmp"}, default "svm"
         Support vector machine by SMO, kernel ridge on all rows of the member, or matching pursuit of few functions.
+    voting : {"hard", "soft"}, default None
+        "hard": AdaBoost's vote, the weight of a member for its class. "soft": its weight times its confidence, which is
+        how far the value of that class is above the next, at most 1. None for "soft", and for filtering "hard".
     members : int, default 10
         Largest number of members of resampling.
     member_rows : float, default None
@@ -99,6 +102,7 @@ class KernelBoostingClassifier(Classifier):
         *,
         method: str = "resampling",
         learner: str = "svm",
+        voting: str | None = None,
         members: int = 10,
         member_rows: float | None = None,
         C: float = 1.0,
@@ -135,7 +139,7 @@ class KernelBoostingClassifier(Classifier):
         return self
 
     def decision_function(self, X: Unchecked) -> ArrayOrDask:
-        """Shares of the votes (m, classes), in sum 1; for two classes the second minus the first, (m,), in [-1, 1]."""
+        """Shares of the votes (m, classes), in sum 1 at most; for two classes the second minus the first, (m,)."""
         return self._decisions(self._values(X, self._fitted().predictions()))
 
     @staticmethod

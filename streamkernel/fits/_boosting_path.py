@@ -12,7 +12,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._boosting_members import learn
 from streamkernel.fits._choose_basis import Chosen
-from streamkernel.reductions.boosting import Boosted, BoostingStep, DrawnMember, Members, code_dtype, mass_unit
+from streamkernel.reductions.boosting import Boosted, BoostingStep, DrawnMember, Members, mass_unit
 from streamkernel.settings.boosting import BoostingSettings
 from streamkernel.solvers.boosting import mass_change, member_factor
 from streamkernel.store import RowCodes
@@ -87,7 +87,8 @@ class BoostingPath:
         table = self.chosen.table
         assert table.classes is not None
         self.classes = len(table.classes)
-        self.members = Members.none(self.chosen.kernel, table.width, table.dtype, self.classes)
+        soft = self.settings.soft
+        self.members = Members.none(self.chosen.kernel, table.width, table.dtype, self.classes, soft=soft)
         self._rows = np.zeros(0, np.int64)
         self._names: list[str] = []
         searched = self.settings.search_rows
@@ -98,7 +99,7 @@ class BoostingPath:
         self.unit = mass_unit(table.weight)
         self.kept = None
         if self.place is not None:
-            self.kept = RowCodes(self.place, codes_chunk(table), code_dtype(self.classes))
+            self.kept = RowCodes(self.place, codes_chunk(table), self.members.code_dtype)
 
     # --- sweeps ------------------------------------------------------------------------------------------------------
 

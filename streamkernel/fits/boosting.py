@@ -153,8 +153,9 @@ def _member_steps(problem: Problem, settings: BoostingSettings, n: int) -> list[
     held = learner_bytes(settings, min(rows, table.n_rows), table.width, C)
 
     def step(name: str, members: int, draw: str, sizes: tuple[int, ...], counted: tuple[int, ...], times: int) -> Step:
+        unfilled, none = _unfilled(problem, members, each, n, C, settings.soft), np.zeros(members)
         work = BoostingStep(
-            _unfilled(problem, members, each, n, C), np.zeros(members), np.zeros(members), np.ones(members), 1.0,
+            unfilled, none, none, none, 1.0,
             draw, sizes, 0, 0, np.dtype(table.dtype), problem.folds, counted,  # type: ignore[arg-type]
         )  # fmt: skip
         columns = len(work.members.points)
@@ -174,7 +175,7 @@ def _member_steps(problem: Problem, settings: BoostingSettings, n: int) -> list[
     return [first, members, step("vote", T, "none", (), (T, T), 1)]
 
 
-def _unfilled(problem: Problem, count: int, each: int, n: int, classes: int) -> Members:
+def _unfilled(problem: Problem, count: int, each: int, n: int, classes: int, soft: bool) -> Members:
     """Members with the shapes of so many, but without their memory."""
     columns, q = 1 if classes == 2 else classes, count * each
     points = unfilled_basis(problem, min(n, q)).points
@@ -186,4 +187,5 @@ def _unfilled(problem: Problem, count: int, each: int, n: int, classes: int) -> 
         np.broadcast_to(np.zeros(()), (q, columns)),
         np.zeros((count, columns)),
         classes,
+        soft,
     )

@@ -108,7 +108,14 @@ class BoostingModel(PredictingModel):
             arrays["dual_coef"],
             arrays["intercept"],
             self.target_count,
+            self.soft,
         )
+
+    @property
+    def soft(self) -> bool:
+        """Whether votes count by their confidence."""
+        settings = self.record.settings
+        return settings.method != "filtering" and settings.voting != "hard"
 
     @property
     def member_weights(self) -> Float:
@@ -126,7 +133,7 @@ class BoostingModel(PredictingModel):
 
     @property
     def bound(self) -> Float | None:
-        """What theory promises of the vote; None of members that are no better than chance.
+        """What theory promises of the vote; None of a soft vote, and of members that are no better than chance.
 
         Resampling: the largest share of wrong rows among those of the fit, for the first 1, 2, ... members. Filtering:
         the largest error, given the errors of the three machines on their own rows.
@@ -135,7 +142,7 @@ class BoostingModel(PredictingModel):
         kept = solution.members[: solution.kept]
         errors, factors = np.array([each.error for each in kept]), np.array([each.factor for each in kept])
         classes = self.target_count
-        if (errors >= 1.0 - 1.0 / classes).any() or len(errors) == 0:
+        if self.soft or (errors >= 1.0 - 1.0 / classes).any() or len(errors) == 0:
             return None
         if solution.method != "filtering":
             return training_bound(errors, factors)

@@ -31,6 +31,7 @@ class BoostingSettingsRecord(ClassifierSettingsRecord):
 
     method: str
     learner: str
+    voting: str | None
     members: Count
     member_rows: float | None
     C: float
@@ -73,6 +74,15 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
         "(matching pursuit of few functions).",
         kind=str,
         words=(SVM, RIDGE, KMP),
+    )
+    voting: str | None = parameter(
+        None,
+        "How members vote: hard (the weight of a member for its class, AdaBoost's vote) or soft (its weight times its "
+        "confidence, how far the value of that class is above the next, at most the margin).",
+        kind=str,
+        words=("hard", "soft"),
+        optional=True,
+        default_words="soft, for filtering hard",
     )
     members: int = parameter(10, "The largest number of members of resampling.", kind=int, least=1)
     member_rows: float | None = parameter(
@@ -139,6 +149,11 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
             raise ParameterError(
                 f"{option('search_rows')} is of filtering; leave it out, or give {option('method', FILTERING)}"
             )
+        if self.voting == "soft" and self.filters:
+            raise ParameterError(
+                f"{option('voting')} soft is of resampling, and the three machines of filtering have a vote each; "
+                f"leave {option('voting')} out"
+            )
         if self.validation == 0.0:
             for name, value in (("patience", self.patience), ("calibration", self.calibration)):
                 if value not in (None, "none"):
@@ -156,6 +171,11 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
     def filters(self) -> bool:
         """Whether it is boosting by filtering."""
         return self.method == FILTERING
+
+    @property
+    def soft(self) -> bool:
+        """Whether votes count by their confidence."""
+        return not self.filters and self.voting != "hard"
 
     @property
     def most_members(self) -> int:

@@ -35,9 +35,9 @@ def solution(model: Any) -> Any:
 def test_members_and_votes_are_those_of_plain_numpy(labels: Any, weighted: bool) -> None:
     """Samples are drawn from two reservoirs in the sweep before; there they are drawn after the masses changed."""
     w = 0.5 + RNG.random(600) if weighted else np.ones(600)
-    model = KernelBoostingClassifier(**SMALL, learner="ridge", alpha=0.5, validation=0, random_state=4).fit(
-        X, labels, w if weighted else None
-    )
+    model = KernelBoostingClassifier(
+        **SMALL, learner="ridge", alpha=0.5, validation=0, voting="hard", random_state=4
+    ).fit(X, labels, w if weighted else None)
     found = naive.adaboost(X, labels, w, 6, 40, 0.7, 0.5, 4)
     tried = solution(model).members
     np.testing.assert_allclose([each.error for each in tried], found.errors, rtol=1e-12)
@@ -68,6 +68,30 @@ def test_votes_are_better_than_members(learner: str, labels: Any) -> None:
     stages = [float((each == labels[400:]).mean()) for each in model.staged_predict(X[400:])]
     assert stages[-1] >= stages[0] - 0.01
     assert stages[-1] > 0.7
+
+
+@pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
+def test_a_soft_vote_counts_by_confidence(labels: Any) -> None:
+    """The same members: weights times how far the winner of each is above the next, in 255 steps."""
+    given = {**SMALL, "learner": "ridge", "validation": 0}
+    soft = KernelBoostingClassifier(**given).fit(X, labels)
+    hard = KernelBoostingClassifier(**given, voting="hard").fit(X, labels)
+    np.testing.assert_array_equal(soft.member_weights_, hard.member_weights_)
+    np.testing.assert_array_equal(soft.dual_coef_, hard.dual_coef_)
+    members, C = soft.model_.members, int(labels.max()) + 1
+    V = np.zeros((600, C))
+    for t, a in enumerate(soft.member_weights_):
+        run = members.run(t)
+        K = naive.gaussian(X, members.points[members.positions[run]], 0.7)
+        f = K @ members.coefficients[run] + members.constants[t]
+        f = np.column_stack([-f[:, 0], f[:, 0]]) if C == 2 else f
+        best = np.sort(f, axis=1)
+        confidence = np.minimum(0.5 * (best[:, -1] - best[:, -2]), 1.0)
+        V[np.arange(600), f.argmax(axis=1)] += a * confidence
+    V /= soft.member_weights_.sum()
+    found = soft.decision_function(X)
+    np.testing.assert_allclose(found, V[:, 1] - V[:, 0] if C == 2 else V, atol=1.0 / 255.0)
+    assert soft.model_.bound is None
 
 
 def test_filtering_promises_an_error() -> None:
@@ -224,9 +248,10 @@ def test_probabilities_of_held_out_rows_are_shares(calibration: str, labels: Any
     p = model.predict_proba(rows[2000:])
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert p.mean(axis=0) == pytest.approx(np.bincount(given[2000:]) / 1000, abs=0.06)
-    sure = p.max(axis=1)
+    own = p[np.arange(1000), given[2000:]]
+    assert -np.log(own).mean() < -np.log(np.bincount(given[:2000]) / 2000)[given[2000:]].mean() - 0.1
     right = model.predict(rows[2000:]) == given[2000:]
-    assert right.mean() == pytest.approx(sure.mean(), abs=0.08)
+    assert right.mean() == pytest.approx(p.max(axis=1).mean(), abs=0.1)
 
 
 def test_a_model_without_calibration_has_no_probabilities() -> None:
@@ -273,6 +298,8 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, name: str, change: A
         {"validation": 0.0, "patience": 2},
         {"validation": 0.0, "calibration": "platt"},
         {"search_rows": 10},
+        {"voting": "soft", "method": "filtering"},
+        {"voting": "weak"},
         {"member_rows": 100, "n_components": 50},
         {"kernel": "sigmoid"},
     ],

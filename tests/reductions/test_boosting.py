@@ -18,9 +18,7 @@ from streamkernel.reductions.boosting import (
     BoostingStep,
     DrawnMember,
     Members,
-    code_dtype,
     mass_unit,
-    votes_of,
 )
 from streamkernel.store import RowCodes
 from streamkernel.table import Folds, open_table
@@ -80,7 +78,7 @@ def test_masses_errors_and_draws_are_those_of_all_rows_at_once(classes: int) -> 
     signs = np.where(wrong[:, :2], 1.0, -1.0)
     mass = W * step.unit * np.exp(signs @ step.factors - step.shifts.sum())
     assert found.error == pytest.approx(mass[wrong[:, 2]].sum() / mass.sum(), rel=1e-12)
-    vote = votes_of(codes, step.votes, classes).argmax(axis=1)
+    vote = members.votes(codes, step.votes).argmax(axis=1)
     assert found.vote_errors[0] == pytest.approx(W[vote != y].sum() / W.sum(), rel=1e-12)
     assert found.member_errors[0] == pytest.approx(W[wrong[:, 2]].sum() / W.sum(), rel=1e-12)
     assert found.weight == pytest.approx((W.sum(), 0.0), rel=1e-12)
@@ -103,16 +101,16 @@ def test_held_out_rows_have_no_mass() -> None:
     out = folds.held_out(open_table(X).with_keys().read(0, M).keys)  # type: ignore[arg-type]
     assert found.rows == ((W > 0.0)[~out].sum(), (W > 0.0)[out].sum())
     assert not out[np.concatenate([part.rows for part in found.parts])].any()
-    vote = votes_of(plain_codes(members), np.array([0.7, 0.3]), 2).argmax(axis=1)
+    vote = members.votes(plain_codes(members), np.array([0.7, 0.3])).argmax(axis=1)
     assert found.vote_errors[1] == pytest.approx(W[out & (vote != LABELS[2])].sum() / W[out].sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_kept_codes_change_nothing_and_lost_ones_are_made_again(tmp_path: Path, classes: int) -> None:
-    members = members_of(classes)
+    members = replace(members_of(classes), soft=True)
     plain = swept(step_of(members, counted=(1, 2)), classes)
     names = tuple(members.digest(t) for t in range(3))
-    kept = RowCodes(tmp_path, 256, code_dtype(classes))
+    kept = RowCodes(tmp_path, 256, members.code_dtype)
     step = step_of(members, counted=(1, 2), kept=kept, names=names)
     assert_equal(swept(step, classes, threads=3), plain)
     for name in names:

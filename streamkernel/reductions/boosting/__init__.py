@@ -1,6 +1,6 @@
 """Members of boosting: the classes that they give, their votes, and the rows that the next one is fitted to."""
 
-from streamkernel.reductions.boosting.members import Members, code_dtype, code_values, votes_of
+from streamkernel.reductions.boosting.members import Members
 from streamkernel.reductions.boosting.step import (
     MARGIN_BINS,
     Boosted,
@@ -21,9 +21,6 @@ __all__ = [
     "DrawnMember",
     "Members",
     "Votes",
-    "code_dtype",
-    "code_values",
     "margin_edges",
     "mass_unit",
-    "votes_of",
 ]

@@ -4,7 +4,12 @@ Member t with the points Z_t, coefficients c_t (n_t, K) and constants b_t (K,) h
 ``f = k(x, Z_t) c_t + b_t``. With two classes there is one function, K = 1, and the class is the second where ``f > 0``.
 With C > 2 classes there is a function for each, K = C, and the class is that of the largest; of equal ones the first.
 
-A value is a sum over the points in one order, whatever the block: a row has the same class in every block.
+The confidence of a member is how far its largest value is above the second, ``(f_1st - f_2nd) / 2``, for two classes
+|f|; at most 1, which is the margin that support vector machines are fitted to. In a soft vote a member's say is its
+weight times that, in 255 steps.
+
+A value is a sum over the points in one order, whatever the block: a row has the same class in every block. Class c and
+step l are one number, the code ``c + C l``; without confidences the code is the class.
 """
 
 from __future__ import annotations
@@ -19,12 +24,13 @@ from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
+_STEPS = 255  # of a confidence
 _PANEL_ROWS = 128  # whose kernel values stay in the second-level cache until they are summed
 
 
-def code_dtype(classes: int) -> AnyDType:
-    """The type of a class code of so many classes."""
-    return np.dtype(np.uint8 if classes <= 1 << 8 else np.uint16)
+def code_dtype(classes: int, *, soft: bool) -> AnyDType:
+    """The type of a code of so many classes."""
+    return np.min_scalar_type(classes * (_STEPS if soft else 1) - 1)
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ class Members(SentAsFields):
     ends : (T,) ends of the members in `positions`.
     coefficients : (q, K); constants : (T, K).
     classes : number of classes C.
+    soft : whether votes count by their confidence.
     """
 
     kernel: Kernel
@@ -48,12 +55,13 @@ class Members(SentAsFields):
     coefficients: Float
     constants: Float
     classes: int
+    soft: bool = False
 
     @classmethod
-    def none(cls, kernel: Kernel, width: int, dtype: AnyDType, classes: int) -> Members:
+    def none(cls, kernel: Kernel, width: int, dtype: AnyDType, classes: int, *, soft: bool = False) -> Members:
         """No member yet."""
         K, no = columns_of(classes), np.zeros(0, np.int64)
-        return cls(kernel, np.zeros((0, width), dtype), no, no, np.zeros((0, K)), np.zeros((0, K)), classes)
+        return cls(kernel, np.zeros((0, width), dtype), no, no, np.zeros((0, K)), np.zeros((0, K)), classes, soft)
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -85,23 +93,60 @@ class Members(SentAsFields):
             self.coefficients[before:after],
             self.constants[start:stop],
             self.classes,
+            self.soft,
         )
 
     def digest(self, t: int) -> str:
         """Digest of all that the classes of member t follow from, but for the rows."""
         run = self.run(t)
         parts = (self.points[self.positions[run]], self.coefficients[run], self.constants[t])
-        return text_digest(f"{self.kernel.to_config()} {[array_digest(np.ascontiguousarray(each)) for each in parts]}")
+        digests = [array_digest(np.ascontiguousarray(each)) for each in parts]
+        return text_digest(f"{self.kernel.to_config()} {self.soft} {digests}")
 
     def codes(self, X: AnyArray) -> AnyArray:
-        """The class (b, T) that each member gives each row."""
-        found = np.zeros((len(X), len(self)), dtype=code_dtype(self.classes))
+        """The code (b, T) that each member gives each row."""
+        found = np.zeros((len(X), len(self)), dtype=self.code_dtype)
         for start in range(0, len(X), _PANEL_ROWS):
             panel = np.ascontiguousarray(X[start : start + _PANEL_ROWS], np.float64)
             K = self.prepared.block(panel) if len(self.points) else np.zeros((len(panel), 0))
             for t in range(len(self)):
-                found[start : start + len(panel), t] = code_values(self._values(K, t))
+                found[start : start + len(panel), t] = self._coded(self._values(K, t))
         return found
+
+    @property
+    def code_dtype(self) -> AnyDType:
+        """The type of the codes."""
+        return code_dtype(self.classes, soft=self.soft)
+
+    def _coded(self, values: Float) -> AnyArray:
+        """The codes (b,) of the values (b, K) of one member."""
+        if values.shape[1] == 1:
+            winner, lead = values[:, 0] > 0.0, np.abs(values[:, 0])
+        else:
+            winner, best = values.argmax(axis=1), np.partition(values, -2, axis=1)
+            lead = 0.5 * (best[:, -1] - best[:, -2])
+        if not self.soft:
+            return np.asarray(winner)
+        return np.asarray(winner + self.classes * np.minimum((_STEPS * lead).astype(np.int64), _STEPS - 1))
+
+    def classes_of(self, codes: AnyArray) -> Int:
+        """The classes of codes, of any shape."""
+        return np.asarray(codes.astype(np.int64) % self.classes)
+
+    def votes(self, codes: AnyArray, weights: Float) -> Float:
+        """``V_c = sum over members that give class c of a_t times their confidence``, (b, C).
+
+        The terms are added in the order of the members.
+
+        Parameters
+        ----------
+        codes : (b, T); weights : (v,) a of the first members.
+        """
+        V, rows = np.zeros((len(codes), self.classes)), np.arange(len(codes))
+        for t, weight in enumerate(weights):
+            step, winner = np.divmod(codes[:, t].astype(np.int64), self.classes)
+            V[rows, winner] += weight * ((step + 1) / _STEPS) if self.soft else weight
+        return V
 
     def _values(self, K: Float, t: int) -> Float:
         """Values (b, K) of member t, from the kernel values (b, n) of all points."""
@@ -121,7 +166,7 @@ class Members(SentAsFields):
 
     def scratch_bytes(self, rows: int) -> int:
         """Bytes of `codes` for so many rows."""
-        return min(rows, _PANEL_ROWS) * self.scratch_row + 2 * rows * len(self)
+        return min(rows, _PANEL_ROWS) * self.scratch_row + 2 * rows * len(self) * self.code_dtype.itemsize
 
     def flops_per_row(self) -> float:
         """Operations of a row."""
@@ -132,21 +177,3 @@ class Members(SentAsFields):
 def columns_of(classes: int) -> int:
     """Number K of functions of a member."""
     return 1 if classes == 2 else classes
-
-
-def code_values(values: Float) -> AnyArray:
-    """The class (b,) of the values (b, K) of one member."""
-    if values.shape[1] == 1:
-        return np.asarray(values[:, 0] > 0.0)
-    return np.asarray(values.argmax(axis=1))
-
-
-def votes_of(codes: AnyArray, weights: Float, classes: int) -> Float:
-    """``V_c = sum of a_t over the members that give class c``, (b, C), of codes (b, T) and weights a (T,).
-
-    The terms are added in the order of the members.
-    """
-    V, rows = np.zeros((len(codes), classes)), np.arange(len(codes))
-    for t, weight in enumerate(weights):
-        V[rows, codes[:, t]] += weight
-    return V

@@ -5,8 +5,8 @@ Row i has the mass of AdaBoost after members 1 .. r (Freund & Schapire 1997; Tre
     D_i = w_i u prod_t exp(a_t s_it) / Z_t        s_it = 1 where member t gives row i a wrong class, else -1
 
 with row weights w, and a power of two u so that all masses sum to at most 1. The mass follows from the class that each
-member gives the row. These codes are kept for the sweeps that follow (`store.RowCodes`), a byte a row and member; where
-they are not, they are computed again.
+member gives the row. These codes are kept for the sweeps that follow (`store.RowCodes`), a byte or two a row and
+member; where they are not, they are computed again.
 
 The sweep that measures the error of a new member under D draws the sample of the next one, too. After the member is
 weighted, the rows that it gets wrong have together the mass ``(C - 1) / C`` (one half for two classes), each of them in
@@ -28,7 +28,7 @@ from typing import Literal
 
 import numpy as np
 
-from streamkernel.reductions.boosting.members import Members, columns_of, votes_of
+from streamkernel.reductions.boosting.members import Members, columns_of
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.store import RowCodes
@@ -164,14 +164,15 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         assert block.Y is not None
         y, w, held = block.Y.argmax(axis=1), block.row_weights * self.unit, self._held(block)
         codes = self.codes(block)
+        classes = self.members.classes_of(codes)
         trained = np.where(held, 0.0, w)
-        mass = self._mass(codes, y, trained)
-        draws, groups = self._groups(codes, y, mass, trained)
+        mass = self._mass(classes, y, trained)
+        draws, groups = self._groups(classes, y, mass, trained)
         if self.draw == "disagreement" and len(self.members) == 3:
             mass = draws  # of the third machine, which is fitted to these rows
         new = len(self.members) > len(self.factors)
-        wrong = codes[:, -1] != y if new else np.zeros(len(y), dtype=bool)
-        voted = votes_of(codes, self.votes, self.members.classes)
+        wrong = classes[:, -1] != y if new else np.zeros(len(y), dtype=bool)
+        voted = self.members.votes(codes, self.votes)
         outvoted = voted.argmax(axis=1) != y
         own, sides = _whole(w), (~held, held)
         counts = [
@@ -189,7 +190,7 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         }
 
     def codes(self, block: RowBlock) -> AnyArray:
-        """The class (b, T) that each member gives each row of the block."""
+        """The code (b, T) that each member gives each row of the block."""
         T = len(self.members)
         if self.kept is None or not T:
             return self.members.codes(block.X)
@@ -218,19 +219,19 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         assert block.keys is not None, "folds need a table with keys"
         return self.folds.held_out(block.keys)
 
-    def _mass(self, codes: AnyArray, y: Int, w: Float) -> Float:
+    def _mass(self, classes: Int, y: Int, w: Float) -> Float:
         log = np.zeros(len(y))
         for t, (factor, shift) in enumerate(zip(self.factors, self.shifts, strict=True)):
-            log += np.where(codes[:, t] != y, factor, -factor) - shift
+            log += np.where(classes[:, t] != y, factor, -factor) - shift
         return np.asarray(w * np.exp(log))
 
-    def _groups(self, codes: AnyArray, y: Int, mass: Float, w: Float) -> tuple[Float, Int]:
+    def _groups(self, classes: Int, y: Int, mass: Float, w: Float) -> tuple[Float, Int]:
         """Masses (b,) by which rows are drawn, and the number (b,) of their reservoir."""
         none = np.zeros(len(y), dtype=np.int64)
         if self.draw == "errors":
-            return mass, np.where(codes[:, -1] != y, 0, 1)
+            return mass, np.where(classes[:, -1] != y, 0, 1)
         if self.draw == "disagreement":
-            return np.where(codes[:, 0] != codes[:, 1], w, 0.0), none
+            return np.where(classes[:, 0] != classes[:, 1], w, 0.0), none
         return mass, none
 
     def _smallest(self, block: RowBlock, mass: Float, groups: Int, y: Int) -> State:
@@ -262,7 +263,7 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         values = np.zeros((len(self.counted), K, 2, BINS), dtype=np.int64)
         rows = np.arange(len(y))
         for h, size in enumerate(self.counted):
-            V = votes_of(codes, self.votes[:size], self.members.classes) / self.votes[:size].sum()
+            V = self.members.votes(codes, self.votes[:size]) / self.votes[:size].sum()
             right = V[rows, y].copy()
             f = V[:, 1:] - V[:, :1] if K == 1 else 2.0 * V - 1.0
             V[rows, y] = -np.inf
@@ -325,8 +326,9 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         return int(80 + rows * (40 + p * self.dtype.itemsize) + 16 * len(self.counted) * (MARGIN_BINS + K * BINS))
 
     def scratch_bytes(self, rows: int) -> int:
-        wide = 8 * (20 + 2 * self.members.classes + 2 * columns_of(self.members.classes) * bool(self.counted))
-        return self.members.scratch_bytes(rows) + rows * wide
+        classes = self.members.classes
+        wide = 20 + len(self.members) + 2 * classes + 2 * columns_of(classes) * bool(self.counted)
+        return self.members.scratch_bytes(rows) + 8 * rows * wide
 
     def flops_per_row(self) -> float:
         return self.members.flops_per_row() + _ROW_FLOPS + 10.0 * len(self.members) * (1 + len(self.counted))

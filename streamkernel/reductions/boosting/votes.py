@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamkernel.reductions.boosting.members import Members, votes_of
+from streamkernel.reductions.boosting.members import Members
 from streamkernel.reductions.predictions.calibrated import Curves, class_probabilities
 from streamkernel.reductions.row_map import ProbabilityMap, RowMap
 from streamkernel.table import RowBlock
@@ -17,6 +17,7 @@ from streamkernel.type_aliases import AnyArray, AnyDType, Float
 class Votes(RowMap):
     """``V_c(x) = sum of a_t over the members that give class c / sum of a``; with `argmax` the class of the largest.
 
+    In a soft vote each a_t of the first sum is times the confidence of the member.
     Of classes with equally many the first is taken.
 
     Parameters
@@ -40,10 +41,10 @@ class Votes(RowMap):
 
     def of_codes(self, codes: AnyArray) -> Float:
         """Votes (b, C) of codes (b, T)."""
-        return np.asarray(votes_of(codes, self.weights, self.members.classes) / self.weights.sum())
+        return np.asarray(self.members.votes(codes, self.weights) / self.weights.sum())
 
     def values(self, X: AnyArray) -> Float:
-        """Votes (b, C), in sum 1."""
+        """Votes (b, C), in sum 1 at most."""
         return self.of_codes(self.members.codes(X))
 
     def check_values(self, X: AnyArray) -> dict[str, Float]:

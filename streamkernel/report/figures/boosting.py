@@ -40,8 +40,13 @@ def vote_figure(found: VoteErrors) -> plot.Figure:
         series += [plot.Rule("x", found.kept, dash=(1, 3)), plot.dot(found.kept, 100.0 * value)]
         keys.append((ORANGE, "dot", f"the model: {plural(found.kept, 'member')}, {percent(value)} wrong"))
     caption = (
-        "Share of rows whose predicted class is wrong, by weight. The bound is the product of 2 √(e (1 − e)) over the "
-        "members, e the error of each under its own weights of the rows. "
+        "Share of rows whose predicted class is wrong, by weight. "
+        + (
+            "The bound is the product of 2 √(e (1 − e)) over the members, e the error of each under its own weights of "
+            "the rows. "
+            if found.bound is not None
+            else ""
+        )
         + (
             f"The error on {plural(found.rows, 'held-out row')} chose the number of members."
             if held

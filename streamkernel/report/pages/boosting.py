@@ -86,7 +86,7 @@ def _cards(model: BoostingModel, pairs: Targets | ClassPairs | Absent, check: Ch
         Card("Lengthscale", *lengthscale_text(model)),
         _error_card("Training error", last.vote_training_error, "of the vote, by weight"),
         _error_card("Held-out error", last.vote_validation_error, f"of {plural(solution.validation_rows, 'row')}"),
-        Card("Bound", "–", "members are no better than chance")
+        Card("Bound", "–", "of hard votes alone" if model.soft else "members are no better than chance")
         if bound is None
         else Card("Bound", percent(float(bound[-1])), "of the error, from the errors of the members"),
         first if isinstance(pairs, ClassPairs) and not isinstance(check, ProbabilityCheck) else second,
@@ -99,7 +99,7 @@ def _error_card(label: str, error: float | None, where: str) -> Card:
 
 def _notices(model: BoostingModel) -> list[str]:
     solution = model.record.solution
-    if model.bound is not None or solution.method == "filtering":
+    if solution.ended != "chance" or len(solution.members) > 1:
         return []
     return [
         "The only member is no better than chance on the rows of the fit. Give it more rows, or another kernel or "
@@ -116,6 +116,7 @@ def _settings(model: BoostingModel) -> Rows:
         *first,
         ("Method", _METHODS.get(settings.method, plain(settings.method))),
         ("Members", capitalised(_LEARNERS.get(settings.learner, plain(settings.learner)))),
+        ("Votes", "by their confidence (soft)" if model.soft else "equal for each class (hard)"),
         ("Most members", count(settings.members) if settings.method == "resampling" else ""),
         ("Rows of a member", "by default" if rows is None else percent(rows) if rows < 1 else count(rows)),
         ("C", significant(settings.C, 5) if settings.learner == "svm" else ""),
