@@ -52,7 +52,7 @@ class KernelBoostingClassifier(Classifier):
         10,000.
     C : float, default 1
         Cost of a unit of loss of "svm", for a row that counts once in the sample of a member.
-    alpha : float, default 0.1
+    member_alpha : float, default 0.1
         Ridge of "ridge".
     validation : float in [0, 0.5], default 0.1
         Share of the rows that no member sees: of the votes of the first 1, 2, ... members that with the least error on
@@ -106,7 +106,7 @@ class KernelBoostingClassifier(Classifier):
         members: int = 10,
         member_rows: float | None = None,
         C: float = 1.0,
-        alpha: float = 0.1,
+        member_alpha: float = 0.1,
         validation: float = 0.1,
         patience: int | None = None,
         search_rows: int | None = None,

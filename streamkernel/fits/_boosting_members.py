@@ -93,14 +93,14 @@ def _ridge(X: Float, T: Float, w: Float, kernel: Kernel, settings: BoostingSetti
     if len(some) == len(X):
         # (K + alpha W^-1) c = t - b
         system = kernel.prepare(X).block(X)
-        system[np.diag_indices(len(X))] += settings.alpha / w
+        system[np.diag_indices(len(X))] += settings.member_alpha / w
         require_finite(system, "the system of a member")
         factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True)
         return Learned(some, np.asarray(scipy.linalg.cho_solve(factor, left)), mean)
     basis, kept = Basis.empty(kernel, X.shape[1], X.dtype).append(X[some], some)
     G = basis.features(X)
     system = G.T @ (w[:, None] * G)
-    system[np.diag_indices(len(basis))] += settings.alpha
+    system[np.diag_indices(len(basis))] += settings.member_alpha
     require_finite(system, "the system of a member")
     factor = scipy.linalg.cho_factor(system, lower=True)
     b = np.asarray(scipy.linalg.cho_solve(factor, G.T @ (w[:, None] * left)))

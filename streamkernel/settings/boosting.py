@@ -35,7 +35,7 @@ class BoostingSettingsRecord(ClassifierSettingsRecord):
     members: Count
     member_rows: float | None
     C: float
-    alpha: NonNegative
+    member_alpha: NonNegative
     validation: float
     patience: Count | None
     search_rows: Count | None
@@ -95,7 +95,7 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
         default_words=f"4 % of the rows, at least {LEAST_MEMBER_ROWS} and at most {MOST_MEMBER_ROWS:,}",
     )
     C: float = parameter(1.0, "The cost of a unit of loss in a member of the learner svm.", least=0.0, above=True)
-    alpha: float = parameter(
+    member_alpha: float = parameter(
         0.1,
         "The ridge of a member of the learner ridge, added to the diagonal of its kernel matrix.",
         least=0.0,

@@ -36,7 +36,7 @@ def test_members_and_votes_are_those_of_plain_numpy(labels: Any, weighted: bool)
     """Samples are drawn from two reservoirs in the sweep before; there they are drawn after the masses changed."""
     w = 0.5 + RNG.random(600) if weighted else np.ones(600)
     model = KernelBoostingClassifier(
-        **SMALL, learner="ridge", alpha=0.5, validation=0, voting="hard", random_state=4
+        **SMALL, learner="ridge", member_alpha=0.5, validation=0, voting="hard", random_state=4
     ).fit(X, labels, w if weighted else None)
     found = naive.adaboost(X, labels, w, 6, 40, 0.7, 0.5, 4)
     tried = solution(model).members
@@ -64,7 +64,7 @@ def test_wrong_rows_have_their_share_of_the_mass_after_each_member(labels: Any) 
 @pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
 def test_votes_are_better_than_members(learner: str, labels: Any) -> None:
     given = {**SMALL, "member_rows": 80, "n_components": 10 if learner == "kmp" else None}
-    model = KernelBoostingClassifier(**given, learner=learner, C=10.0, alpha=1.0).fit(X[:400], labels[:400])
+    model = KernelBoostingClassifier(**given, learner=learner, C=10.0, member_alpha=1.0).fit(X[:400], labels[:400])
     stages = [float((each == labels[400:]).mean()) for each in model.staged_predict(X[400:])]
     assert stages[-1] >= stages[0] - 0.01
     assert stages[-1] > 0.7
@@ -293,7 +293,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, name: str, change: A
         {"method": "bagging"},
         {"learner": "tree"},
         {"C": 0.0},
-        {"alpha": -1.0},
+        {"member_alpha": -1.0},
         {"validation": 0.6},
         {"validation": 0.0, "patience": 2},
         {"validation": 0.0, "calibration": "platt"},

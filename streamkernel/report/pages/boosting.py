@@ -120,7 +120,7 @@ def _settings(model: BoostingModel) -> Rows:
         ("Most members", count(settings.members) if settings.method == "resampling" else ""),
         ("Rows of a member", "by default" if rows is None else percent(rows) if rows < 1 else count(rows)),
         ("C", significant(settings.C, 5) if settings.learner == "svm" else ""),
-        ("Alpha", significant(settings.alpha, 5) if settings.learner == "ridge" else ""),
+        ("Alpha", significant(settings.member_alpha, 5) if settings.learner == "ridge" else ""),
         ("Rows searched", count(settings.search_rows) if settings.search_rows else ""),
         ("Held-out rows", percent(settings.validation) if settings.validation else "none"),
         ("Patience", plural(settings.patience, "member") if settings.patience else ""),
