@@ -24,7 +24,7 @@ BESIDE = {
     "matching-pursuit": ["Model", "Matching pursuit"],
     "support-vector-classifier": ["Support vector machine"],
     "support-vector-regression": ["Support vector machine"],
-    "boosting": ["Model", "Boosting"],
+    "boosting": ["Boosting"],
     "kernel-quantile-regression": ["Support vector machine", "Quantiles"],
     "one-class-support-vector-machine": ["Support vector machine", "One class"],
 }

@@ -19,11 +19,11 @@ from streamkernel.models.boosting import BoostingModel, BoostingSolution, Member
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import CountedTotals
-from streamkernel.reductions.boosting import BoostingStep, CalibratedVotes, Members, Votes
+from streamkernel.reductions.boosting import BoostingStep, CalibratedVotes, Members, Votes, code_dtype
 from streamkernel.reductions.predictions import Curves
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, in_double, unfilled_basis
-from streamkernel.settings.boosting import BoostingSettings, check_classes
+from streamkernel.settings.boosting import SVM, BoostingSettings, check_classes
 from streamkernel.solvers import isotonic_curves, platt_curves
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
@@ -133,23 +133,26 @@ def plan_boosting(table: Table, settings: BoostingSettings, machine: Machine, n:
     n = settings.components(table) if n is None else n
     folds = settings.folds(table)
     problem, steps = steps_of_choice(table, settings, n, folds)
-    steps += _member_steps(problem, settings, n)
+    steps += _member_steps(problem, settings, n, kept=not machine.workers)
+    # A row is a point once, of however many members.
+    n = min(table.n_rows, settings.most_members * n)
     if problem.table.scaler is not None and not problem.table.scaler.invertible:
         steps.append(in_double(replace(gather_step(problem, n), name="rows of the members"), problem.table))
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep") + points_bytes(problem, n)
+    disk += table.n_rows * settings.most_members * code_dtype(max(table.n_targets, 2), soft=settings.soft).itemsize
     steps.append(check_step(problem, n))
     return make_plan(steps, TableShape.of(problem.table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
-def _member_steps(problem: Problem, settings: BoostingSettings, n: int) -> list[Step]:
-    """The first sample, a sweep for each member, and one of the vote."""
-    table, T = problem.table, settings.most_members
-    rows, each = settings.rows_of_member(table), settings.functions_of_member(table)
+def _member_steps(problem: Problem, settings: BoostingSettings, each: int, *, kept: bool) -> list[Step]:
+    """The first sample, a sweep for each member of so many functions, and one of the vote."""
+    table, T, n = problem.table, settings.most_members, min(problem.table.n_rows, settings.most_members * each)
+    rows = settings.rows_of_member(table) if settings.learner != SVM else max(each, 2)
     C = max(table.n_targets, 2)
     K = 1 if C == 2 else C
     # The sample as it is drawn, and the members before and after the new one joins.
-    kept = rows * (3 * table.width * table.dtype.itemsize + 64) + 2 * T * each * (8 * K + 8)
-    kept += 2 * n * (table.width * table.dtype.itemsize + 8)
+    held_rows = rows * (3 * table.width * table.dtype.itemsize + 64) + 2 * T * each * (8 * K + 8)
+    held_rows += 2 * n * (table.width * table.dtype.itemsize + 8)
     held = learner_bytes(settings, min(rows, table.n_rows), table.width, C)
 
     def step(name: str, members: int, draw: str, sizes: tuple[int, ...], counted: tuple[int, ...], times: int) -> Step:
@@ -160,13 +163,19 @@ def _member_steps(problem: Problem, settings: BoostingSettings, n: int) -> list[
         )  # fmt: skip
         columns = len(work.members.points)
         return step_of(
-            name, work, table, kernel_columns=columns, times=times, held_bytes=held if sizes else 0, rows_bytes=kept
+            name,
+            work,
+            table,
+            kernel_columns=columns,
+            times=times,
+            held_bytes=held if sizes else 0,
+            rows_bytes=held_rows,
         )
 
     first = step("first sample", 0, "all", (rows,), (), 1)
-    # All members but the last have fewer before them: on average half.
+    # Where codes are kept only the newest member is computed; else all before it too, on average half.
     members = step("members", T, "errors", (rows // 2, rows - rows // 2), (), T)
-    share = (T + 1) / (2 * T)
+    share = 1.0 / T if kept else (T + 1) / (2 * T)
     members = replace(
         members,
         flops_per_row=members.flops_per_row * share,

@@ -210,10 +210,10 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
         return min(rows, default if self.n_components is None else self.n_components)
 
     def components(self, table: Table) -> int:
-        """Largest number of functions of all members together."""
+        """Largest number of functions of one member."""
         # The base class checks that the kernel fits the columns.
         BasisSettings.components(self, table)
-        return min(table.n_rows, self.most_members * self.functions_of_member(table))
+        return self.functions_of_member(table)
 
     def folds(self, table: Table) -> Folds | None:
         """One validation fold; None where no row is held out."""

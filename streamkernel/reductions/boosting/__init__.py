@@ -1,6 +1,6 @@
 """Members of boosting: the classes that they give, their votes, and the rows that the next one is fitted to."""
 
-from streamkernel.reductions.boosting.members import Members
+from streamkernel.reductions.boosting.members import Members, code_dtype
 from streamkernel.reductions.boosting.step import (
     MARGIN_BINS,
     Boosted,
@@ -21,6 +21,7 @@ __all__ = [
     "DrawnMember",
     "Members",
     "Votes",
+    "code_dtype",
     "margin_edges",
     "mass_unit",
 ]
