@@ -119,6 +119,7 @@ class BoostingPath:
             np.dtype(table.dtype),
             self.folds,
             counted,
+            self.settings.calibration != "none",
             # Codes of a part of the rows would end within a chunk.
             self.kept if table.n_rows == self.chosen.table.n_rows else None,
             tuple(self._names),

@@ -159,7 +159,7 @@ def _member_steps(problem: Problem, settings: BoostingSettings, each: int, *, ke
         unfilled, none = _unfilled(problem, members, each, n, C, settings.soft), np.zeros(members)
         work = BoostingStep(
             unfilled, none, none, none, 1.0,
-            draw, sizes, 0, 0, np.dtype(table.dtype), problem.folds, counted,  # type: ignore[arg-type]
+            draw, sizes, 0, 0, np.dtype(table.dtype), problem.folds, counted, settings.calibration != "none",  # type: ignore[arg-type]
         )  # fmt: skip
         columns = len(work.members.points)
         return step_of(

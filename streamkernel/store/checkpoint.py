@@ -104,7 +104,9 @@ class Checkpoints:
             self._storage = run_storage(place)
             try:
                 if fresh:
-                    self._storage.remove_steps([saved for saved in self._storage.names() if _STEP.fullmatch(saved)])
+                    # Values of rows, too: they are those of other rows.
+                    ours = [name for name in self._storage.names() if _STEP.fullmatch(name) or name == ROWS]
+                    self._storage.remove_steps(ours)
                 self._check_config()
             except BaseException:
                 self._storage.withdraw()

@@ -86,7 +86,16 @@ def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
         "quantile",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("kmp-classifier", "gp", "gp-classifier", "committee", "svc, hinge", "svc, full", "one-class")
+            for name in (
+                "kmp-classifier",
+                "gp",
+                "gp-classifier",
+                "committee",
+                "svc, hinge",
+                "svc, full",
+                "one-class",
+                "boosting",
+            )
         ),
     ],
 )

@@ -57,7 +57,7 @@ def step_of(members: Members, **given: Any) -> BoostingStep:
     first = {
         "factors": np.array([0.7, 0.3]), "shifts": np.array([-0.1, 0.05]), "votes": np.array([0.7, 0.3]),
         "unit": mass_unit(float(W.sum())), "draw": "errors", "sizes": (40, 30), "seed": 5, "number": 3,
-        "dtype": np.dtype(np.float64),
+        "dtype": np.dtype(np.float64), "valued": True,
     }  # fmt: skip
     return BoostingStep(members, **{**first, **given})
 

@@ -31,6 +31,7 @@ from streamkernel.reductions import (
     View,
     WithoutHeldOut,
 )
+from streamkernel.reductions.boosting import BoostingStep, Members
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.reductions.likelihoods import (
     Bernoulli,
@@ -201,6 +202,18 @@ def _interior_point(features: Features) -> InteriorPointStep:
     return InteriorPointStep(features, losses, (Target(0), Target(0, 0.5, 2.0), None), paths)
 
 
+def _boosting(X: X64, Y: Any, chosen: list[int], draw: Any) -> BoostingStep:
+    classes, n = max(Y.shape[1], 2), len(chosen)
+    rng, K = np.random.default_rng(3), 1 if classes == 2 else classes
+    members = Members(
+        _kernel(X), X[chosen], np.tile(np.arange(n), 3), n * np.arange(1, 4), rng.standard_normal((3 * n, K)),
+        rng.standard_normal((3, K)), classes, soft=True,
+    )  # fmt: skip
+    sizes = (2, 3) if draw == "errors" else (4,)
+    two = np.array([0.5, 0.2])
+    return BoostingStep(members, two, 0.1 * two, two, 2.0**-20, draw, sizes, 1, 2, X.dtype, counted=(1, 2), valued=True)
+
+
 def _points(X: X64, chosen: list[int]) -> Float:
     return np.random.default_rng(5).uniform(-0.5, 0.5, (3, _features(X, chosen).width + 1))
 
@@ -263,6 +276,8 @@ REDUCTIONS: dict[str, Make] = {
         losses=(SquaredEpsilonInsensitive(2.0, 1.0), SquaredEpsilonInsensitive(1.0, 1.5)),
         certificate=False,
     ),
+    "boosting step, errors": lambda X, Y, chosen: _boosting(X, Y, chosen, "errors"),
+    "boosting step, disagreement": lambda X, Y, chosen: _boosting(X, Y, chosen, "disagreement"),
     "violators": lambda X, Y, chosen: Violators(
         _kernel(X),
         X[chosen],

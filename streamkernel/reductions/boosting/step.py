@@ -104,7 +104,8 @@ class Boosted:
         there are no such rows, or nothing to count.
     parts : the reservoirs.
     margins : (h, 2, MARGIN_BINS) shares of the rows by the margin of a vote.
-    values : (h, K, 2, BINS) weight of held-out rows by the value of a vote; those outside the class first.
+    values : (h, K, 2, BINS) with `valued` the weight of held-out rows by the value of a vote, of those outside the class
+        first.
     """
 
     error: float
@@ -134,7 +135,8 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
     number : number of the draw.
     dtype : dtype of the table.
     folds : folds, whose validation rows are not trained on; None for none.
-    counted : sizes of the votes whose margins and values are counted.
+    counted : sizes of the votes whose margins are counted.
+    valued : whether their values on held-out rows are, too.
     kept : codes that earlier sweeps have written; None to compute those of all members.
     names : (T,) names of the members' codes there.
     first : number of the first row that has codes there.
@@ -152,6 +154,7 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
     dtype: AnyDType
     folds: Folds | None = None
     counted: tuple[int, ...] = ()
+    valued: bool = False
     kept: RowCodes | None = None
     names: tuple[str, ...] = ()
     first: int = 0
@@ -259,20 +262,20 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         if not self.counted:
             return {}
         margins = np.zeros((len(self.counted), 2, MARGIN_BINS), dtype=np.int64)
-        K = columns_of(self.members.classes)
+        K = columns_of(self.members.classes) * self.valued
         values = np.zeros((len(self.counted), K, 2, BINS), dtype=np.int64)
         rows = np.arange(len(y))
         for h, size in enumerate(self.counted):
             V = self.members.votes(codes, self.votes[:size]) / self.votes[:size].sum()
             right = V[rows, y].copy()
-            f = V[:, 1:] - V[:, :1] if K == 1 else 2.0 * V - 1.0
+            f = V[:, 1:] - V[:, :1] if self.members.classes == 2 else 2.0 * V - 1.0
             V[rows, y] = -np.inf
             margin = right - V.max(axis=1)
             bins = np.clip((0.5 * MARGIN_BINS * (1.0 + margin)).astype(np.int64), 0, MARGIN_BINS - 1)
             np.add.at(margins[h], (held.astype(np.int64), bins), own)
             place = np.clip((0.5 * BINS * (1.0 + f / (1.0 + np.abs(f)))).astype(np.int64), 0, BINS - 1)
             for k in range(K):
-                inside = (y == (1 if K == 1 else k)).astype(np.int64)
+                inside = (y == (1 if self.members.classes == 2 else k)).astype(np.int64)
                 np.add.at(values[h, k], (inside[held], place[held, k]), own[held])
         return {"margins": margins, "values": values}
 
@@ -321,9 +324,9 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         return Drawn(state["rows"][kept], state["X"][kept], state["label"][kept], importance)
 
     def state_bytes(self) -> int:
-        K, p = columns_of(self.members.classes), self.members.points.shape[1]
+        K, p = columns_of(self.members.classes) * self.valued, self.members.points.shape[1]
         rows = sum(self.sizes) + len(self.sizes)
-        return int(80 + rows * (40 + p * self.dtype.itemsize) + 16 * len(self.counted) * (MARGIN_BINS + K * BINS))
+        return int(88 + rows * (40 + p * self.dtype.itemsize) + 16 * len(self.counted) * (MARGIN_BINS + K * BINS))
 
     def scratch_bytes(self, rows: int) -> int:
         classes = self.members.classes
