@@ -104,8 +104,8 @@ class Boosted:
         there are no such rows, or nothing to count.
     parts : the reservoirs.
     margins : (h, 2, MARGIN_BINS) shares of the rows by the margin of a vote.
-    values : (h, K, 2, BINS) with `valued` the weight of held-out rows by the value of a vote, of those outside the class
-        first.
+    values : (h, K, 2, BINS) with `valued` the weight of held-out rows by the value of a vote, first of those outside the
+        class.
     """
 
     error: float
