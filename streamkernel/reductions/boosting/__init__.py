@@ -1,15 +1,15 @@
 """Members of boosting: the classes that they give, their votes, and the rows that the next one is fitted to."""
 
-from streamkernel.reductions.boosting.members import Members, code_dtype
-from streamkernel.reductions.boosting.step import (
+from streamkernel.reductions.boosting.found import (
     MARGIN_BINS,
     Boosted,
-    BoostingStep,
     Drawn,
     DrawnMember,
     margin_edges,
     mass_unit,
 )
+from streamkernel.reductions.boosting.members import Members, code_dtype
+from streamkernel.reductions.boosting.step import BoostingStep
 from streamkernel.reductions.boosting.votes import CalibratedVotes, Votes
 
 __all__ = [
