@@ -91,3 +91,15 @@ def test_a_run_that_begins_anew_reads_no_codes_of_the_one_before(tmp_path: Path)
     with Checkpoints(tmp_path / "run", {"a": 2}, fresh=True) as checkpoints:
         assert checkpoints.rows_folder is not None
         assert not checkpoints.rows_folder.exists()
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_workers_of_other_machines_compute_all_members_anew_and_find_the_same(voting: str) -> None:
+    table, settings = open_table(X, Y, classify=True), BoostingSettings(**SMALL, voting=voting)
+    here = fit_boosting(table, settings, Session(ThreadExecutor(2)), estimator="boosting")
+    elsewhere = ThreadExecutor(2)
+    elsewhere.remote = True
+    session = Session(elsewhere)
+    with session.rows_folder() as folder:
+        assert folder is None
+    assert fit_boosting(table, settings, session, estimator="boosting").digest == here.digest
