@@ -22,6 +22,7 @@ from streamkernel.reductions.margins.losses import (
     SquaredHinge,
 )
 from streamkernel.reductions.margins.newton import Line, SmoothStep, SmoothSums
+from streamkernel.reductions.margins.prices import PricedFunction, PriceRows, Prices
 from streamkernel.reductions.margins.step_sums import StepSums, TraceSums
 from streamkernel.reductions.margins.targets import PairTarget, Target, class_pairs
 from streamkernel.reductions.margins.violators import ViolatingRows, Violators
@@ -46,6 +47,9 @@ __all__ = [
     "OneClass",
     "PiecewiseLinear",
     "Pinball",
+    "PriceRows",
+    "PricedFunction",
+    "Prices",
     "Slopes",
     "Smooth",
     "SmoothStep",
