@@ -1,6 +1,7 @@
 """Solvers: coefficients from the sums of a sweep. A system is decomposed once and then solved many times."""
 
 from streamkernel.records import LengthscaleChoice
+from streamkernel.solvers._highs import require_highs
 from streamkernel.solvers.active_set import solve_active_set
 from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
@@ -20,6 +21,12 @@ from streamkernel.solvers.lagrangian import solve_lagrangian
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
+from streamkernel.solvers.linear_programs import (
+    LinearLimits,
+    LinearMachine,
+    linear_program_steps,
+    solve_linear_machines,
+)
 from streamkernel.solvers.margin_calibration import isotonic_curves, platt_curves, quantile_shifts
 from streamkernel.solvers.margin_solution import Certified, MarginIteration, MarginSolution, MarginStart, warn_of_gap
 from streamkernel.solvers.newton import solve_newton
@@ -56,6 +63,8 @@ __all__ = [
     "Iteration",
     "LaplaceApproximation",
     "LengthscaleChoice",
+    "LinearLimits",
+    "LinearMachine",
     "MarginIteration",
     "MarginSolution",
     "MarginStart",
@@ -80,17 +89,20 @@ __all__ = [
     "functions_of_sample",
     "generalised_costs",
     "isotonic_curves",
+    "linear_program_steps",
     "median_lengthscale",
     "plan_full",
     "plan_full_margins",
     "platt_curves",
     "quantile_shifts",
+    "require_highs",
     "rows_for_search",
     "sampled_rows",
     "solve_active_set",
     "solve_full_margins",
     "solve_generalised",
     "solve_lagrangian",
+    "solve_linear_machines",
     "solve_margins",
     "solve_newton",
     "solve_quasi_newton",

@@ -70,6 +70,7 @@ from naive.generalised import (
     negative_log_likelihood,
     response_moments,
 )
+from naive.linear_programs import hinge_machine, linear_machine
 from naive.linear_systems import (
     Online,
     dual,
@@ -232,6 +233,8 @@ __all__ = [
     "whitened_features",
     "woodbury_weights",
     "active_sets",
+    "hinge_machine",
     "lagrangian_iterates",
+    "linear_machine",
     "squared_hinge",
 ]

@@ -1,0 +1,182 @@
+"""A linear program with a box for each variable and a few conditions, which HiGHS solves again from its last basis.
+
+With variables u, targets y, boxes [l, h], and for each column j a condition::
+
+    max  y^T u   with   l <= u <= h,   sum u = -s,   |g_j + sum_i u_i K_ij| <= 1
+
+The multipliers are a function: of column j its coefficient a_j, of the sum the constant b. New columns are conditions
+that the dual simplex method repairs, and new variables begin at an end of their box: there is always a start.
+
+One thread, the simplex method and a fixed seed: equal programs give equal bits. Where several solutions are optimal,
+the one is taken whose basis the method ends with, which follows from the rows, the columns and their order.
+
+HiGHS is an extra. Only documented parts of it are used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+
+from streamkernel.errors import DependencyError, NumericalError
+from streamkernel.type_aliases import Float, Int
+
+_TOLERANCE = 1e-9  # of a feasible variable and of a feasible condition
+# Bytes of an entry of the matrix: by columns, by rows, the copy that the simplex method scales, and while it grows.
+ENTRY_BYTES = 60
+_NOTHING = 1e-13  # of the largest coefficient, below which one is rounding
+
+
+def require_highs() -> None:
+    """Check that HiGHS is installed.
+
+    Raises
+    ------
+    DependencyError
+        It is not.
+    """
+    if importlib.util.find_spec("highspy") is None:
+        raise DependencyError(
+            "machines of this kind are linear programs, which highspy solves, and it is not installed; pip install "
+            "streamkernel[lp]"
+        )
+
+
+def _silent_highs() -> tuple[Any, Any]:
+    """A solver that prints nothing, and the module."""
+    import highspy
+
+    class Silent(highspy.Highs):
+        """The constructor enables callbacks, which would print the name of HiGHS before it could be silenced."""
+
+        def enableCallbacks(self) -> None:
+            self.silent()
+
+    solver: Any = Silent()  # type: ignore[no-untyped-call]  # it has types in part only
+    solver.silent()
+    return solver, highspy
+
+
+class BoxProgram:
+    """The program of a growing number of variables and columns.
+
+    Parameters
+    ----------
+    unit : unit of the variables, their widest box but at most 1. HiGHS compares numbers with an absolute tolerance.
+    intercept : False for b = 0, without a condition on the sum.
+    """
+
+    def __init__(self, unit: float, *, intercept: bool) -> None:
+        self._highs, self._module = _silent_highs()
+        self._unit, self._first = unit, int(intercept)
+        for name, value in {
+            "threads": 1,
+            "parallel": "off",
+            "random_seed": 0,
+            "solver": "simplex",
+            "simplex_strategy": 1,
+            "presolve": "off",
+            "primal_feasibility_tolerance": _TOLERANCE,
+            "dual_feasibility_tolerance": _TOLERANCE,
+        }.items():
+            self._highs.setOptionValue(name, value)
+        self.variables = self.columns = 0
+        if intercept:
+            self._highs.addRow(0.0, 0.0, 0, np.zeros(0, np.int32), np.zeros(0))
+
+    def add_variables(self, targets: Float, low: Float, high: Float, K: Float) -> None:
+        """Add variables (r,) with the values K (r, c) in the conditions of the columns that there are."""
+        r, c = K.shape
+        entries, width = np.ones((r, self._first + c)), self._first + c
+        entries[:, self._first :] = K
+        starts, indices = (width * np.arange(r)).astype(np.int32), np.tile(np.arange(width, dtype=np.int32), r)
+        ends = low / self._unit, high / self._unit
+        self._highs.addCols(r, -targets, *ends, r * width, starts, indices, entries.ravel())
+        self.variables += r
+
+    def add_columns(self, K: Float) -> None:
+        """Add columns with the values K (r, c) of all variables."""
+        r, c = K.shape
+        starts, indices = (r * np.arange(c)).astype(np.int32), np.tile(np.arange(r, dtype=np.int32), c)
+        ends = np.full(c, 1.0 / self._unit)
+        self._highs.addRows(c, -ends, ends, r * c, starts, indices, np.ascontiguousarray(K.T).ravel())
+        self.columns += c
+
+    def set_boxes(self, low: Float, high: Float) -> None:
+        """Change the boxes (r,)."""
+        every = np.arange(self.variables, dtype=np.int32)
+        self._highs.changeColsBounds(self.variables, every, low / self._unit, high / self._unit)
+
+    def set_conditions(self, total: float, g: Float) -> None:
+        """Change s and g (c,)."""
+        low, high = (
+            np.concatenate([[-total] * self._first, -1.0 - g]),
+            np.concatenate([[-total] * self._first, 1.0 - g]),
+        )
+        every = np.arange(len(low), dtype=np.int32)
+        self._highs.changeRowsBounds(len(low), every, low / self._unit, high / self._unit)
+
+    def drop_variables(self, at: Int) -> None:
+        """Remove the variables at these positions."""
+        self._highs.deleteCols(len(at), at.astype(np.int32))
+        self.variables -= len(at)
+
+    def drop_columns(self, at: Int) -> None:
+        """Remove the columns at these positions."""
+        self._highs.deleteRows(len(at), (at + self._first).astype(np.int32))
+        self.columns -= len(at)
+
+    def solve(self) -> tuple[Float, Float, float] | None:
+        """u (r,), a (c,) and b; None where no u fulfils the conditions.
+
+        Raises
+        ------
+        NumericalError
+            HiGHS does not find the optimum.
+        """
+        statuses = self._module.HighsModelStatus
+        for _ in range(2):
+            self._highs.run()
+            status = self._highs.getModelStatus()
+            if status == statuses.kOptimal:
+                solution = self._highs.getSolution()
+                multipliers = -np.array(solution.row_dual)
+                a, b = multipliers[self._first :], float(multipliers[0]) if self._first else 0.0
+                a = np.where(np.abs(a) > _NOTHING * np.abs(a).max(initial=0.0), a, 0.0)
+                return np.array(solution.col_value) * self._unit, a, b
+            if status == statuses.kInfeasible:
+                return None
+            # From a poor basis rounding may win: once more, from none.
+            self._highs.clearSolver()
+        raise NumericalError(
+            f"HiGHS ends a linear program of {self.variables} rows and {self.columns} functions with "
+            f"{self._highs.modelStatusToString(status)!r}; scale the columns, or change C or the kernel so that values "
+            "of the kernel are closer to 1"
+        )
+
+    def tight(self) -> tuple[Int, Int]:
+        """Positions of the variables that are inside their boxes, and of the conditions that are at their ends.
+
+        There are as many of both; the first condition is that of the sum. Variables at an end may be among them.
+        """
+        of_variables, of_conditions = self.basis
+        basic = int(self._module.HighsBasisStatus.kBasic)
+        return np.flatnonzero(of_variables == basic), np.flatnonzero(of_conditions != basic)
+
+    @property
+    def basis(self) -> tuple[Int, Int]:
+        """The state of each variable and of each condition, as numbers, for `start_from`."""
+        basis = self._highs.getBasis()
+        of_variables, of_conditions = (
+            np.array([int(each) for each in some], np.int64) for some in (basis.col_status, basis.row_status)
+        )
+        return of_variables, of_conditions
+
+    def start_from(self, basis: tuple[Int, Int]) -> None:
+        """Start the next solution from a basis of a program of as many variables and columns."""
+        given, status = self._module.HighsBasis(), self._module.HighsBasisStatus
+        given.col_status, given.row_status = ([status(each) for each in some.tolist()] for some in basis)
+        given.valid = True
+        self._highs.setBasis(given)
