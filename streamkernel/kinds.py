@@ -22,6 +22,7 @@ from streamkernel.estimators.generalised_gaussian_process import (
 )
 from streamkernel.estimators.kernel_boosting_classifier import KernelBoostingClassifier
 from streamkernel.estimators.kernel_cca import KernelCCA
+from streamkernel.estimators.kernel_lp import KernelLPClassifier, KernelLPRegressor
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_one_class import KernelOneClass
 from streamkernel.estimators.kernel_pca import KernelPCA
@@ -159,6 +160,15 @@ PREDICTORS: dict[str, Predictor] = {
         Predictor(KernelQuantileRegressor, "quantile regression", fit_margins, plan_margins),
         Predictor(KernelOneClass, "one-class support vector machine", fit_one_class, plan_one_class, check=_any),
         Predictor(KernelBoostingClassifier, "boosting", fit_boosting, plan_boosting, probabilities=True, check=_any),
+        Predictor(
+            KernelLPClassifier,
+            "linear programming classifier",
+            fit_margins,
+            plan_margins,
+            probabilities=True,
+            check=_any,
+        ),
+        Predictor(KernelLPRegressor, "linear programming regression", fit_margins, plan_margins),
         # Class labels make a classifier of this one too.
         Predictor(
             KernelMatchingPursuit,

@@ -8,6 +8,7 @@ from streamkernel.estimators.generalised_gaussian_process import (
 )
 from streamkernel.estimators.kernel_boosting_classifier import KernelBoostingClassifier
 from streamkernel.estimators.kernel_cca import KernelCCA
+from streamkernel.estimators.kernel_lp import KernelLPClassifier, KernelLPRegressor
 from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_one_class import KernelOneClass
 from streamkernel.estimators.kernel_pca import KernelPCA
@@ -23,6 +24,8 @@ __all__ = [
     "GaussianProcessRegressor",
     "KernelBoostingClassifier",
     "KernelCCA",
+    "KernelLPClassifier",
+    "KernelLPRegressor",
     "KernelMatchingPursuit",
     "KernelMatchingPursuitClassifier",
     "KernelOneClass",

@@ -31,10 +31,10 @@ class MarginEstimator(SupervisedEstimator):
         return self
 
 
-def _has_curves(estimator: KernelSVC) -> bool:
+def has_curves(estimator: Untyped) -> bool:
     """Whether there are probabilities; before a fit, whether the parameters ask for them."""
     if hasattr(estimator, "model_"):
-        return estimator.model_.has_probabilities
+        return bool(estimator.model_.has_probabilities)
     given = estimator.get_params()
     if given["calibration"] is not None:
         return bool(given["calibration"] != "none")
@@ -150,7 +150,7 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
     ) -> None:
         self._set_parameters(locals())
 
-    @available_if(_has_curves)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @available_if(has_curves)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Unchecked) -> ArrayOrDask:
         """Probabilities (m, classes) by `calibration`; a lazy Dask array for Dask, Zarr, xarray or stored rows.
 

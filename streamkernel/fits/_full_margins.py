@@ -6,8 +6,8 @@ sweeps, and the basis is the union of their support vectors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,11 +28,17 @@ from streamkernel.reductions.scores import HeldOutErrors, MarginErrors
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, in_double, unfilled_basis
 from streamkernel.settings.margins import GapSettings
-from streamkernel.solvers import SupportVectorSolution, full_margin_steps, solve_full_margins, warn_of_gap
+from streamkernel.solvers import (
+    LinearMachine,
+    SupportVectorSolution,
+    full_margin_steps,
+    solve_full_margins,
+    warn_of_gap,
+)
 from streamkernel.table import Folds
 from streamkernel.type_aliases import Float
 
-Machines = tuple[SupportVectorSolution, ...]
+Machines = tuple[SupportVectorSolution | LinearMachine, ...]
 
 
 def find_full_margins(
@@ -42,6 +48,7 @@ def find_full_margins(
     targets: tuple[Target | None, ...],
     n: int,
     folds: Folds | None = None,
+    solver_class: type[FullSolver] | None = None,
 ) -> tuple[Chosen, MarginFound]:
     """Solve for C that is given, or for the one of several with the least error on a validation fold.
 
@@ -51,13 +58,14 @@ def find_full_margins(
     targets : the targets of the K functions; None where rows have none.
     n : largest number of rows of a working set.
     folds : one validation fold; None where C is one number and no held-out rows are needed.
+    solver_class : how the problems are solved; None for one working set after another.
 
     Returns
     -------
     chosen : the same with the support vectors of all functions as basis.
     found : the solution; its coefficients are those of the kernel functions.
     """
-    solver = _Solver(chosen, settings, session, targets, n)
+    solver = (solver_class or FullSolver)(chosen, settings, session, targets, n)
     costs, path, histogram, starts = settings.costs(chosen.table), None, None, None
     C = costs[0]
     if folds is not None:
@@ -72,12 +80,12 @@ def find_full_margins(
         gaps = {each: max(one.relative_gap for one in machines) for each, machines in solved.items()}
         path, histogram, starts = path_errors(gaps, errors, C, session), errors[C][0].histogram[0], solved[C]
     machines = solver.solve(C, starts, None, settings.gap_tol, settings.max_sweeps)
-    warn_of_gap(machines, settings.gap_tol, settings.easier)
+    solver.warn(machines)
     basis, coefficients = solver.union(machines)
     last = machines[-1]
     found = MarginFound(
         C=C,
-        method="chunking",
+        method=solver.method,
         solutions=machines,
         coefficients=coefficients,
         # No features are computed of the support vectors: all of the trace, which certifies nothing.
@@ -93,8 +101,10 @@ def find_full_margins(
     return chosen, found
 
 
-class _Solver:
-    """The K problems of a fit."""
+class FullSolver:
+    """The K problems of a fit, each of which has its own working set and its own sweeps."""
+
+    method: ClassVar[str] = "chunking"
 
     def __init__(
         self, chosen: Chosen, settings: GapSettings, session: Session, targets: tuple[Target | None, ...], n: int
@@ -124,7 +134,7 @@ class _Solver:
                 n_components=max(self.n, 2),
                 gap_tol=gap_tol,
                 folds=folds,
-                start=None if starts is None else starts[k],
+                start=None if starts is None else starts[k],  # type: ignore[arg-type]  # of this class
                 seed=self.settings.seed,
                 most_sweeps=most_sweeps,
                 name="".join(f", {each}" for each in words),
@@ -133,7 +143,11 @@ class _Solver:
             found.append(machine)
         return tuple(found)
 
-    def union(self, machines: Sequence[SupportVectorSolution]) -> tuple[Basis, Float]:
+    def warn(self, machines: Machines) -> None:
+        """Warn of a gap that is larger than the tolerance."""
+        warn_of_gap(machines, self.settings.gap_tol, self.settings.easier)
+
+    def union(self, machines: Machines) -> tuple[Basis, Float]:
         """The basis of all support vectors, ascending by row, and (K, n + 1) coefficients; the last are constants."""
         table = self.chosen.table
         rows = np.unique(np.concatenate([machine.rows for machine in machines]))

@@ -10,11 +10,13 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._full_margins import find_full_margins, full_steps
+from streamkernel.fits._full_margins import FullSolver, find_full_margins, full_steps
+from streamkernel.fits._linear_programs import LinearSolver, linear_record, linear_steps
 from streamkernel.fits._margin_path import SAMPLE_FUNCTIONS, MarginFound, MarginProblems, find_margins, path_costs
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.certificate import certificate_of
+from streamkernel.models.linear import LinearClassifierModel, LinearRegressorModel
 from streamkernel.models.margins import (
     MarginClassifierModel,
     MarginModel,
@@ -39,13 +41,11 @@ from streamkernel.reductions.scores import HeldOutErrors
 from streamkernel.reductions.sums import Features
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
-from streamkernel.settings.margins import (
-    CalibratedSettings,
-    MarginClassifierSettings,
-    MarginSettings,
-)
+from streamkernel.settings.classes import ClassifierSettings
+from streamkernel.settings.linear import LinearSettings
+from streamkernel.settings.margins import CalibratedSettings, MarginSettings
 from streamkernel.settings.quantile import QuantileSettings
-from streamkernel.solvers import isotonic_curves, platt_curves, quantile_shifts
+from streamkernel.solvers import isotonic_curves, platt_curves, quantile_shifts, require_highs
 from streamkernel.table import Table
 from streamkernel.table.class_weights import class_counts
 from streamkernel.table.values import listed
@@ -55,13 +55,17 @@ from streamkernel.wording import option
 # Sweeps of a solution, and of one that begins at the solution without the fold, as measured on spambase, a9a and
 # covtype for C from 1 to 100.
 _NEWTON_SWEEPS, INTERIOR_SWEEPS = (5, 4), (14, 10)
+_LINEAR: dict[type[MarginModel], type[MarginModel]] = {
+    MarginClassifierModel: LinearClassifierModel,
+    MarginRegressorModel: LinearRegressorModel,
+}
 
 
 def fit_margins(
     table: Table, settings: MarginSettings, session: Session, *, estimator: str, **options: Unchecked
 ) -> MarginModel:
     """Fit a support vector machine; options and errors are those of `SupervisedRun`."""
-    classify = isinstance(settings, MarginClassifierSettings)
+    classify = isinstance(settings, ClassifierSettings)
     if not classify:
         check_numbers(table, estimator)
     settings = settings.for_table(table)
@@ -69,18 +73,24 @@ def fit_margins(
         _check_one_target(table)
         # Several levels have a column each, as several targets do; of one level, predictions are a vector.
         options["targets_are_2d"] = isinstance(settings.quantile, tuple)
+    if isinstance(settings, LinearSettings):
+        require_highs()
     run = SupervisedRun(table, settings, session, plan_margins, estimator=estimator, **options)
     with run.measured():
         folds = settings.folds(table.counted)
         chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
         targets = targets_of(chosen, settings)
         if settings.full:
-            chosen, found = find_full_margins(chosen, settings, session, targets, run.n, folds)
+            solver = LinearSolver if isinstance(settings, LinearSettings) else FullSolver
+            chosen, found = find_full_margins(chosen, settings, session, targets, run.n, folds, solver)
         else:
             problems = MarginProblems(Features.of_basis(chosen.selection.basis), settings, targets, classify)
             found = find_margins(chosen.table, problems, session, folds)
         values = _predictions(chosen, found.coefficients, whitened=not settings.full)
         corrected, kind, own = _corrected(settings, chosen, values, found)
+        fields = solution_fields(found)
+        if isinstance(settings, LinearSettings):
+            kind, fields["solution"] = _LINEAR[kind], linear_record(fields["solution"], found.solutions)
         check = run.check(chosen, corrected)
     trail = found.residual_path
     return run.model(
@@ -92,7 +102,7 @@ def fit_margins(
         totals=CountedTotals(rows=found.count, trace=found.trace),
         certificate=certificate_of(float(trail[0]), float(trail[-1])),
         **({"centre": float(chosen.centre[0])} if kind is QuantileModel else {}),
-        **solution_fields(found),
+        **fields,
     )
 
 
@@ -119,14 +129,15 @@ def _corrected(
             values = replace(values, intercept=values.intercept + shift)
             arrays["calibration_shift"] = shift
         predictor = QuantilePredictions(values, settings.levels)
-    elif isinstance(settings, MarginClassifierSettings):
+    elif isinstance(settings, ClassifierSettings):
         kind = MarginClassifierModel
         assert chosen.table.classes is not None
         classes = len(chosen.table.classes)
         paired = settings.pairs(classes)
         curves: Curves | None = None
         if histogram is not None:
-            curves = isotonic_curves(histogram) if settings.calibration == "isotonic" else platt_curves(histogram)
+            isotonic = getattr(settings, "calibration", None) == "isotonic"
+            curves = isotonic_curves(histogram) if isotonic else platt_curves(histogram)
             arrays |= curves.to_arrays()
             predictor = CalibratedProbabilities(values, curves)
             if paired:
@@ -152,7 +163,7 @@ def targets_of(chosen: Chosen, settings: MarginSettings) -> tuple[Target, ...]:
 
 def class_targets(settings: MarginSettings, classes: int) -> tuple[Target, ...]:
     """Indicators: of the second of two classes, of each class, or of the second class of each pair."""
-    if isinstance(settings, MarginClassifierSettings) and settings.pairs(classes):
+    if settings.pairs(classes):
         return tuple(PairTarget(second, other=first) for first, second in class_pairs(classes))
     return (Target(1),) if classes == 2 else tuple(Target(column) for column in range(classes))
 
@@ -245,7 +256,8 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, targets, classes > 0)
     costs = settings.costs(table)
     if settings.full:
-        more, n = full_steps(problem, settings, costs, n, targets, folds)
+        steps_of = linear_steps if isinstance(settings, LinearSettings) else full_steps
+        more, n = steps_of(problem, settings, costs, n, targets, folds)
         return _whole_plan([*steps, *more], problem, n, machine)
     steps += sample_steps(problem, problems, costs, n, searched=folds is not None)
     interior = isinstance(settings.losses(1.0)[0], PiecewiseLinear)

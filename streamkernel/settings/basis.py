@@ -304,7 +304,7 @@ class BasisSettings:
         known = {each.name for each in fields(cls)}
         given = {name: value for name, value in parameters.items() if name in known}
         given |= {
-            "rule_options": dict(parameters["rule_options"] or {}),
+            "rule_options": dict(parameters.get("rule_options") or {}),
             "seed": checked_seed(parameters["random_state"]),
         }
         return cls(**given)

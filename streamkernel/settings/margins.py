@@ -88,6 +88,10 @@ class GapSettings(BasisSettings):
         """Whether all rows are functions, and the support vectors are those of the model."""
         return False
 
+    def pairs(self, classes: int) -> bool:
+        """Whether a function is fitted for each pair of so many classes."""
+        return False
+
     def losses(self, C: float) -> tuple[Loss, ...]:
         """The losses whose problems share all features and one target, for a cost C: one, or one for each quantile."""
         raise NotImplementedError
