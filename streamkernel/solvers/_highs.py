@@ -5,7 +5,9 @@ With variables u, targets y, boxes [l, h], and for each column j a condition::
     max  y^T u   with   l <= u <= h,   sum u = -s,   |g_j + sum_i u_i K_ij| <= 1
 
 The multipliers are a function: of column j its coefficient a_j, of the sum the constant b. New columns are conditions
-that the dual simplex method repairs, and new variables begin at an end of their box: there is always a start.
+that the dual simplex method repairs, and new variables begin at an end of their box: there is always a start. With g
+and s of other variables, which stay as they are, no u may fulfil the conditions. Slacks, whose cost is the end of a
+region, keep a and b in it instead.
 
 One thread, the simplex method and a fixed seed: equal programs give equal bits. Where several solutions are optimal,
 the one is taken whose basis the method ends with, which follows from the rows, the columns and their order.
@@ -82,9 +84,24 @@ class BoxProgram:
             "dual_feasibility_tolerance": _TOLERANCE,
         }.items():
             self._highs.setOptionValue(name, value)
-        self.variables = self.columns = 0
+        self.columns = 0
+        self._is_slack = np.zeros(0, dtype=bool)  # of each variable of HiGHS, in its order
         if intercept:
             self._highs.addRow(0.0, 0.0, 0, np.zeros(0, np.int32), np.zeros(0))
+            self._add_slacks(0, 1)
+
+    @property
+    def variables(self) -> int:
+        """Number of variables u."""
+        return int((~self._is_slack).sum())
+
+    def _add_slacks(self, first: int, conditions: int) -> None:
+        """Two variables for each of some conditions, from `first` on, that are added to it and taken from it."""
+        count = 2 * conditions
+        signs, at = np.tile([1.0, -1.0], conditions), np.repeat(first + np.arange(conditions, dtype=np.int32), 2)
+        nothing, starts = np.zeros(count), np.arange(count, dtype=np.int32)
+        self._highs.addCols(count, nothing, nothing, nothing, count, starts, at, signs)
+        self._is_slack = np.concatenate([self._is_slack, np.ones(count, dtype=bool)])
 
     def add_variables(self, targets: Float, low: Float, high: Float, K: Float) -> None:
         """Add variables (r,) with the values K (r, c) in the conditions of the columns that there are."""
@@ -94,20 +111,25 @@ class BoxProgram:
         starts, indices = (width * np.arange(r)).astype(np.int32), np.tile(np.arange(width, dtype=np.int32), r)
         ends = low / self._unit, high / self._unit
         self._highs.addCols(r, -targets, *ends, r * width, starts, indices, entries.ravel())
-        self.variables += r
+        self._is_slack = np.concatenate([self._is_slack, np.zeros(r, dtype=bool)])
 
     def add_columns(self, K: Float) -> None:
         """Add columns with the values K (r, c) of all variables."""
         r, c = K.shape
-        starts, indices = (r * np.arange(c)).astype(np.int32), np.tile(np.arange(r, dtype=np.int32), c)
+        starts, indices = (r * np.arange(c)).astype(np.int32), np.tile(self._at(slack=False), c)
         ends = np.full(c, 1.0 / self._unit)
         self._highs.addRows(c, -ends, ends, r * c, starts, indices, np.ascontiguousarray(K.T).ravel())
+        self._add_slacks(self._first + self.columns, c)
         self.columns += c
+
+    def _at(self, *, slack: bool) -> Int:
+        """Positions in HiGHS of the variables u, or of the slacks."""
+        return np.flatnonzero(self._is_slack == slack).astype(np.int32)
 
     def set_boxes(self, low: Float, high: Float) -> None:
         """Change the boxes (r,)."""
-        every = np.arange(self.variables, dtype=np.int32)
-        self._highs.changeColsBounds(self.variables, every, low / self._unit, high / self._unit)
+        at = self._at(slack=False)
+        self._highs.changeColsBounds(len(at), at, low / self._unit, high / self._unit)
 
     def set_conditions(self, total: float, g: Float) -> None:
         """Change s and g (c,)."""
@@ -118,18 +140,36 @@ class BoxProgram:
         every = np.arange(len(low), dtype=np.int32)
         self._highs.changeRowsBounds(len(low), every, low / self._unit, high / self._unit)
 
+    def set_region(self, centre: Float, radius: float | None) -> None:
+        """Keep b and a, (1 + c,) or (c,) without a constant, within a radius of a centre; None for no region.
+
+        The conditions may then be violated, at a cost: there always is a solution.
+        """
+        at = self._at(slack=True)
+        free = np.full(len(at), 0.0 if radius is None else np.inf)
+        self._highs.changeColsBounds(len(at), at, np.zeros(len(at)), free)
+        if radius is not None:
+            # The multiplier of a condition is minus the coefficient.
+            cost = np.stack([radius - centre, radius + centre], axis=1).ravel()
+            self._highs.changeColsCost(len(at), at, cost)
+
     def drop_variables(self, at: Int) -> None:
-        """Remove the variables at these positions."""
-        self._highs.deleteCols(len(at), at.astype(np.int32))
-        self.variables -= len(at)
+        """Remove the variables at these positions among the u."""
+        self._delete(self._at(slack=False)[at])
 
     def drop_columns(self, at: Int) -> None:
         """Remove the columns at these positions."""
         self._highs.deleteRows(len(at), (at + self._first).astype(np.int32))
+        slacks = self._at(slack=True).reshape(-1, 2)
+        self._delete(np.sort(slacks[at + self._first].ravel()))
         self.columns -= len(at)
 
-    def solve(self) -> tuple[Float, Float, float] | None:
-        """u (r,), a (c,) and b; None where no u fulfils the conditions.
+    def _delete(self, at: Int) -> None:
+        self._highs.deleteCols(len(at), at.astype(np.int32))
+        self._is_slack = np.delete(self._is_slack, at)
+
+    def solve(self) -> tuple[Float, Float, float, bool]:
+        """u (r,), a (c,), b, and whether they are at the edge of the region.
 
         Raises
         ------
@@ -145,9 +185,9 @@ class BoxProgram:
                 multipliers = -np.array(solution.row_dual)
                 a, b = multipliers[self._first :], float(multipliers[0]) if self._first else 0.0
                 a = np.where(np.abs(a) > _NOTHING * np.abs(a).max(initial=0.0), a, 0.0)
-                return np.array(solution.col_value) * self._unit, a, b
-            if status == statuses.kInfeasible:
-                return None
+                values = np.array(solution.col_value) * self._unit
+                edge = bool((values[self._is_slack] > _TOLERANCE * self._unit).any())
+                return values[~self._is_slack], a, b, edge
             # From a poor basis rounding may win: once more, from none.
             self._highs.clearSolver()
         raise NumericalError(
@@ -163,6 +203,7 @@ class BoxProgram:
         """
         of_variables, of_conditions = self.basis
         basic = int(self._module.HighsBasisStatus.kBasic)
+        of_variables = of_variables[~self._is_slack]
         return np.flatnonzero(of_variables == basic), np.flatnonzero(of_conditions != basic)
 
     @property

@@ -30,7 +30,7 @@ from streamkernel.errors import ResourceLimitError
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import Gather, Sample, WithoutHeldOut, draw_rows
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.reductions.margins import PiecewiseLinear, PricedFunction, PriceRows, Prices, Target
+from streamkernel.reductions.margins import PiecewiseLinear, PricedFunction, PriceRows, Prices, Target, violations
 from streamkernel.solvers._highs import ENTRY_BYTES
 from streamkernel.solvers.margin_solution import Certified, MarginIteration
 from streamkernel.solvers.sifted_program import SiftedProgram, SiftedState, free_rows
@@ -42,9 +42,9 @@ from streamkernel.wording import option
 LINEAR_SWEEPS = 10  # expected sweeps of a solution
 _FIRST_ROWS = 2000  # of the first program
 _CANDIDATES = 2000  # rows of a program that are candidates in memory
-_COLUMN_POOL = 500  # columns that a sweep finds for each function
+_COLUMN_POOL = 1000  # columns that a sweep finds for each function
 _AT_ONCE, _ALIKE = 50, 0.9  # columns that join at once, and the correlation from which two are alike
-_WORTH = 0.3  # price above 1 of a column that joins between two sweeps, as a share of the gap
+_WORTH = 0.1  # price above 1 of a column that joins between two sweeps, as a share of the gap
 _IDLE_SHARE, _FALLEN = 0.15, 1e-12  # share of the columns that may be idle; fall of the objective that is no rounding
 _MOST_LOCAL = 60  # programs between two sweeps
 # Tolerances of violations and prices, as a share of that of the gap; their factor where nothing violates by more and
@@ -197,6 +197,7 @@ def solve_linear_machines(
         work: AnyReduction = PriceRows(
             kernel,
             tuple(each.priced() for each in live),
+            max(each.band for each in live),
             tolerance,
             tolerance,
             room,
@@ -264,7 +265,7 @@ def linear_program_steps(
         unfilled(points, p), unfilled(points - columns), unfilled(columns), 0.0, loss, Target(0), numbers, numbers
     )
     room = _most_joining(p, rows, K)
-    work = PriceRows(kernel, (each,) * K, 0.0, 0.0, room, _COLUMN_POOL, 0, (0,))
+    work = PriceRows(kernel, (each,) * K, 0.0, 0.0, 0.0, room, _COLUMN_POOL, 0, (0,))
     # Of each function its rows, and their kernel values with its columns; these are copied while they grow.
     sample = rows * (2 * p * table.dtype.itemsize + 8 * (12 * loss.kink_count + 8))
     values = 8 * rows * loss.kink_count * columns
@@ -304,6 +305,7 @@ class _Function:
     def __post_init__(self) -> None:
         self.tolerance = max(_SHARE * self.gap_tol, _LEAST_TOLERANCE)
         self.times = 1.0
+        self.band = 1.0  # distance from the margin up to which rows join
         self.unsettled = True  # whether the last sweep has found rows or columns
 
     def begin(self, sample: Sample, weight: float) -> None:
@@ -483,13 +485,25 @@ class _Function:
                 self.ended = True
                 return
             self.tolerance = max(_TIGHTER * self.tolerance, _LEAST_TOLERANCE)
+        # The next function will have others beyond the margin, the fewer the smaller the gap is.
+        self.band = min(self.relative_gap, 1.0) * found.loss / (self.loss.C * found.weight)
         self.unsettled = bool(found.violators or found.priced)
-        self._make_room(len(found.joining))
         self.found = found.candidates
-        self._add_rows(found.joining)
+        # Where the last function violates: these must join, others of the band may.
+        violation = self._violation(found.joining)
+        order = np.argsort(-violation, kind="stable")
+        missing = int((violation > self.tolerance).sum())
+        self._make_room(missing)
+        room = self.limits.rows - len(self.rows)
+        self._add_rows(found.joining.at_positions(np.sort(order[: max(missing, room)])))
+
+    def _violation(self, rows: Sample) -> Float:
+        """By how much rows violate their margin, below 0 on the other side."""
+        f = self._values(rows, self.columns) @ self.program.coefficients + self.program.offset
+        return violations(self.loss, np.ascontiguousarray(rows.Y[:, 0]), f)
 
     def _make_room(self, joining: int) -> None:
-        """Let idle rows leave where there is no room.
+        """Let idle rows leave where there is no room, those farthest from a violation first.
 
         Raises
         ------
@@ -507,7 +521,8 @@ class _Function:
                 f"{option('C')} so that fewer rows are inside the margin"
             )
         dropped = np.zeros(len(self.rows), dtype=bool)
-        dropped[idle[:missing]] = True
+        far = np.argsort(self._violation(self.rows.at_positions(idle)), kind="stable")
+        dropped[idle[far[:missing]]] = True
         self.program.drop_rows(np.repeat(dropped, self.loss.kink_count))
         self.rows = self.rows.at_positions(np.flatnonzero(~dropped))
 

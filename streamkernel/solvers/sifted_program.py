@@ -4,6 +4,10 @@ At the optimum the dual variable of a row is at an end of its box, but for as ma
 upper end where the residual ``y - f`` is above 0, at the lower one where it is below. So rows far from their kink are
 held there, HiGHS solves for the others, and rows whose residual has changed sign join these, until none has. HiGHS then
 has a few rows for each function, however many there are.
+
+The more a and b change, the more rows change sign: so they stay in a region around the last ones (the boxstep method,
+Marsten, Hogan & Blankenship 1975). Its optimum is exact, and the centre of the next one, until it is inside: the
+objective falls in every step.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from streamkernel.type_aliases import Bool, Float, Int
 
 _FREE_ROWS, _FREE_PER_COLUMN = 1000, 3  # variables of HiGHS: so many, or so many for each column
 _RESIDUAL = 1e-9  # residual that has no sign
+_REACH = 16.0  # first size of a region
 _POLISHED = 1e-6  # change of a coefficient that is due to the tolerance of HiGHS
 
 
@@ -56,6 +61,7 @@ class SiftedProgram:
         self.coefficients, self.offset = np.zeros(0), 0.0
         self._free = np.zeros(0, np.intp)  # positions of the variables of HiGHS, in its order
         self._room = np.zeros((0, 0))  # K is its upper left part
+        self._reach = _REACH
 
     @property
     def rows(self) -> int:
@@ -132,31 +138,43 @@ class SiftedProgram:
         NumericalError
             HiGHS does not find the optimum.
         """
-        residuals = self._residuals()
-        self._release(residuals)
-        held = np.ones(self.rows, dtype=bool)
-        held[self._free] = False
-        u = np.where(residuals > 0.0, self.high, self.low)
-        while True:
-            fixed = np.where(held, u, 0.0)
-            self._program.set_conditions(float(fixed.sum()), fixed @ self.K)
-            found = self._program.solve()
-            if found is None:
-                # Too few are free for what the others add up to.
-                joining = self._nearest(residuals, held, max(len(self._free), _FREE_ROWS))
-                if not len(joining):
-                    raise AssertionError("a program with the solution 0 has none")
-            else:
-                u[self._free], self.coefficients, self.offset = found
+        whole = self.rows <= 2 * free_rows(self.columns)
+        residuals, edge = self._residuals(), True
+        while edge:
+            # One step: the optimum within a region around the present function.
+            self._release(residuals, whole=whole)
+            held = np.ones(self.rows, dtype=bool)
+            held[self._free] = False
+            radius = None if whole else self._radius_for(residuals, held)
+            self._program.set_region(self._centre, radius)
+            u, joined = np.where(residuals > 0.0, self.high, self.low), 0
+            while True:
+                fixed = np.where(held, u, 0.0)
+                self._program.set_conditions(float(fixed.sum()), fixed @ self.K)
+                u[self._free], self.coefficients, self.offset, edge = self._program.solve()
                 residuals = self._residuals()
                 wrong = held & (self.low < self.high)
                 wrong &= np.where(u < self.high, residuals > _RESIDUAL, residuals < -_RESIDUAL)
                 joining = np.flatnonzero(wrong)
                 if not len(joining):
                     break
-            self._free_rows(joining)
-            held[joining] = False
+                joined += len(joining)
+                self._free_rows(joining)
+                held[joining] = False
+            # As large a region as few rows change sign in.
+            self._reach *= 0.5 if joined > free_rows(self.columns) else 4.0 if edge else 1.0
         self.duals = self._feasible(u)
+
+    @property
+    def _centre(self) -> Float:
+        """b and a, (1 + c,), or a without a constant."""
+        return np.concatenate([[self.offset] * self._intercept, self.coefficients])
+
+    def _radius_for(self, residuals: Float, held: Bool) -> float:
+        """Radius of the region: `_reach` times that in which no held row can change its sign."""
+        nearest = float(np.abs(residuals[held]).min(initial=np.inf))
+        most = float(np.abs(self.K).sum(axis=1).max(initial=0.0)) + self._intercept
+        return self._reach * max(nearest, _RESIDUAL) / (most or 1.0)
 
     def polish(self) -> None:
         """Solve once more for the function whose residuals are 0 where the last basis says so, to rounding.
@@ -191,9 +209,9 @@ class SiftedProgram:
         order = np.argsort(np.abs(residuals[at]), kind="stable")[:count]
         return np.sort(at[order])
 
-    def _release(self, residuals: Float) -> None:
+    def _release(self, residuals: Float, *, whole: bool) -> None:
         """Choose the rows that HiGHS solves for: those nearest to their kink; more than twice as many leave again."""
-        wanted = free_rows(self.columns)
+        wanted = self.rows if whole else free_rows(self.columns)
         if len(self._free) > 2 * wanted:
             u = self.duals[self._free]
             ends = (u == self.low[self._free]) | (u == self.high[self._free])

@@ -22,7 +22,7 @@ from streamkernel.reductions.margins.losses import (
     SquaredHinge,
 )
 from streamkernel.reductions.margins.newton import Line, SmoothStep, SmoothSums
-from streamkernel.reductions.margins.prices import PricedFunction, PriceRows, Prices
+from streamkernel.reductions.margins.prices import PricedFunction, PriceRows, Prices, violations
 from streamkernel.reductions.margins.step_sums import StepSums, TraceSums
 from streamkernel.reductions.margins.targets import PairTarget, Target, class_pairs
 from streamkernel.reductions.margins.violators import ViolatingRows, Violators
@@ -66,4 +66,5 @@ __all__ = [
     "ViolatingRows",
     "Violators",
     "largest_band",
+    "violations",
 ]

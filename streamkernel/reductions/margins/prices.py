@@ -73,7 +73,7 @@ class Prices:
     violators : number of rows outside that violate by more than the tolerance.
     priced : number of columns outside whose price is above 1 by more than the tolerance.
     largest : the largest price of all rows of weight > 0.
-    joining : some of the violators, with the targets of the function alone.
+    joining : some of the violators, and of the rows in the band, with the targets of the function alone.
     candidates : some of the priced columns.
     """
 
@@ -96,6 +96,7 @@ class PriceRows(SentAsFields, Reduction[tuple[Prices, ...]]):
     ----------
     kernel : symmetric Kernel k.
     functions : the functions.
+    band : distance from the margin up to which rows on the right side of it may join.
     row_tolerance, column_tolerance : largest violation, and largest price above 1, that do not count.
     row_pool, column_pool : largest numbers of rows and of columns in a result.
     seed, stream : of the draws.
@@ -103,6 +104,7 @@ class PriceRows(SentAsFields, Reduction[tuple[Prices, ...]]):
 
     kernel: Kernel
     functions: tuple[PricedFunction, ...]
+    band: float
     row_tolerance: float
     column_tolerance: float
     row_pool: int
@@ -148,11 +150,13 @@ class PriceRows(SentAsFields, Reduction[tuple[Prices, ...]]):
         for number, each in enumerate(self.functions):
             y = each.target.of(block.Y)
             f, price = self.values(number, block.X)
-            violation, price = _violations(each.loss, y, f), np.abs(price)
-            outside = np.flatnonzero(counted & (violation > self.row_tolerance) & ~np.isin(rows, each.inside))
+            violation, price = violations(each.loss, y, f), np.abs(price)
+            free = counted & ~np.isin(rows, each.inside)
+            near = violation + self.band
+            outside = np.flatnonzero(free & (violation > self.row_tolerance - self.band))
             above = np.flatnonzero(counted & (price > 1.0 + self.column_tolerance) & ~np.isin(rows, each.columns))
             draws = {
-                "row": (outside, exponential[outside, 0] / (w * violation)[outside]),
+                "row": (outside, exponential[outside, 0] / (w * near)[outside]),
                 "column": (above, exponential[above, 1] / (price[above] - 1.0) ** 2),
                 "top": (above, -price[above]),
             }
@@ -161,7 +165,9 @@ class PriceRows(SentAsFields, Reduction[tuple[Prices, ...]]):
                 at, keys = at[kept], keys[kept]
                 of_rows = (rows[at], keys, block.X[at], y[at], w[at])
                 state |= zip(self._fields(kind, number), of_rows, strict=True)
-            state[f"sums{number}"] = np.array([w @ each.loss.loss(y, f), len(outside), len(above)])
+            state[f"sums{number}"] = np.array(
+                [w @ each.loss.loss(y, f), (free & (violation > self.row_tolerance)).sum(), len(above)]
+            )
             state[f"largest{number}"] = np.array([price.max(where=counted, initial=0.0)])
         return state
 
@@ -234,13 +240,13 @@ def _parts(count: int) -> Iterator[int]:
     return iter(range(0, count, _PANEL_POINTS))
 
 
-def _violations(loss: PiecewiseLinear, y: Float, f: Float) -> Float:
-    """By how much rows (b,) outside the program violate their margin; 0 where they do not."""
-    violation = np.zeros(len(f))
+def violations(loss: PiecewiseLinear, y: Float, f: Float) -> Float:
+    """By how much rows (b,) whose dual variables are 0 violate their margin; below 0 on the other side of it."""
+    violation = np.full(len(f), -np.inf)
     for kink in loss.kinks(y):
         v = kink.targets - f
-        np.maximum(violation, np.where(kink.low + loss.C > 0.0, v, 0.0), out=violation)
-        np.maximum(violation, np.where(kink.low < 0.0, -v, 0.0), out=violation)
+        np.maximum(violation, np.where(kink.low + loss.C > 0.0, v, -np.inf), out=violation)
+        np.maximum(violation, np.where(kink.low < 0.0, -v, -np.inf), out=violation)
     return violation
 
 
