@@ -26,6 +26,8 @@ BESIDE = {
     "support-vector-regression": ["Support vector machine"],
     "boosting": ["Boosting"],
     "kernel-quantile-regression": ["Support vector machine", "Quantiles"],
+    "linear-programming-classifier": ["Support vector machine", "Linear programming machines"],
+    "linear-programming-regression": ["Support vector machine", "Linear programming machines"],
     "one-class-support-vector-machine": ["Support vector machine", "One class"],
 }
 

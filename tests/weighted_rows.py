@@ -15,6 +15,8 @@ from streamkernel import (
     GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
     KernelCCA,
+    KernelLPClassifier,
+    KernelLPRegressor,
     KernelMatchingPursuit,
     KernelMatchingPursuitClassifier,
     KernelOneClass,
@@ -188,6 +190,7 @@ class Case:
 
 RIDGE = {"lengthscale": 1.5, "kernel": "gaussian", "metric": "none"}
 PURSUIT = {"lengthscale": 1.5, "pool": "full", "validation": None}
+LINEAR = {**RIDGE, "n_components": 60, "gap_tol": 1e-10}
 DICTIONARY = {"pool": "full", "validation": None, "scale": "none"}
 CASES = [
     Case("ridge", KernelRidge, {**RIDGE, "alpha": 0.1}),
@@ -212,6 +215,9 @@ CASES = [
     Case("svr, epsilon", KernelSVR, {**RIDGE, "C": 2.0, "loss": "epsilon_insensitive"}, "two"),
     Case("svr, huber", KernelSVR, {**RIDGE, "C": 2.0, "loss": "huber"}),
     Case("quantile", KernelQuantileRegressor, {**RIDGE, "C": 2.0, "quantile": (0.2, 0.8)}),
+    Case("lp", KernelLPClassifier, {**LINEAR, "C": 2.0}, "classes", ruled=False),
+    Case("lp, three classes", KernelLPClassifier, {**LINEAR, "C": 2.0}, "labels", ruled=False),
+    Case("lp-regressor", KernelLPRegressor, {**LINEAR, "C": 2.0}, "two", ruled=False),
     Case("one-class", KernelOneClass, {"lengthscale": 1.5, "nu": 0.2}),
     Case("kmp", KernelMatchingPursuit, PURSUIT, ruled=False),
     Case("kmp, basic", KernelMatchingPursuit, {**PURSUIT, "variant": "basic"}, ruled=False),

@@ -31,11 +31,25 @@ class LinearProblem(MarginProblem):
 
 
 class LinearSolutionRecord(MarginSolutionRecord):
-    """The solution for the chosen C. `capped` tells whether the largest number of functions ended it."""
+    """The solution for the chosen C.
+
+    `candidates` is None where all rows were candidates for functions, else the number of those that were drawn;
+    `capped` tells whether the largest number of functions ended it.
+    """
 
     problems: tuple[LinearProblem, ...]
-    candidates: Count
+    candidates: Count | None
     capped: bool
+
+
+def program_fields(solution: LinearSolutionRecord) -> Fields:
+    """What the command line and the service tell of the program, beside what they tell of every machine."""
+    return {
+        "objective": sum(problem.primal for problem in solution.problems),
+        "bound": sum(problem.dual for problem in solution.problems),
+        "candidates": solution.candidates,
+        "capped": solution.capped,
+    }
 
 
 class LinearClassifierRecord(MarginClassifierRecord):
@@ -64,7 +78,7 @@ class LinearClassifierModel(MarginClassifierModel):
         return False
 
     def solution_fields(self) -> Fields:
-        return super().solution_fields() | {"candidates": self.record.solution.candidates}
+        return super().solution_fields() | program_fields(self.record.solution)
 
 
 class LinearRegressorRecord(MarginRegressorRecord):
@@ -89,7 +103,7 @@ class LinearRegressorModel(MarginRegressorModel):
         return True
 
     def solution_fields(self) -> Fields:
-        return super().solution_fields() | {"candidates": self.record.solution.candidates}
+        return super().solution_fields() | program_fields(self.record.solution)
 
 
 LinearModel = LinearClassifierModel | LinearRegressorModel

@@ -87,7 +87,7 @@ class LinearMachine(Certified):
     C : that of the loss.
     trace, count : sum of w k(x, x), and number of rows of weight > 0.
     capped : whether the largest number of columns ended it.
-    candidates : number of rows that were candidates for columns.
+    candidates : number of rows that were drawn as candidates for columns; None where all rows were.
     state : the last program, from which another C or other rows start.
     """
 
@@ -102,7 +102,7 @@ class LinearMachine(Certified):
     trace: float
     count: int
     capped: bool
-    candidates: int
+    candidates: int | None
     state: LinearState
 
     @property
@@ -542,7 +542,7 @@ class _Function:
             trace=self.trace,
             count=self.count,
             capped=self.capped,
-            candidates=self.count if self.fixed is None else len(self.fixed),
+            candidates=None if self.fixed is None else len(self.fixed),
             state=LinearState(self.rows, self.columns, self.program.state),
         )
 

@@ -37,6 +37,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "poisson": np.maximum(np.round(data.y / 4.0), 0.0),
         "committee": data.y,
         **dict.fromkeys(("svc", "svc, hinge", "svc, full", "boosting"), (data.y > 14.0).astype(np.float64)),
+        **dict.fromkeys(("svc", "svc, hinge", "svc, full", "lp"), (data.y > 14.0).astype(np.float64)),
         **dict.fromkeys(("svr", "quantile", "one-class"), data.y),
     }
     X = data.X.astype(np.float32)

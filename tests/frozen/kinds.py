@@ -29,6 +29,8 @@ from streamkernel import (
     GaussianProcessRegressor,
     KernelBoostingClassifier,
     KernelCCA,
+    KernelLPClassifier,
+    KernelLPRegressor,
     KernelMatchingPursuit,
     KernelMatchingPursuitClassifier,
     KernelOneClass,
@@ -306,6 +308,17 @@ FROZEN: dict[str, Frozen] = {
     "svr": _saved(
         lambda: KernelSVR(8, lengthscale=1.5, kernel="gaussian", C=[1.0, 10.0], random_state=0).fit(X, Y),
         KernelSVR,
+        "predict",
+    ),
+    "lp": _saved(
+        lambda: KernelLPClassifier(lengthscale=1.5, kernel="gaussian", C=[0.5, 5.0], random_state=0).fit(X, LABELS),
+        KernelLPClassifier,
+        "decision_function",
+        "predict_proba",
+    ),
+    "lp-regressor": _saved(
+        lambda: KernelLPRegressor(lengthscale=1.5, kernel="gaussian", C=5.0, random_state=0).fit(X, Y),
+        KernelLPRegressor,
         "predict",
     ),
     "one-class": _saved(

@@ -52,6 +52,8 @@ from streamkernel.reductions.margins import (
     Line,
     OneClass,
     Pinball,
+    PricedFunction,
+    PriceRows,
     SmoothStep,
     SquaredEpsilonInsensitive,
     Target,
@@ -232,6 +234,25 @@ def _smooth_step(features: Features) -> SmoothStep:
     return SmoothStep(features, losses, (Target(0), Target(0)), (line, line), (1.0, 0.5))
 
 
+def _prices(X: X64, Y: Float, chosen: list[int]) -> PriceRows:
+    """Two functions: some points have both a dual variable and a coefficient."""
+    numbers = np.sort(np.asarray(chosen, np.int64))
+    functions = tuple(
+        PricedFunction(
+            X[chosen].astype(np.float64),
+            np.linspace(-2, 3, len(chosen))[: max(len(chosen) - 1, 1)],
+            np.linspace(-1, 1, len(chosen))[:2],
+            0.1,
+            loss,
+            Target(0, 0.1, 1.5),
+            numbers[:2],
+            numbers[1:],
+        )
+        for loss in (EpsilonInsensitive(1.0, 0.2), Pinball(2.0, 0.3))
+    )
+    return PriceRows(_kernel(X), functions, 0.2, 0.1, 0.05, 5, 3, 7, (4,))
+
+
 REDUCTIONS: dict[str, Make] = {
     "staged scores": lambda X, Y, chosen: _staged(X, Y, chosen, None),
     "staged scores of classes": lambda X, Y, chosen: _staged(X, Y, chosen, np.eye(Y.shape[1])),
@@ -278,6 +299,7 @@ REDUCTIONS: dict[str, Make] = {
     ),
     "boosting step, errors": lambda X, Y, chosen: _boosting(X, Y, chosen, "errors"),
     "boosting step, disagreement": lambda X, Y, chosen: _boosting(X, Y, chosen, "disagreement"),
+    "prices": lambda X, Y, chosen: _prices(X, Y, chosen),
     "violators": lambda X, Y, chosen: Violators(
         _kernel(X),
         X[chosen],
