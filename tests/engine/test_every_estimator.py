@@ -97,6 +97,7 @@ def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
                 "one-class",
                 "boosting",
             )
+            for name in ("kmp-classifier", "gp", "gp-classifier", "committee", "svc, hinge", "svc, full", "one-class", "lp")
         ),
     ],
 )

@@ -29,6 +29,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "gp": {"n_components": 12, "tune": "none", "signal_variance": 1.0, "noise_variance": 0.1},
     "kmp": {"n_components": 12, "validation": 0.2},
     "kernel-cca": {"n_components": 1, "basis_size": 4},
+    # As many as the solution has.
+    "lp-regressor": {"n_components": 100},
 }
 
 

@@ -15,6 +15,7 @@ from streamkernel.reductions.margins import class_pairs
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.text import count, plain
+from streamkernel.settings.linear import LinearRegressorSettingsRecord
 from streamkernel.settings.margins import GapSettingsRecord, MarginRegressorSettingsRecord, MarginSettingsRecord
 from streamkernel.type_aliases import FieldsView, Float
 
@@ -326,14 +327,23 @@ def decision_values(model: OneClassModel, pairs: FieldsView | None = None) -> De
 def tube_errors(model: MarginModel, pairs: Targets | ClassPairs | Absent) -> TubeErrors | None:
     """Errors on the check rows beside the tube; None for models without one."""
     settings = model.record.settings
-    if not isinstance(settings, MarginRegressorSettingsRecord) or not isinstance(pairs, Targets):
+    if not isinstance(settings, (MarginRegressorSettingsRecord, LinearRegressorSettingsRecord)):
+        return None
+    if not isinstance(pairs, Targets):
         return None
     scales = model.record.target_scale
     error = np.concatenate([each.residual / scale for each, scale in zip(pairs.targets, scales, strict=True)])
     error = error[np.isfinite(error)]
     if not len(error):
         return None
-    return TubeErrors(pairs.rows, pairs.where, len(pairs.targets), error, settings.epsilon, settings.loss)
+    return TubeErrors(
+        pairs.rows,
+        pairs.where,
+        len(pairs.targets),
+        error,
+        settings.epsilon,
+        getattr(settings, "loss", "epsilon_insensitive"),
+    )
 
 
 def decision_map(model: MarginModel) -> DecisionMap | Absent | None:

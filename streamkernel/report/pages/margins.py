@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamkernel.models.linear import LinearSolutionRecord
 from streamkernel.models.margins import MarginModel, QuantileModel
 from streamkernel.report.facts.calibration import Check, ProbabilityCheck, distribution_check
 from streamkernel.report.facts.fit import Absent, length_unit, lengthscale_curve, trace_curve
@@ -14,11 +15,13 @@ from streamkernel.report.facts.margins import (
     value_histograms,
 )
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
+from streamkernel.report.facts.programs import program_path
 from streamkernel.report.facts.quantiles import QuantileCheck, quantile_check
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures
 from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
 from streamkernel.report.figures.margins import cost_figure, gap_figure, map_figures, tube_figure, value_figures
+from streamkernel.report.figures.programs import program_figure
 from streamkernel.report.figures.quantiles import quantile_figures
 from streamkernel.report.pages.parts import (
     Card,
@@ -38,6 +41,7 @@ from streamkernel.report.pages.parts import (
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.settings.linear import LinearClassifierSettingsRecord, LinearRegressorSettingsRecord
 from streamkernel.settings.margins import (
     GapSettingsRecord,
     MarginClassifierSettingsRecord,
@@ -50,6 +54,7 @@ from streamkernel.type_aliases import FieldsView
 _METHODS = {
     "newton": "Newton's method, a sweep for each iteration",
     "interior-point": "interior point, a sweep for each iteration",
+    "linear-program": "linear programs of some rows and columns, a sweep for others that they lack",
     "chunking": "a working set of rows in memory, a sweep for those outside that violate the margin",
 }
 _CURVES = {"calibration_slope": "by Platt's logistic curve", "calibration_knots": "by an isotonic curve"}
@@ -60,7 +65,7 @@ def margin_page(model: MarginModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
     quantiles = quantile_check(model, pairs)
-    solution = [cost_figure(cost_path(model)), gap_figure(gap_curves(model))]
+    solution = [cost_figure(cost_path(model)), gap_figure(gap_curves(model)), program_figure(program_path(model))]
     functions = _function_table(model)
     sections = [
         Section("Solution", solution, [] if functions is None else [functions]),
@@ -97,6 +102,10 @@ def _margin_figures(model: MarginModel, pairs: Targets | ClassPairs | Absent) ->
 def _loss(model: MarginModel) -> str:
     """Name of the loss; empty for a kind with a loss of its own."""
     settings = model.record.settings
+    if isinstance(settings, LinearClassifierSettingsRecord):
+        return "hinge"
+    if isinstance(settings, LinearRegressorSettingsRecord):
+        return "epsilon_insensitive"
     return (
         settings.loss if isinstance(settings, (MarginClassifierSettingsRecord, MarginRegressorSettingsRecord)) else ""
     )
@@ -110,6 +119,8 @@ def _opening(model: MarginModel) -> str:
 
 def noun_of_functions(model: MarginModel) -> str:
     """What a function of the model is."""
+    if isinstance(model.record.solution, LinearSolutionRecord):
+        return "row"
     return "support vector" if model.full else "basis function"
 
 
@@ -123,6 +134,14 @@ def basis_figures(model: MarginModel) -> list[plot.Drawing]:
 def basis_cards(model: MarginModel) -> list[Card]:
     """The number of functions, the sweeps, and what the functions leave of the kernel."""
     record, requested, n = model.record, model.record.requested_basis, model.record.basis_size
+    if isinstance(record.solution, LinearSolutionRecord):
+        of, capped = record.solution.candidates, record.solution.capped
+        note = f"of {count(of or record.totals.rows)} candidates"
+        return [
+            Card("Functions", count(n), f"{note}, as many as were allowed" if capped else note),
+            Card("Sweeps", count(record.sweep_count), "each prices all candidates" if of is None else "over the rows"),
+            Card("Residual trace", "–", "none: the functions are those of all candidates"),
+        ]
     if model.full:
         share = percent(n / max(record.totals.rows, 1))
         return [
@@ -199,6 +218,11 @@ def gap_notice(model: MarginModel, easier: str = "a smaller C") -> list[str]:
     solution, settings = model.record.solution, model.record.settings
     if solution.converged:
         return []
+    if isinstance(solution, LinearSolutionRecord) and solution.capped:
+        return [
+            f"The objective is within {significant(solution.gap)} of its least value with all candidates as functions: "
+            f"as many functions were allowed. Allow more of them, or take {easier}."
+        ]
     wanted = f", not {settings.gap_tol:g}" if isinstance(settings, GapSettingsRecord) else ""
     return [
         f"The objective is within {significant(solution.gap)} of its least value{wanted}, as the sweeps that were "
@@ -243,6 +267,12 @@ def _intercept_text(model: MarginModel) -> str:
 def basis_rows(model: MarginModel) -> Rows:
     """What was asked for of the functions."""
     record, tol = model.record, model.record.settings.tol
+    if isinstance(record.solution, LinearSolutionRecord):
+        of = record.solution.candidates
+        return [
+            ("Candidates for functions", "all rows" if of is None else count(of)),
+            ("Most functions of each program", count(record.requested_basis)),
+        ]
     if model.full:
         return [("Machine", "full: all rows"), ("Most rows of the working set", count(record.requested_basis))]
     return [
@@ -270,6 +300,11 @@ def _loss_rows(model: MarginModel) -> Rows:
             ("Sharpness of the hinge", f"{settings.sharpness:g}" if smoothed else ""),
             ("Probabilities", how),
         ]
+    if isinstance(settings, LinearClassifierSettingsRecord):
+        how = next((words for name, words in _CURVES.items() if name in model.arrays), "none")
+        return [("Loss", "hinge"), ("Probabilities", how)]
+    if isinstance(settings, LinearRegressorSettingsRecord):
+        return [("Loss", "epsilon insensitive"), ("Epsilon", f"{settings.epsilon:g} deviations of the target")]
     if isinstance(settings, MarginRegressorSettingsRecord):
         return [("Loss", loss), ("Epsilon", f"{settings.epsilon:g} deviations of the target")]
     if isinstance(settings, QuantileSettingsRecord):
