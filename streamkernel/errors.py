@@ -211,7 +211,7 @@ class SecurityError(StreamKernelError, PermissionError):
 
 
 class DependencyError(StreamKernelError, ImportError):
-    """The installed version of a library lacks a part that streamkernel uses."""
+    """A library is not installed, or its version lacks a part that streamkernel uses."""
 
 
 def error_class(name: str) -> type[StreamKernelError] | None:

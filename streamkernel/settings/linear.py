@@ -11,7 +11,7 @@ from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, Loss
 from streamkernel.selection import Rule, SupportVectors
 from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord
 from streamkernel.settings.margins import CalibratedSettings, MarginSettings, MarginSettingsRecord
-from streamkernel.settings.parameter import parameter
+from streamkernel.settings.parameter import parameter, parameters_in
 from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
@@ -85,6 +85,13 @@ class LinearSettings(MarginSettings):
                 f"{option('C')} must be a finite number > 0 or several of them, not {self.C!r:.80}", value=self.C
             )
         super().__post_init__()
+        stated = parameters_in(self)
+        for name in self.UNUSED:
+            if getattr(self, name) != stated[name][1]:
+                raise ParameterError(
+                    f"{option(name)} is of the choice of a basis, and a linear program chooses its functions itself; "
+                    "leave it out"
+                )
 
     @property
     def full(self) -> bool:

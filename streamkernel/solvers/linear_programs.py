@@ -32,8 +32,8 @@ from streamkernel.reductions import Gather, Sample, WithoutHeldOut, draw_rows
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.margins import PiecewiseLinear, PricedFunction, PriceRows, Prices, Target, violations
 from streamkernel.solvers._highs import ENTRY_BYTES
+from streamkernel.solvers._sifted_program import SiftedProgram, SiftedState, free_rows
 from streamkernel.solvers.margin_solution import Certified, MarginIteration
-from streamkernel.solvers.sifted_program import SiftedProgram, SiftedState, free_rows
 from streamkernel.solvers.smo import Boxes
 from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import Float, Int

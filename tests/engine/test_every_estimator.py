@@ -98,6 +98,8 @@ def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
                 "boosting",
             )
             for name in ("kmp-classifier", "gp", "gp-classifier", "committee", "svc, hinge", "svc, full", "one-class", "lp")
+                "lp",
+            )
         ),
     ],
 )

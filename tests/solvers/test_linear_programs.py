@@ -18,7 +18,7 @@ from streamkernel.kernels import Gaussian, Linear, Sigmoid
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, Pinball, Target
 from streamkernel.solvers import LinearLimits, LinearMachine, solve_linear_machines
 from streamkernel.solvers import linear_programs as module
-from streamkernel.solvers.sifted_program import SiftedProgram
+from streamkernel.solvers._sifted_program import SiftedProgram
 from streamkernel.table import open_table
 
 CARD = naive.card()
@@ -104,7 +104,7 @@ def test_the_optimum_is_that_of_the_whole_program(
 ) -> None:
     # Few rows at first, few variables, few columns at once: everything is generated.
     monkeypatch.setattr(module, "_FIRST_ROWS", 30)
-    monkeypatch.setattr("streamkernel.solvers.sifted_program._FREE_ROWS", 12)
+    monkeypatch.setattr("streamkernel.solvers._sifted_program._FREE_ROWS", 12)
     monkeypatch.setattr(module, "_COLUMN_POOL", 20)
     loss, w = LOSSES[case], (np.arange(160) % 3 * 0.7 if weighted else np.ones(160))
     y = of_labels(SIGNS) if isinstance(loss, Hinge) else NUMBERS
