@@ -197,27 +197,30 @@ class BoxProgram:
         )
 
     def tight(self) -> tuple[Int, Int]:
-        """Positions of the variables that are inside their boxes, and of the conditions that are at their ends.
+        """Positions of the variables u that are inside their boxes, and of the conditions that are at their ends.
 
-        There are as many of both; the first condition is that of the sum. Variables at an end may be among them.
+        There are as many of both, but at the edge of a region; the first condition is that of the sum. Variables at an
+        end may be among them.
         """
-        of_variables, of_conditions = self.basis
+        of_variables, _, of_conditions = self.basis
         basic = int(self._module.HighsBasisStatus.kBasic)
-        of_variables = of_variables[~self._is_slack]
         return np.flatnonzero(of_variables == basic), np.flatnonzero(of_conditions != basic)
 
     @property
-    def basis(self) -> tuple[Int, Int]:
-        """The state of each variable and of each condition, as numbers, for `start_from`."""
+    def basis(self) -> tuple[Int, Int, Int]:
+        """The state of each variable u, of each slack and of each condition, as numbers, for `start_from`."""
         basis = self._highs.getBasis()
-        of_variables, of_conditions = (
+        of_all, of_conditions = (
             np.array([int(each) for each in some], np.int64) for some in (basis.col_status, basis.row_status)
         )
-        return of_variables, of_conditions
+        return of_all[~self._is_slack], of_all[self._is_slack], of_conditions
 
-    def start_from(self, basis: tuple[Int, Int]) -> None:
+    def start_from(self, basis: tuple[Int, Int, Int]) -> None:
         """Start the next solution from a basis of a program of as many variables and columns."""
         given, status = self._module.HighsBasis(), self._module.HighsBasisStatus
-        given.col_status, given.row_status = ([status(each) for each in some.tolist()] for some in basis)
+        # Its variables and slacks may have been added in another order.
+        of_all = np.zeros(len(self._is_slack), np.int64)
+        of_all[~self._is_slack], of_all[self._is_slack] = basis[0], basis[1]
+        given.col_status, given.row_status = ([status(each) for each in some.tolist()] for some in (of_all, basis[2]))
         given.valid = True
         self._highs.setBasis(given)

@@ -22,6 +22,7 @@ from streamkernel.type_aliases import Bool, Float, Int
 _FREE_ROWS, _FREE_PER_COLUMN = 1000, 3  # variables of HiGHS: so many, or so many for each column
 _RESIDUAL = 1e-9  # residual that has no sign
 _REACH = 16.0  # first size of a region
+_LEAST_RADIUS = 1e-4  # of a region, as a share of the largest coefficient
 _POLISHED = 1e-6  # change of a coefficient that is due to the tolerance of HiGHS
 
 
@@ -36,7 +37,7 @@ class SiftedState:
 
     duals: Float
     free: Int
-    basis: tuple[Int, Int]
+    basis: tuple[Int, Int, Int]
     coefficients: Float
     offset: float
 
@@ -61,7 +62,7 @@ class SiftedProgram:
         self.coefficients, self.offset = np.zeros(0), 0.0
         self._free = np.zeros(0, np.intp)  # positions of the variables of HiGHS, in its order
         self._room = np.zeros((0, 0))  # K is its upper left part
-        self._reach = _REACH
+        self._radius = 0.0  # of the region; none was needed yet
 
     @property
     def rows(self) -> int:
@@ -162,7 +163,7 @@ class SiftedProgram:
                 self._free_rows(joining)
                 held[joining] = False
             # As large a region as few rows change sign in.
-            self._reach *= 0.5 if joined > free_rows(self.columns) else 4.0 if edge else 1.0
+            self._radius *= 0.5 if joined > free_rows(self.columns) else 4.0 if edge else 1.0
         self.duals = self._feasible(u)
 
     @property
@@ -171,10 +172,13 @@ class SiftedProgram:
         return np.concatenate([[self.offset] * self._intercept, self.coefficients])
 
     def _radius_for(self, residuals: Float, held: Bool) -> float:
-        """Radius of the region: `_reach` times that in which no held row can change its sign."""
-        nearest = float(np.abs(residuals[held]).min(initial=np.inf))
-        most = float(np.abs(self.K).sum(axis=1).max(initial=0.0)) + self._intercept
-        return self._reach * max(nearest, _RESIDUAL) / (most or 1.0)
+        """Radius of the region: the last one; at first a few times that in which no held row can change its sign."""
+        if self._radius == 0.0:
+            nearest = float(np.abs(residuals[held]).min(initial=np.inf))
+            most = float(np.abs(self.K).sum(axis=1).max(initial=0.0)) + self._intercept
+            self._radius = _REACH * nearest / (most or 1.0)
+        self._radius = max(self._radius, _LEAST_RADIUS * (1.0 + float(np.abs(self._centre).max(initial=0.0))))
+        return self._radius
 
     def polish(self) -> None:
         """Solve once more for the function whose residuals are 0 where the last basis says so, to rounding.

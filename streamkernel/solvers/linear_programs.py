@@ -177,14 +177,14 @@ def solve_linear_machines(
         for loss, target in zip(losses, targets, strict=True)
     ]
     if limits.candidates is not None and limits.candidates < table.counted:
-        drawn = _drawn_rows(table, session, folds, seed, (_STREAM, 1), limits.candidates, f"candidates{name}")
+        drawn, _ = _drawn_rows(table, session, folds, seed, (_STREAM, 1), limits.candidates, f"candidates{name}")
         for each in functions:
             each.fixed = each.with_target(drawn)
     if starts is None:
         count = min(limits.rows, _FIRST_ROWS)
-        sample = _drawn_rows(table, session, folds, seed, (_STREAM, 0), count, f"first rows{name}")
+        sample, times = _drawn_rows(table, session, folds, seed, (_STREAM, 0), count, f"first rows{name}")
         for each in functions:
-            each.begin(sample, table.weight)
+            each.begin(sample, times)
     else:
         for each, start in zip(functions, starts, strict=True):
             each.go_on(start)
@@ -217,15 +217,18 @@ def solve_linear_machines(
 
 def _drawn_rows(
     table: Table, session: Session, folds: Folds | None, seed: int, stream: tuple[int, ...], count: int, name: str
-) -> Sample:
-    """Rows that are drawn in proportion to their weights, but for those in a validation fold."""
+) -> tuple[Sample, float]:
+    """Drawn rows, in proportion to their weights, but for those in a fold; and how many rows each stands for."""
     rows = draw_rows(table, count, seed, stream).ascending().rows
     gather = Gather(rows, table.width, table.n_targets, np.dtype(table.dtype))
     sample = session.sweep(gather, table, name)
+    times = max(table.weight / max(float(sample.weights.sum()), np.finfo(np.float64).tiny), 1.0)
+    # All rows, but for the rounding of their sum.
+    times = times if len(sample) < table.counted else 1.0
     if folds is None:
-        return sample
+        return sample, times
     assert sample.keys is not None, "folds need a table with keys"
-    return sample.at_positions(np.flatnonzero(~folds.held_out(sample.keys)))
+    return sample.at_positions(np.flatnonzero(~folds.held_out(sample.keys))), times
 
 
 def _most_joining(width: int, rows: int, functions: int) -> int:
@@ -308,9 +311,9 @@ class _Function:
         self.band = 1.0  # distance from the margin up to which rows join
         self.unsettled = True  # whether the last sweep has found rows or columns
 
-    def begin(self, sample: Sample, weight: float) -> None:
-        """Begin with some rows, which stand for rows of this weight, and no column."""
-        self.times = max(weight / max(float(sample.weights.sum()), np.finfo(np.float64).tiny), 1.0)
+    def begin(self, sample: Sample, times: float) -> None:
+        """Begin with some rows, each of which stands for so many, and no column."""
+        self.times = times
         rows = self.with_target(sample)
         self._set_up(rows.at_positions(np.zeros(0, np.intp)))
         self._add_rows(rows)
@@ -378,14 +381,16 @@ class _Function:
             some = self.rows.at_positions(np.flatnonzero(c))
             price = np.abs(self._prices(pool, some, c[c != 0.0]))
             self.largest = float(price.max(initial=0.0))
-            joining = self._diverse(pool, np.where(np.isin(pool.rows, self.columns.rows), 0.0, price), enough)
-            if not len(joining) or number == _MOST_LOCAL - 1:
-                break
+            above = ~np.isin(pool.rows, self.columns.rows) & (price > enough)
             value = float(self.program.targets @ self.program.duals)
-            if value < objective * (1.0 - _FALLEN):
+            if above.any() and value < objective * (1.0 - _FALLEN):
                 # Columns may leave only after the objective has fallen, so that none comes and goes for ever.
                 objective = value
-                pool = self._drop_idle_columns(pool)
+                pool, leaving = self._drop_idle_columns(pool)
+                price, above = (np.concatenate([each, np.zeros(leaving, each.dtype)]) for each in (price, above))
+            joining = self._diverse(pool, np.where(above, price, 0.0), enough)
+            if not len(joining) or number == _MOST_LOCAL - 1:
+                break
             self._add_columns(pool.at_positions(joining))
         self.program.polish()
 
@@ -421,15 +426,23 @@ class _Function:
                 taken.append(at)
         return order[taken]
 
-    def _drop_idle_columns(self, pool: Sample) -> Sample:
-        """Let columns without a coefficient leave where there are many of them; the pool then has them."""
+    def _drop_idle_columns(self, pool: Sample) -> tuple[Sample, int]:
+        """Let columns without a coefficient leave, where there are many of them or no room for others.
+
+        Returns
+        -------
+        pool : the candidates, and those columns that were not among them.
+        added : number of these.
+        """
         idle = self.program.coefficients == 0.0
-        if idle.sum() <= _IDLE_SHARE * len(idle) + _AT_ONCE:
-            return pool
+        short = len(idle) + _AT_ONCE > self.limits.columns
+        if not idle.any() or (idle.sum() <= _IDLE_SHARE * len(idle) + _AT_ONCE and not short):
+            return pool, 0
         leaving = self.columns.at_positions(np.flatnonzero(idle))
         self.program.drop_columns(idle)
         self.columns = self.columns.at_positions(np.flatnonzero(~idle))
-        return pool if self.fixed is not None else _joined(pool, _without(leaving, pool.rows))
+        fresh = _without(leaving, pool.rows)
+        return _joined(pool, fresh), len(fresh)
 
     def priced(self) -> PricedFunction:
         """The present solution, for a sweep."""

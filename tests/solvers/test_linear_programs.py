@@ -223,7 +223,7 @@ def test_candidates_bound_their_own_program() -> None:
     assert machine.candidates == 25
     rows = np.sort(machine.state.columns.rows)
     assert len(rows) <= 25
-    drawn = module._drawn_rows(open_table(X, SIGNS), Session(ThreadExecutor(1)), None, 0, (40, 1), 25, "rows").rows
+    drawn = module._drawn_rows(open_table(X, SIGNS), Session(ThreadExecutor(1)), None, 0, (40, 1), 25, "rows")[0].rows
     assert set(machine.rows.tolist()) <= set(drawn.tolist())
     assert machine.primal == pytest.approx(naive.hinge_machine(K[:, drawn], SIGNS, 5.0).objective, rel=1e-8)
     assert machine.converged
