@@ -15,9 +15,10 @@ from problems import cut_session, table_of_chunks
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ResourceLimitError
 from streamkernel.kernels import Gaussian, Linear, Sigmoid
-from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, Pinball, Target
+from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, Pinball, PricedFunction, PriceRows, Target
 from streamkernel.solvers import LinearLimits, LinearMachine, solve_linear_machines
 from streamkernel.solvers import linear_programs as module
+from streamkernel.solvers._highs import BoxProgram
 from streamkernel.solvers._sifted_program import SiftedProgram
 from streamkernel.table import open_table
 
@@ -227,6 +228,64 @@ def test_candidates_bound_their_own_program() -> None:
     assert set(machine.rows.tolist()) <= set(drawn.tolist())
     assert machine.primal == pytest.approx(naive.hinge_machine(K[:, drawn], SIGNS, 5.0).objective, rel=1e-8)
     assert machine.converged
+
+
+def test_few_rows_are_variables_and_the_optimum_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamkernel.solvers._sifted_program._FREE_ROWS", 40)
+    rng = np.random.default_rng(2)
+    rows = rng.standard_normal((1500, 2))
+    t = np.where(np.sin(2 * rows[:, 0]) + rows[:, 1] + rng.standard_normal(1500) > 0.0, 1.0, -1.0)
+    program, k = SiftedProgram(1.0, intercept=True), KERNEL(rows, rows[:20])
+    regions = []
+    region = BoxProgram.set_region
+    monkeypatch.setattr(BoxProgram, "set_region", lambda self, c, r: (regions.append(r), region(self, c, r))[1])
+    program.add_rows(t, np.where(t > 0, 0.0, -1.0), np.where(t > 0, 1.0, 0.0), np.zeros((1500, 0)))
+    for first in range(0, 20, 4):
+        program.add_columns(k[:, first : first + 4])
+        program.solve()
+        whole = naive.hinge_machine(k[:, : first + 4], t, 1.0).objective
+        value = np.abs(program.coefficients).sum() + np.maximum(0.0, t * program._residuals()).sum()
+        assert value == pytest.approx(whole, rel=1e-8)
+        assert program.targets @ program.duals == pytest.approx(whole, rel=1e-8)
+        assert np.abs(k[:, : first + 4].T @ program.duals).max() <= 1.0 + 1e-7
+        assert abs(program.duals.sum()) < 1e-12
+    assert program._program.variables < 600
+    assert any(each is not None for each in regions)
+
+
+def test_a_start_takes_no_step_where_it_is_the_optimum() -> None:
+    first = solved(X, of_labels(SIGNS), Hinge(1.0))
+    program, state = SiftedProgram(1.0, intercept=True), first.state
+    t = np.where(state.rows.Y[:, 0] > 0.5, 1.0, -1.0)
+    program.add_columns(np.zeros((0, len(state.columns))))
+    k = KERNEL(state.rows.X, state.columns.X)
+    program.add_rows(t, np.where(t > 0, 0.0, -1.0), np.where(t > 0, 1.0, 0.0), k)
+    program.start_from(state.program)
+    program.solve()
+    assert program._program._highs.getInfo().simplex_iteration_count == 0
+    assert program.targets @ program.duals == pytest.approx(first.primal, rel=1e-9)
+
+
+def test_prices_and_violations_are_those_of_their_formulas() -> None:
+    t, rows = SIGNS, np.arange(160)
+    duals, a = t[:30] * np.linspace(0.1, 1.0, 30), np.linspace(-1, 1, 10)
+    points = X[:35]  # the first 30 have a dual variable, the last 10 a coefficient
+    each = PricedFunction(points, duals, a, 0.2, Hinge(1.0), Target(0), rows[:30], rows[25:35])
+    session, table = Session(ThreadExecutor(1)), open_table(X, of_labels(t))
+    [found] = session.sweep(PriceRows(KERNEL, (each,), 0.0, 0.1, 0.05, 200, 200, 0, (1,)), table, "prices")
+    price, f = np.abs(K[:, :30] @ duals), K[:, 25:35] @ a + 0.2
+    assert found.largest == pytest.approx(price.max(), rel=1e-12)
+    assert found.loss == pytest.approx(np.maximum(0, 1 - t * f).sum(), rel=1e-12)
+    np.testing.assert_array_equal(found.candidates.rows, np.setdiff1d(rows[price > 1.05], rows[25:35]))
+    outside = np.setdiff1d(rows[1 - t * f > 0.1], rows[:30])
+    np.testing.assert_array_equal(found.joining.rows, outside)
+    assert (found.violators, found.priced) == (len(outside), len(found.candidates))
+    [few] = session.sweep(PriceRows(KERNEL, (each,), 0.2, 0.1, 0.05, 7, 3, 0, (1,)), table, "few")
+    assert (len(few.joining), few.violators) == (7, len(outside))
+    # The column of the largest price is kept, whatever is drawn.
+    best = found.candidates.rows[np.argmax(price[found.candidates.rows])]
+    assert best in few.candidates.rows
+    assert len(few.candidates) <= 4
 
 
 def test_rows_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
