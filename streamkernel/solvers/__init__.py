@@ -2,6 +2,7 @@
 
 from streamkernel.records import LengthscaleChoice
 from streamkernel.solvers._highs import require_highs
+from streamkernel.solvers._linear_function import LinearLimits, LinearMachine
 from streamkernel.solvers.active_set import solve_active_set
 from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
@@ -21,12 +22,7 @@ from streamkernel.solvers.lagrangian import solve_lagrangian
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
-from streamkernel.solvers.linear_programs import (
-    LinearLimits,
-    LinearMachine,
-    linear_program_steps,
-    solve_linear_machines,
-)
+from streamkernel.solvers.linear_programs import linear_program_steps, solve_linear_machines
 from streamkernel.solvers.margin_calibration import isotonic_curves, platt_curves, quantile_shifts
 from streamkernel.solvers.margin_solution import Certified, MarginIteration, MarginSolution, MarginStart, warn_of_gap
 from streamkernel.solvers.newton import solve_newton
