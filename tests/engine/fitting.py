@@ -52,7 +52,6 @@ RECIPE_SETTINGS: dict[str, dict[str, Any]] = {
     "svr": {"C": (10.0, 100.0), **_GIVEN},
     "quantile": {"C": (3.0, 30.0), "quantile": (0.1, 0.5, 0.9), **_GIVEN},
     "boosting": {"learner": "kmp", "members": 4, "member_rows": 300, "calibration": "platt", **_GIVEN},
-    "lp": {"C": 0.3, "n_components": 200, **_GIVEN},
     "lp": {"C": 0.03, "n_components": 200, "gap_tol": 0.3, **_GIVEN},
     "one-class": {"nu": 0.05, "lengthscale": 2.0},
     "committee": {"noise_variance": 10.0, "block_size": 100, "partition": "cells", **_LONG, "lengthscale": 8.0},

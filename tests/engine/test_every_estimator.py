@@ -36,8 +36,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "gp-classifier": (data.y > 14.0).astype(np.float64),
         "poisson": np.maximum(np.round(data.y / 4.0), 0.0),
         "committee": data.y,
-        **dict.fromkeys(("svc", "svc, hinge", "svc, full", "boosting"), (data.y > 14.0).astype(np.float64)),
-        **dict.fromkeys(("svc", "svc, hinge", "svc, full", "lp"), (data.y > 14.0).astype(np.float64)),
+        **dict.fromkeys(("svc", "svc, hinge", "svc, full", "boosting", "lp"), (data.y > 14.0).astype(np.float64)),
         **dict.fromkeys(("svr", "quantile", "one-class"), data.y),
     }
     X = data.X.astype(np.float32)
@@ -96,8 +95,6 @@ def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
                 "svc, full",
                 "one-class",
                 "boosting",
-            )
-            for name in ("kmp-classifier", "gp", "gp-classifier", "committee", "svc, hinge", "svc, full", "one-class", "lp")
                 "lp",
             )
         ),
