@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from streamkernel.compression import CompressedTable
     from streamkernel.estimators import (
         BayesianCommitteeMachine,
         GaussianProcessClassifier,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         Nystroem,
     )
     from streamkernel.factors import Factor
+    from streamkernel.fits.compress import compress
     from streamkernel.fits.factor import factorize
     from streamkernel.following.follow import follow
     from streamkernel.jobs import connect
@@ -50,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BayesianCommitteeMachine",
+    "CompressedTable",
     "Factor",
     "GaussianModel",
     "GaussianProcessClassifier",
@@ -75,6 +78,7 @@ __all__ = [
     "Table",
     "__version__",
     "append_rows",
+    "compress",
     "connect",
     "factorize",
     "follow",
@@ -85,6 +89,7 @@ __all__ = [
 # Names are imported on first access: a worker that only sums blocks does not load scikit-learn, and
 # `streamkernel --help` is fast. Those that are not here are estimators.
 _HOMES = {
+    "CompressedTable": "compression",
     "Factor": "factors",
     "GaussianModel": "models",
     "GeneralisedModel": "models",
@@ -92,6 +97,7 @@ _HOMES = {
     "RidgeModel": "models",
     "Table": "table",
     "append_rows": "table.ingest",
+    "compress": "fits.compress",
     "connect": "jobs",
     "factorize": "fits.factor",
     "follow": "following.follow",

@@ -24,6 +24,7 @@ _COMMANDS = {
     "plan": "show the cost of a fit: sweeps, bytes, memory",
     "fit": "fit a kernel model on a table",
     "factor": "write the low-rank factor of a table's kernel matrix",
+    "compress": "write a small weighted table that stands for a large one",
     "update": "fold new rows into a model",
     "follow": "fold rows into a model whenever they are appended",
     "submit": "submit a fit to a cluster, as a job that outlives this process",

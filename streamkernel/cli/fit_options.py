@@ -19,6 +19,7 @@ from streamkernel.cli.rule_options import NAMED, name_and_value
 from streamkernel.kinds import KINDS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.classes import BALANCED
+from streamkernel.settings.compression import CompressionSettings
 from streamkernel.settings.parameter import Parameter, parameters_in
 from streamkernel.type_aliases import Fields
 
@@ -30,6 +31,7 @@ Stated = Mapping[str, tuple[Parameter, Any]]
 _ESTIMATOR, _BASIS = "Estimator", "Basis and rule"
 _SECTIONS = {"kernel": "Kernel", "basis": _BASIS, "rows": "Rows"}
 SECTIONS = (_ESTIMATOR, *_SECTIONS.values())
+COMPRESSION_SECTIONS = ("Method", *_SECTIONS.values())
 
 # Where the settings of a factor have other defaults than those of a fit.
 FACTOR_DEFAULTS = {"objective": "trace"}
@@ -135,12 +137,15 @@ def _in_words(texts: Mapping[str, str], joint: str) -> str:
     return first + "".join(joint.format(_listed(takers[text]), text.removeprefix(first).strip()) for text in others)
 
 
-def _option(name: str, stated: Stated, unused: frozenset[str] = frozenset()) -> Callable[[F], F]:
+def _option(
+    name: str, stated: Stated, unused: frozenset[str] = frozenset(), own_section: str | None = None
+) -> Callable[[F], F]:
     """The option of one parameter; its default, None, stands for that of the settings.
 
     Parameters
     ----------
     unused : estimators to which the parameter, or the rules, mean nothing; their help leaves it out.
+    own_section : section of the help for parameters of no group; None for one that names the estimators.
     """
     used = {kind: each for kind, each in stated.items() if kind not in unused}
     stated_by = [each for each, _ in used.values()]
@@ -155,7 +160,7 @@ def _option(name: str, stated: Stated, unused: frozenset[str] = frozenset()) -> 
         "help": _with_default(_in_words(helps, " For {}: {}"), _in_words(defaults, "; for {}: {}")),
         "by_estimator": {kind: _with_default(helps[kind], defaults[kind]) for kind in used},
     }
-    section = _SECTIONS.get(parameter.group, f"Options of {_listed([*used])}")
+    section = _SECTIONS.get(parameter.group, own_section or f"Options of {_listed([*used])}")
     if parameter.kind is bool:
         return section_option(section, f"--{flag}/--no-{flag}", **attributes)
     metavar = _METAVARS.get(name, "INTEGER" if parameter.kind is int and not parameter.words else None)
@@ -203,12 +208,12 @@ def _rule_options(stated: Mapping[str, Stated], unused: frozenset[str]) -> list[
     ]
 
 
-def _options(stated: Mapping[str, Stated]) -> Callable[[F], F]:
+def _options(stated: Mapping[str, Stated], own_section: str | None = None) -> Callable[[F], F]:
     """The options of all parameters that the command line has."""
     unused = {name: frozenset(kind.name for kind in KINDS.values() if name in kind.settings.UNUSED) for name in stated}
     return stack(
         *(
-            _option(name, kinds, unused[name])
+            _option(name, kinds, unused[name], own_section)
             for name, kinds in stated.items()
             if name not in NAMED and all(parameter.flag is not None for parameter, _ in kinds.values())
         ),
@@ -248,5 +253,13 @@ fit_options = stack(
     weight,
     run_options,
 )
+
+
+def _of_compression() -> dict[str, Stated]:
+    stated = parameters_in(CompressionSettings)
+    return {name: {"compress": each} for name, each in stated.items() if name not in CompressionSettings.UNUSED}
+
+
+compression_options = stack(_options(_of_compression(), COMPRESSION_SECTIONS[0]), rows, weight, run_options)
 
 factor_options = stack(_options(_of_factor()), rows, weight, run_options)

@@ -1,0 +1,127 @@
+"""Settings of a compressed table."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from streamkernel.errors import ParameterError
+from streamkernel.selection import Rule
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.parameter import parameter
+from streamkernel.table import Table
+from streamkernel.type_aliases import Unchecked
+from streamkernel.wording import option
+
+SUBSAMPLE, PRECLUSTER, SQUASH, THINNING = METHODS = ("subsample", "precluster", "squash", "thinning")
+FUNCTIONS, LOSSES = ("kernel", "linear"), ("logistic", "hinge")
+_SHARE = 50
+
+
+@dataclass(frozen=True)
+class CompressionSettings(BasisSettings):
+    """How a table is compressed. Of the basis, only its kernel and size are of use: its functions are random rows."""
+
+    MOST_COMPONENTS: ClassVar[int] = 300
+    UNUSED: ClassVar[tuple[str, ...]] = ("fit_intercept",)
+
+    rule: str | Rule = parameter(
+        "uniform",
+        "The rule that chooses the basis. The end of this help lists the rules.",
+        "basis",
+        kind=str,
+        checked=False,
+    )
+    objective: str | float = parameter(
+        "trace",
+        "The score of candidates in the rule few-sweep: the residual trace (trace), what they explain of the targets "
+        "(prediction), or a mixture (a number, 1 for prediction).",
+        "basis",
+        checked=False,
+        words=("trace", "prediction"),
+    )
+    method: str = parameter(
+        SQUASH,
+        "What the rows become: random rows (subsample), means of clusters of the features (precluster), means of "
+        "clusters of likelihood profiles (squash), or rows whose mean features are near those of all rows (thinning).",
+        kind=str,
+        words=METHODS,
+    )
+    size: int | None = parameter(
+        None, "The number of rows.", kind=int, least=1, optional=True, default_words="2 % of the rows"
+    )
+    sweeps: int = parameter(
+        5, "The largest number of sweeps that move the centres of clusters, for precluster and squash.", kind=int,
+        least=0,
+    )  # fmt: skip
+    functions: str = parameter(
+        "kernel",
+        "The random functions of likelihood profiles, for squash: of the kernel's space (kernel), or linear ones of "
+        "the scaled features (linear).",
+        kind=str,
+        words=FUNCTIONS,
+    )
+    profiles: int = parameter(
+        100, "The number of random functions of likelihood profiles, for squash.", kind=int, least=1
+    )
+    loss: str = parameter(
+        "logistic",
+        "The loss of likelihood profiles of classes, for squash; numbers have the squared one.",
+        kind=str,
+        words=LOSSES,
+    )
+
+    @property
+    def uses_kernel(self) -> bool:
+        """Whether the method uses functions of a kernel."""
+        return self.method == THINNING or (self.method == SQUASH and self.functions == "kernel")
+
+    @property
+    def clusters(self) -> bool:
+        """Whether the rows become means of clusters."""
+        return self.method in (PRECLUSTER, SQUASH)
+
+    @property
+    def searches_lengthscale(self) -> bool:
+        """Whether the lengthscale is found on a sample of rows; other methods need none."""
+        return self.uses_kernel and super().searches_lengthscale
+
+    def components(self, table: Table) -> int:
+        """Number of functions: one where the method uses none, since a basis is chosen in any case."""
+        if self.uses_kernel:
+            return super().components(table)
+        if self.n_components is not None:
+            raise ParameterError(
+                f"{option('n_components')} is {self.n_components}, and {option('method', self.method)} uses no "
+                "functions of a kernel; leave it out"
+            )
+        return 1
+
+    def rows_of(self, table: Table) -> int:
+        """Number of rows of the compressed table.
+
+        Raises
+        ------
+        ParameterError
+            There are fewer rows of weight > 0, or a method needs targets and there are none.
+        """
+        if self.method == SQUASH and table.n_targets == 0:
+            raise ParameterError(
+                f"{option('method', SQUASH)} compares what rows say about their targets, and the rows have none; give "
+                f"targets, or {option('method', PRECLUSTER)}"
+            )
+        if self.size is None:
+            return max(1, math.ceil(table.counted / _SHARE))
+        if self.size > table.counted:
+            raise ParameterError(
+                f"{option('size')} is {self.size}, more than the {table.counted} rows"
+                + ("" if table.counted == table.n_rows else " of weight > 0")
+                + f"; give at most {table.counted}"
+            )
+        return int(self.size)
+
+    def without_targets(self, table: Table) -> bool:
+        """Whether the choice of scaling, kernel and basis needs no targets."""
+        auto: Unchecked = self.lengthscale
+        return not (self.searches_sample or (self.searches_lengthscale and auto == "auto") or self.rule != "uniform")
