@@ -28,9 +28,16 @@ def clusters_of(centres: Float, codes: Int | None) -> Clusters:
 
 
 def cluster_rows(
-    table: Table, space: RowSpace, seeds: Sample, codes: Int | None, sweeps: int, session: Session
+    table: Table,
+    space: RowSpace,
+    seeds: Sample,
+    codes: Int | None,
+    sweeps: int,
+    session: Session,
+    *,
+    means_of_rows: bool = True,
 ) -> Rows:
-    """The means of the clusters that grow from seeds; those without rows of weight > 0 are left out.
+    """The clusters that grow from seeds, as one row each; those without rows of weight > 0 are left out.
 
     Parameters
     ----------
@@ -39,6 +46,7 @@ def cluster_rows(
     seeds : s rows of the table, the first centres.
     codes : (s,) their classes; None where rows have none.
     sweeps : largest number of Lloyd steps; fewer if the centres stop moving.
+    means_of_rows : whether the row of a cluster is the mean of its rows; else its seed.
     """
     centres = space.of(seeds.X, seeds.Y)
     for _ in range(sweeps):
@@ -50,4 +58,6 @@ def cluster_rows(
     work = ClusterMeans(space, clusters_of(centres, codes), seeds.X, seeds.Y)
     means: Means = session.sweep(work, table, MEANS)
     kept = np.flatnonzero(means.weights > 0.0)
+    if not means_of_rows:
+        return Rows(seeds.X[kept], seeds.Y[kept], means.weights[kept], seeds.rows[kept])
     return Rows(means.X[kept], means.Y[kept], means.weights[kept], np.full(len(kept), -1, np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from streamkernel.compression.shares import shares
 from streamkernel.reductions import DrawnRows, draw_rows
 from streamkernel.table import Table
 from streamkernel.table.class_weights import weighted_by_class
-from streamkernel.type_aliases import Float, Int
 
 _STREAM = 30  # of the counter-based generator
 
@@ -52,34 +51,3 @@ def groups(table: Table, size: int) -> list[Group]:
         Group(code, float(weights[code]), int(rows[code]), int(sizes[code]), parts[code])
         for code in np.flatnonzero(sizes).tolist()
     ]
-
-
-@dataclass(frozen=True)
-class Seeds:
-    """Rows drawn from each group.
-
-    Attributes
-    ----------
-    rows : (s,) int64, ascending.
-    codes : (s,) class of each; -1 without classes.
-    importance : (s,) weights with which they stand for all rows of their group, in sum its weight.
-    """
-
-    rows: Int
-    codes: Int
-    importance: Float
-
-
-def drawn_seeds(parts: list[Group], seed: int, times: int = 1) -> Seeds:
-    """As many rows as each group has in the compressed table, or so many times as many."""
-    draws = [part.draw(times * part.size, seed) for part in parts]
-    rows = np.concatenate([each.rows for each in draws])
-    codes = np.concatenate([np.full(len(each), part.code) for part, each in zip(parts, draws, strict=True)])
-    importance = np.concatenate([each.importance for each in draws])
-    order = np.argsort(rows)
-    return Seeds(rows[order], codes[order], importance[order])
-
-
-def without_scaler(table: Table) -> Table:
-    """The rows of a table as stored."""
-    return replace(table, scaler=None)

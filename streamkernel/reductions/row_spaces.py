@@ -73,6 +73,46 @@ class Joint(RowSpace):
 
 
 @dataclass(frozen=True)
+class Fitted(RowSpace):
+    """``u = (s(x) / radius, v (f(x) - c) / s)``: scaled columns, and beside them the values f (d,) of a fit.
+
+    Targets take no part. The mean of the targets of a cluster is then that of rows which were chosen without them, and
+    has their noise less; clusters of targets, too, keep the noise apart, and fits to their means are too steep.
+
+    Parameters
+    ----------
+    scaling : scaling s of the columns.
+    functions : the row map of f.
+    centre, spread : (d,) c and s, mean and deviation of the targets.
+    radius : root of the mean of ``|s(x)|^2``.
+    factor : v.
+    """
+
+    scaling: Scaling
+    functions: FeatureTimes
+    centre: Float
+    spread: Float
+    radius: float
+    factor: float
+
+    @property
+    def width(self) -> int:
+        return self.scaling.width + len(self.spread)
+
+    def of(self, X: AnyArray, Y: Float | None) -> Float:
+        scaled = self.scaling.of(X)
+        f = self.functions.map_block(RowBlock(0, scaled, None))[self.functions.name]
+        fitted = self.factor * (f - self.centre) / self.spread
+        return np.concatenate([scaled.astype(np.float64) / self.radius, fitted], axis=1)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return 8 * rows * 3 * self.width + self.functions.scratch_bytes(rows)
+
+    def flops_per_row(self) -> float:
+        return float(self.functions.flops_per_row() + 4 * self.width)
+
+
+@dataclass(frozen=True)
 class LikelihoodProfiles(RowSpace):
     """The likelihood profile of a row: its loss under each of L random functions f_l (Pavlov et al. 2000).
 

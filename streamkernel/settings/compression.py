@@ -15,15 +15,16 @@ from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 SUBSAMPLE, PRECLUSTER, SQUASH, THINNING = METHODS = ("subsample", "precluster", "squash", "thinning")
-FUNCTIONS, LOSSES = ("kernel", "linear"), ("logistic", "hinge")
+FUNCTIONS, LOSSES, REPRESENTATIVES = ("fitted", "kernel", "linear"), ("logistic", "hinge"), ("mean", "seed")
 _SHARE = 50
+# Candidates for each row of the result, where they have room.
+_MOST_CANDIDATES, _LEAST_CANDIDATES, _CANDIDATE_BYTES = 30, 4, 256 << 20
 
 
 @dataclass(frozen=True)
 class CompressionSettings(BasisSettings):
     """How a table is compressed. Of the basis, only its kernel and size are of use: its functions are random rows."""
 
-    MOST_COMPONENTS: ClassVar[int] = 300
     UNUSED: ClassVar[tuple[str, ...]] = ("fit_intercept",)
 
     rule: str | Rule = parameter(
@@ -43,31 +44,47 @@ class CompressionSettings(BasisSettings):
     )
     method: str = parameter(
         SQUASH,
-        "What the rows become: random rows (subsample), means of clusters of the features (precluster), means of "
-        "clusters of likelihood profiles (squash), or rows whose mean features are near those of all rows (thinning).",
+        "What the rows become: random rows (subsample), means of clusters of the features (precluster), rows with the "
+        "likelihood of all rows (squash), or rows whose mean features are those of all rows (thinning).",
         kind=str,
         words=METHODS,
     )
     size: int | None = parameter(
         None, "The number of rows.", kind=int, least=1, optional=True, default_words="2 % of the rows"
     )
-    sweeps: int = parameter(
-        5, "The largest number of sweeps that move the centres of clusters, for precluster and squash.", kind=int,
-        least=0,
-    )  # fmt: skip
     functions: str = parameter(
-        "kernel",
-        "The random functions of likelihood profiles, for squash: of the kernel's space (kernel), or linear ones of "
-        "the scaled features (linear).",
+        "fitted",
+        "The functions whose likelihood squash keeps: those near a fit to all rows (fitted), random ones of the "
+        "kernel's space (kernel), or random linear ones of the scaled features (linear).",
         kind=str,
         words=FUNCTIONS,
+    )
+    oversampling: int | None = parameter(
+        None,
+        "The number of candidates that are drawn for each row of the result, for thinning, and for squash of classes.",
+        kind=int,
+        least=2,
+        optional=True,
+        default_words="30, fewer where they take more than 256 MB",
+    )
+    sweeps: int = parameter(5, "The largest number of sweeps that move the centres of clusters.", kind=int, least=0)
+    representative: str = parameter(
+        "mean",
+        "The row of a cluster: the mean of its rows (mean), or its first one (seed).",
+        kind=str,
+        words=REPRESENTATIVES,
+    )
+    target_weight: float = parameter(
+        0.0,
+        "The weight of targets that are numbers beside the features, in the clusters of precluster.",
+        least=0.0,
     )
     profiles: int = parameter(
         100, "The number of random functions of likelihood profiles, for squash.", kind=int, least=1
     )
     loss: str = parameter(
         "logistic",
-        "The loss of likelihood profiles of classes, for squash; numbers have the squared one.",
+        "The loss of likelihood profiles of classes, for squash with random functions.",
         kind=str,
         words=LOSSES,
     )
@@ -75,12 +92,23 @@ class CompressionSettings(BasisSettings):
     @property
     def uses_kernel(self) -> bool:
         """Whether the method uses functions of a kernel."""
-        return self.method == THINNING or (self.method == SQUASH and self.functions == "kernel")
+        return self.method == THINNING or (self.method == SQUASH and self.functions != "linear")
 
     @property
-    def clusters(self) -> bool:
-        """Whether the rows become means of clusters."""
-        return self.method in (PRECLUSTER, SQUASH)
+    def fits(self) -> bool:
+        """Whether the method begins with a fit to all rows."""
+        return self.method == SQUASH and self.functions == "fitted"
+
+    def herds(self, table: Table) -> bool:
+        """Whether rows are picked one after the other; else they become clusters, or are drawn."""
+        return self.method == THINNING or (self.fits and table.classes is not None)
+
+    def candidates(self, table: Table) -> int:
+        """Number of candidates for each row of the result."""
+        if self.oversampling is not None:
+            return self.oversampling
+        bytes_of_one = self.rows_of(table) * (table.n_features * table.dtype.itemsize + 8 * table.n_targets + 24)
+        return int(min(_MOST_CANDIDATES, max(_LEAST_CANDIDATES, _CANDIDATE_BYTES // bytes_of_one)))
 
     @property
     def searches_lengthscale(self) -> bool:

@@ -4,7 +4,6 @@ from streamkernel.reductions.sums.cross_gram import CrossDisagreements, CrossFea
 from streamkernel.reductions.sums.each_fold import EachFold, FoldParts
 from streamkernel.reductions.sums.evidence_gradient import EvidenceGradient, EvidenceSlopes
 from streamkernel.reductions.sums.feature_maps import ColumnSquares, FeatureMap, FeatureTimes
-from streamkernel.reductions.sums.feature_target_sums import FeatureTargetSums, TargetFunctions
 from streamkernel.reductions.sums.features import FeatureGram, Features, FeatureSums, FeatureTransposed
 from streamkernel.reductions.sums.fold_equations import FoldEquations, FoldSums
 from streamkernel.reductions.sums.gaussian_equations import GaussianEquations, GaussianSums
@@ -30,7 +29,6 @@ __all__ = [
     "FeatureGram",
     "FeatureMap",
     "FeatureSums",
-    "FeatureTargetSums",
     "FeatureTimes",
     "FeatureTransposed",
     "Features",
@@ -47,5 +45,4 @@ __all__ = [
     "RidgeSums",
     "RowNoise",
     "TargetSums",
-    "TargetFunctions",
 ]
