@@ -113,7 +113,7 @@ class CompressionSettings(BasisSettings):
     @property
     def searches_lengthscale(self) -> bool:
         """Whether the lengthscale is found on a sample of rows; other methods need none."""
-        return self.uses_kernel and super().searches_lengthscale
+        return (self.uses_kernel or self.searches_sample) and super().searches_lengthscale
 
     def components(self, table: Table) -> int:
         """Number of functions: one where the method uses none, since a basis is chosen in any case."""

@@ -32,6 +32,7 @@ from streamkernel.reductions import (
     WithoutHeldOut,
 )
 from streamkernel.reductions.boosting import BoostingStep, Members
+from streamkernel.reductions.cluster_means import ClusterMeans
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.reductions.likelihoods import (
     Bernoulli,
@@ -59,6 +60,7 @@ from streamkernel.reductions.margins import (
     Target,
     Violators,
 )
+from streamkernel.reductions.mean_features import MeanFeatureSums, ProductFeatures, ScoreFeatures
 from streamkernel.reductions.members.combiners import COMBINERS
 from streamkernel.reductions.members.generalised import GeneralisedMembers
 from streamkernel.reductions.members.predictions import MemberPredictions
@@ -78,6 +80,8 @@ from streamkernel.reductions.pools import (
 from streamkernel.reductions.pools.largest_residuals import LargestResiduals
 from streamkernel.reductions.pools.leverage import RidgeLeverage, SampledKernel
 from streamkernel.reductions.predictions import QuantilePredictions
+from streamkernel.reductions.row_spaces import InSpace, Joint
+from streamkernel.reductions.scaling import Scaling
 from streamkernel.reductions.scores import (
     ClassificationScores,
     CountDecisions,
@@ -126,6 +130,15 @@ def _kernel(X: X64) -> Kernel:
 
 def _features(X: X64, chosen: list[int]) -> Features:
     return Features.of_basis(basis_of(X, chosen, _kernel(X)))
+
+
+def _joint(X: X64, Y: Float) -> Joint:
+    return Joint(Scaling(None, X.dtype, X.shape[1]), np.zeros(Y.shape[1]), np.full(Y.shape[1], 0.5))
+
+
+def _clusters(X: X64, Y: Float, chosen: list[int]) -> Clusters:
+    centres = np.hstack([X[chosen].astype(np.float64), 0.5 * Y[chosen]])
+    return Clusters(centres, np.ones(centres.shape[1]), np.dtype(np.float64))
 
 
 def _predictions(X: X64, Y: Float, chosen: list[int]) -> Predictions:
@@ -355,6 +368,25 @@ REDUCTIONS: dict[str, Make] = {
         SampledKernel(basis_of(X, chosen, _kernel(X)), np.ones(len(chosen)), 0.3), 3, 7, (11, 1), 0.5
     ),
     "clusters": lambda X, Y, chosen: Clusters(X[chosen].astype(np.float64), np.full(X.shape[1], 0.5), X.dtype),
+    "clusters of classes": lambda X, Y, chosen: Clusters(
+        X[chosen].astype(np.float64), np.full(X.shape[1], 0.5), X.dtype, np.arange(len(chosen)) % Y.shape[1]
+    ),
+    "clusters in a space": lambda X, Y, chosen: InSpace(_joint(X, Y), _clusters(X, Y, chosen)),
+    "means of clusters": lambda X, Y, chosen: ClusterMeans(_joint(X, Y), _clusters(X, Y, chosen), X[chosen], Y[chosen]),
+    "product features": lambda X, Y, chosen: MeanFeatureSums(
+        ProductFeatures(
+            Scaling(None, X.dtype, X.shape[1]), _features(X, chosen), 0, np.zeros(Y.shape[1]), np.ones(Y.shape[1])
+        )
+    ),
+    "score features": lambda X, Y, chosen: MeanFeatureSums(
+        ScoreFeatures(
+            Scaling(None, X.dtype, X.shape[1]),
+            _features(X, chosen),
+            np.full((len(chosen), Y.shape[1]), 1e-3),
+            np.full(Y.shape[1], 0.5),
+            2.0,
+        )
+    ),
     "cross pool": lambda X, Y, chosen: CrossPool(
         (
             pool_columns(X, None, chosen[:1], chosen[1:], _kernel(X)),

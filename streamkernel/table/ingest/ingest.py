@@ -113,7 +113,8 @@ def open_reader(source: Unchecked, target: str | int | None, weight: str | int |
     """The reader for a source, chosen by its type, then by its suffix."""
     if not isinstance(source, (str, os.PathLike)):
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
-        return TableReader(table, None if hasattr(source, "data_vars") else target, weight, type(source).__name__)
+        wanted, name = None if hasattr(source, "data_vars") else target, table.weight_column or "w"
+        return TableReader(table, wanted, weight, type(source).__name__, name)
     path = display_form(source)
     if isinstance(path, str) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
         return _zarr_reader(path, target, weight, os.fsdecode(source))
