@@ -174,7 +174,8 @@ def choose_basis(
     in_metric = isinstance(scaler, MetricScaler)
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric)
     selection = rule.select(problem, session, cache)
-    _warn(selection, n, settings, session, _told_of(repeats), searched=search is not None)
+    expected = search is not None or not settings.needs_all_functions
+    _warn(selection, n, settings, session, _told_of(repeats), expected=expected)
     held_rows = None if folds is None else held_out(_of_all(cache.get(checked.rows), checked), folds)
     if scaler is not None and not scaler.invertible:
         # A sweep of the choice: `points_of` then finds all rows in the cache.
@@ -317,12 +318,12 @@ def _told_of(repeats: Repeats | None) -> str:
 
 
 def _warn(
-    selection: Selection, n: int, settings: BasisSettings, session: Session, repeats: str, *, searched: bool
+    selection: Selection, n: int, settings: BasisSettings, session: Session, repeats: str, *, expected: bool
 ) -> None:
     """Give one warning about a basis that is smaller than asked for, and about repeated rows.
 
     Where the lengthscale was searched for, a smaller basis is its result, about which the user need not do anything: on
-    few directions that matter few functions are independent. It is a note then.
+    few directions that matter few functions are independent. It is a note then, and for fits that need no certain size.
     """
     found = len(selection.basis)
     text = ""
@@ -333,7 +334,7 @@ def _warn(
                 "independent (are there duplicate rows?); give alpha > 0 or 'gcv'"
             )
         text = f"only {found} of {n} basis functions are linearly independent; the others were left out"
-        if searched:
+        if expected:
             session.progress.note(text)
             text = ""
         else:

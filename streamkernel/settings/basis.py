@@ -315,6 +315,11 @@ class BasisSettings:
         return True
 
     @property
+    def needs_all_functions(self) -> bool:
+        """Whether the user should know that fewer functions than asked for are independent."""
+        return True
+
+    @property
     def needs_regular_system(self) -> bool:
         """Whether fewer independent functions than asked for are an error, because nothing regularises the fit."""
         return False

@@ -90,6 +90,11 @@ class CompressionSettings(BasisSettings):
     )
 
     @property
+    def needs_all_functions(self) -> bool:
+        """False: functions only tell rows apart, and those that depend on others tell nothing more."""
+        return False
+
+    @property
     def uses_kernel(self) -> bool:
         """Whether the method uses functions of a kernel."""
         return self.method == THINNING or (self.method == SQUASH and self.functions != "linear")

@@ -142,7 +142,6 @@ def test_equal_seeds_give_equal_tables_and_other_seeds_others() -> None:
         assert one.table.fingerprint != other.table.fingerprint
 
 
-@pytest.mark.filterwarnings("ignore:only .* basis functions are linearly independent")
 def test_whole_weights_are_repeated_rows_for_the_means_of_all_rows() -> None:
     """Draws of repeated rows are others, but the means of the rows that are kept are near the same exact means."""
     X, y, w = problem("numbers", 400)
