@@ -18,7 +18,10 @@ from streamkernel.cli.grouped_help import SectionOption
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.errors import ParameterError
 from streamkernel.kinds import KINDS, OPTION_SETTINGS, PREDICTORS
+from streamkernel.fits.compress import compress
+from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS
 from streamkernel.service.job_schemas import JobRequest
+from streamkernel.settings.compression import CompressionSettings
 from streamkernel.settings.parameter import Parameter, parameters_in
 
 # Parameters of ridge models that are left to the fit, as it chooses them for few rows.
@@ -129,6 +132,25 @@ def test_commands_have_an_option_for_each(command: str) -> None:
             assert option.by_estimator[kind].startswith(parameter.help)
 
 
+def test_compress_has_an_argument_and_an_option_for_each_of_its_settings() -> None:
+    stated = parameters_in(CompressionSettings)
+    arguments = inspect.signature(compress).parameters
+    docstring = inspect.getdoc(compress) or ""
+    command = streamkernel.get_command(None, "compress")  # type: ignore[arg-type]
+    assert command is not None
+    options = {option for each in command.params if isinstance(each, click.Option) for option in each.opts}
+    for name, (parameter, default) in stated.items():
+        parameter.check(name, default)
+        if name in CompressionSettings.UNUSED:
+            continue
+        assert re.fullmatch(r"[A-Za-z].*[^.]\.", parameter.help), parameter.help
+        argument = arguments["random_state" if name == "seed" else name]
+        assert argument.default in (default, None) or name == "seed"
+        assert re.search(rf"\b{argument.name}\b", docstring.partition("Raises")[0])
+        if parameter.flag is not None:
+            assert "--" + (parameter.flag or name).replace("_", "-") in options
+
+
 def sections(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, set[str]]:
     """The flags of each section of a help text."""
     assert main([*arguments]) == 0
@@ -194,9 +216,12 @@ def page() -> str:
     for kind in KINDS.values():
         for each in reversed(kind.settings.__mro__):
             if hasattr(each, "__dataclass_fields__"):
-                classes.setdefault(each, []).append(kind.name)
+                classes.setdefault(each, []).append(f"`{kind.name}`")
+    # Of a command that fits nothing, but chooses a basis, too.
+    classes[CompressionSettings] = ["the command `compress` and the function of this name, beside `BasisSettings`"]
     for each, kinds in classes.items():
         names = "all estimators" if len(kinds) == len(KINDS) else ", ".join(f"`{name}`" for name in kinds)
+        names = "all estimators" if len(kinds) == len(PREDICTORS) else ", ".join(kinds)
         own = inspect.get_annotations(each)
         if not own.keys() & parameters_in(each).keys():
             continue

@@ -28,6 +28,7 @@ COMMANDS = {
     "ingest": "streamkernel ingest",
     "append_rows": "streamkernel ingest",
     "factorize": "streamkernel factor",
+    "compress": "streamkernel compress",
     "fit": "streamkernel fit",
     "predict": "streamkernel predict",
     "transform": "streamkernel transform",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.compression.shares import shares
+from streamkernel.compression._shares import shares
 from streamkernel.reductions import DrawnRows, draw_rows
 from streamkernel.table import Table
 from streamkernel.table.class_weights import weighted_by_class

@@ -16,7 +16,7 @@ from streamkernel.compression.clustering import cluster_rows
 from streamkernel.compression.drawing import groups
 from streamkernel.compression.herding import herded
 from streamkernel.compression.pilot import pilot_of
-from streamkernel.compression.shares import shares
+from streamkernel.compression._shares import shares
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericRangeError, ParameterError
 from streamkernel.kernels import Gaussian
