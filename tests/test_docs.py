@@ -35,7 +35,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUNNABLE = [
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("guide.md", "committee.md", "factors.md", "follow.md", "linear_systems.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("guide.md", "committee.md", "compression.md", "factors.md", "follow.md", "linear_systems.md")
+    ),
 ]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

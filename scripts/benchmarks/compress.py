@@ -1,8 +1,9 @@
 """Compressed tables: how much worse are fits to 2 % of the rows, with weights, than fits to all rows.
 
 Sets of ../shared/data, a quarter of the rows held out (8,000 at most), 20,000 rows compressed at most (of numbers
-10,000). Each method makes a table of 2 % of the rows, which estimators with fixed parameters fit: ours and scikit-learn's. A loss is the
-test error less that of the fit to all rows, the median over seeds; a ratio is the loss over that of a random sample.
+10,000). Each method makes a table of 2 % of the rows, which estimators with fixed parameters fit: ours and
+scikit-learn's. A loss is the test error less that of the fit to all rows, the median over seeds; a ratio is the loss
+over that of a random sample.
 
     scripts/bench compress                        classes: a9a, covtype-subset, spambase
     scripts/bench compress --parts numbers        california-housing, kin40k, protein-casp
