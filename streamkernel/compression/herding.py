@@ -28,6 +28,7 @@ from streamkernel.type_aliases import Float, Int
 
 SUMS = "means of the features"
 PART = 256  # picks of a part
+_ROUNDING = 1e-9
 
 
 def herded(features: Callable[[Int], Float], mu: Float, capacities: Int, wanted: int) -> Int:
@@ -90,7 +91,9 @@ def herded_rows(
         def phi(positions: Int, own: Sample = own, code: int = part.code) -> Float:
             return work.of(own.X[positions], own.Y[positions], code)
 
-        capacities = np.ceil(own.weights * (part.size / part.weight)).astype(np.int64)
+        # A weight that is a whole number of shares must not be one more by rounding.
+        shares = own.weights * (part.size / part.weight)
+        capacities = np.maximum(1, np.ceil(shares * (1.0 - _ROUNDING))).astype(np.int64)
         counts = herded(phi, work.mean(sums, part.code, part.weight), capacities, part.size)
         picked = np.flatnonzero(counts)
         taken.append(own.at_positions(picked))

@@ -145,7 +145,6 @@ def make_compressed(
     table.check_weights()
     size = settings.rows_of(table)
     n = settings.components(table)
-    parts = [] if settings.method == SUBSAMPLE else groups(table, size)
     plan = checked_plan(
         lambda machine, n: plan_of_compression(table, settings, machine, n),
         n,
@@ -159,7 +158,7 @@ def make_compressed(
         if settings.method == SUBSAMPLE:
             rows, lengthscale = _subsample(table, size, settings, session), None
         else:
-            rows, lengthscale = _of_method(table, parts, settings, session, n)
+            rows, lengthscale = _of_method(table, groups(table, size), settings, session, n)
     return CompressedTable.of(rows, table, weight_column, method=settings.method, lengthscale=lengthscale, run=run())
 
 

@@ -12,11 +12,11 @@ from naive import compression as naive
 from naive.dense import gaussian
 from problems import basis_of, blocks
 
+from streamkernel.compression._shares import shares
 from streamkernel.compression.clustering import cluster_rows
 from streamkernel.compression.drawing import groups
 from streamkernel.compression.herding import herded
 from streamkernel.compression.pilot import pilot_of
-from streamkernel.compression._shares import shares
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericRangeError, ParameterError
 from streamkernel.kernels import Gaussian
