@@ -88,8 +88,8 @@ def herded_rows(
             weights.append(own.weights)
             continue
 
-        def phi(positions: Int, own: Sample = own, code: int = part.code) -> Float:
-            return work.of(own.X[positions], own.Y[positions], code)
+        def phi(positions: Int, own: Sample = own) -> Float:
+            return work.of(own.X[positions], own.Y[positions])
 
         # A weight that is a whole number of shares must not be one more by rounding.
         shares = own.weights * (part.size / part.weight)

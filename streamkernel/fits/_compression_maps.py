@@ -12,7 +12,7 @@ from streamkernel.compression.pilot import Pilot, pilot_of
 from streamkernel.engine import Session
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.reductions import Sample, stream_generator
-from streamkernel.reductions.mean_features import MeanFeatures, ProductFeatures, ScoreFeatures
+from streamkernel.reductions.mean_features import ClassFeatures, MeanFeatures, ScoreFeatures
 from streamkernel.reductions.row_spaces import Fitted, Joint, LikelihoodProfiles, RowSpace
 from streamkernel.reductions.scaling import Scaling
 from streamkernel.reductions.sums import Features, FeatureTimes
@@ -128,7 +128,7 @@ class Maps:
         if self.pilot is not None:
             beta, intercept = self.pilot.beta, self.pilot.intercept
             return ScoreFeatures(self.scaling, self.features, beta, intercept, self.radius)
-        return ProductFeatures(self.scaling, self.features, self.classes, self.units.centre, self.units.spread)
+        return ClassFeatures(self.scaling, self.features, self.classes)
 
     def space(self, *, planned: bool = False) -> RowSpace:
         """The space in which rows become clusters; `planned` without the algebra that needs a basis."""

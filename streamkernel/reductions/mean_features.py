@@ -41,12 +41,12 @@ class MeanFeatures(ABC):
         """Kernel values and other columns (b, q), and multipliers (b, t), of rows: the sums are those of products."""
 
     @abstractmethod
-    def of(self, X: AnyArray, Y: Float, code: int) -> Float:
-        """phi (b, Q) of stored rows X (b, p) with targets Y (b, d), all of one class; -1 without classes."""
+    def of(self, X: AnyArray, Y: Float) -> Float:
+        """phi (b, Q) of stored rows X (b, p) with targets Y (b, d)."""
 
     @abstractmethod
     def mean(self, sums: Float, code: int, weight: float) -> Float:
-        """Mean (Q,) of phi over the rows of a class, whose weights sum to `weight`."""
+        """Mean (Q,) of phi over the rows of a class, whose weights sum to `weight`; code -1 for all rows."""
 
     @abstractmethod
     def width(self) -> int:
@@ -54,53 +54,41 @@ class MeanFeatures(ABC):
 
 
 @dataclass(frozen=True)
-class ProductFeatures(MeanFeatures):
-    """Features of a product kernel of rows and targets.
+class ClassFeatures(MeanFeatures):
+    """``phi = g``, with a mean for each class: the features of the product kernel ``k(x, x') [c = c']``.
 
-    ``k(x, x') [c = c']`` for classes: phi is g, and each class has a mean of its own. ``k(x, x') (1 + y.y')`` for
-    standardised numbers y: ``phi = (g, g y_1, ..., g y_d)``.
+    Targets that are numbers take no part. With the kernel ``k(x, x') (1 + y.y')`` rows of 2 % lose 1.3 times as much as
+    random ones (kernel ridge regression on california-housing and kin40k).
 
     Parameters
     ----------
     scaling, features : see the base class.
-    classes : number of classes; 0 for targets that are numbers, or none.
-    centre, spread : (d,) of targets that are numbers.
+    classes : number of classes; 0 for none.
     """
 
     scaling: Scaling
     features: Features
     classes: int
-    centre: Float
-    spread: Float
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.features.width, self.classes or 1 + len(self.spread)
+        return self.features.width, self.classes or 1
 
     def width(self) -> int:
-        return self.features.width * (1 if self.classes else self.shape[1])
-
-    def _multipliers(self, Y: Float | None, rows: int) -> Float:
-        if self.classes:
-            assert Y is not None
-            return Y
-        ones = np.ones((rows, 1))
-        if Y is None or not len(self.spread):
-            return ones
-        return np.concatenate([ones, (Y - self.centre) / self.spread], axis=1)
+        return self.features.width
 
     def factors(self, scaled: AnyArray, Y: Float | None) -> tuple[Float, Float]:
-        return self.features.raw(scaled), self._multipliers(Y, len(scaled))
+        F = self.features.raw(scaled)
+        if not self.classes:
+            return F, np.ones((len(F), 1))
+        assert Y is not None
+        return F, Y
 
-    def of(self, X: AnyArray, Y: Float, code: int) -> Float:
-        G = np.asarray(self.features.of(self.scaling.of(X)), np.float64)
-        if self.classes:
-            return G
-        T = self._multipliers(Y, len(X))
-        return np.concatenate([G * column[:, None] for column in T.T], axis=1)
+    def of(self, X: AnyArray, Y: Float) -> Float:
+        return np.asarray(self.features.of(self.scaling.of(X)), np.float64)
 
     def mean(self, sums: Float, code: int, weight: float) -> Float:
-        found: Float = (sums[:, code] if self.classes else sums.T.ravel()) / weight
+        found: Float = sums[:, max(code, 0)] / weight
         return found
 
 
@@ -157,7 +145,7 @@ class ScoreFeatures(MeanFeatures):
         A = np.concatenate([F, self._beside(scaled)], axis=1)
         return A, np.concatenate([Y, self._doubt(f, Y)[:, None] * Y], axis=1)
 
-    def of(self, X: AnyArray, Y: Float, code: int) -> Float:
+    def of(self, X: AnyArray, Y: Float) -> Float:
         scaled = self.scaling.of(X)
         G = np.asarray(self.features.of(scaled), np.float64)
         f = G @ self.beta + self.intercept

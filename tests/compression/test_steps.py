@@ -21,7 +21,7 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericRangeError, ParameterError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import Sample
-from streamkernel.reductions.mean_features import MeanFeatureSums, ProductFeatures, ScoreFeatures
+from streamkernel.reductions.mean_features import ClassFeatures, MeanFeatureSums, ScoreFeatures
 from streamkernel.reductions.row_spaces import Fitted, Joint, LikelihoodProfiles
 from streamkernel.reductions.scaling import Scaling
 from streamkernel.reductions.sums import Features, FeatureTimes
@@ -177,14 +177,12 @@ def test_a_scaled_row_beyond_the_range_is_an_error() -> None:
 def maps(X: Any, codes: Any) -> dict[str, tuple[Any, Any, Any]]:
     """Maps with the targets of the rows, and phi of all rows by definition."""
     features, G, _ = functions(X, 1)
-    scaling, Y, y = Scaling(None, FLOAT64, 3), one_hot(codes), np.stack([X[:, 0] + 2.0, X[:, 1]], axis=1)
+    scaling, Y = Scaling(None, FLOAT64, 3), one_hot(codes)
     beta, intercept = np.random.default_rng(4).standard_normal((9, Y.shape[1])), np.array([0.1, 0.5, 0.4])
-    standard = (y - [1.0, 0.0]) / [3.0, 2.0]
-    products = np.hstack([G, G * standard[:, :1], G * standard[:, 1:]])
     return {
-        "classes": (ProductFeatures(scaling, features, 3, NONE, NONE), Y, G),
-        "numbers": (ProductFeatures(scaling, features, 0, np.array([1.0, 0.0]), np.array([3.0, 2.0])), y, products),
-        "no targets": (ProductFeatures(scaling, features, 0, NONE, NONE), np.zeros((len(X), 0)), G),
+        "classes": (ClassFeatures(scaling, features, 3), Y, G),
+        "numbers": (ClassFeatures(scaling, features, 0), X[:, :2], G),
+        "no targets": (ClassFeatures(scaling, features, 0), np.zeros((len(X), 0)), G),
         "scores": (
             ScoreFeatures(scaling, features, beta, intercept, 1.7),
             Y,
@@ -199,7 +197,7 @@ def test_features_and_their_exact_means(kind: str) -> None:
     work, Y, phi = maps(X, codes)[kind]
     for code in range(3) if kind in ("classes", "scores") else [-1]:
         own = np.flatnonzero(codes == code) if code >= 0 else np.arange(len(X))
-        np.testing.assert_allclose(work.of(X[own], Y[own], code), phi[own], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(work.of(X[own], Y[own]), phi[own], rtol=1e-8, atol=1e-9)
         assert work.width() == phi.shape[1]
         reduction = MeanFeatureSums(work)
         state = reduction.empty()

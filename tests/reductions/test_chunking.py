@@ -60,7 +60,7 @@ from streamkernel.reductions.margins import (
     Target,
     Violators,
 )
-from streamkernel.reductions.mean_features import MeanFeatureSums, ProductFeatures, ScoreFeatures
+from streamkernel.reductions.mean_features import ClassFeatures, MeanFeatureSums, ScoreFeatures
 from streamkernel.reductions.members.combiners import COMBINERS
 from streamkernel.reductions.members.generalised import GeneralisedMembers
 from streamkernel.reductions.members.predictions import MemberPredictions
@@ -373,10 +373,8 @@ REDUCTIONS: dict[str, Make] = {
     ),
     "clusters in a space": lambda X, Y, chosen: InSpace(_joint(X, Y), _clusters(X, Y, chosen)),
     "means of clusters": lambda X, Y, chosen: ClusterMeans(_joint(X, Y), _clusters(X, Y, chosen), X[chosen], Y[chosen]),
-    "product features": lambda X, Y, chosen: MeanFeatureSums(
-        ProductFeatures(
-            Scaling(None, X.dtype, X.shape[1]), _features(X, chosen), 0, np.zeros(Y.shape[1]), np.ones(Y.shape[1])
-        )
+    "features of classes": lambda X, Y, chosen: MeanFeatureSums(
+        ClassFeatures(Scaling(None, X.dtype, X.shape[1]), _features(X, chosen), Y.shape[1])
     ),
     "score features": lambda X, Y, chosen: MeanFeatureSums(
         ScoreFeatures(
