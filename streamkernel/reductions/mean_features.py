@@ -92,8 +92,8 @@ class ClassFeatures(MeanFeatures):
         return found
 
 
-# Parts of phi, in units of the score. Of rows of 2 % the error of an SVM, less that of all rows, is a share of that of
-# random rows: spambase .26, covtype .15, a9a .29 (docs/results/compress.md); with 1 in place of .3 it is .5, .4, .4.
+# Weights of the parts of phi. Of rows of 2 % the error of an SVM, less that of all rows, is a share of that of random
+# rows: spambase .20, covtype-subset .17 (docs/results/compress.md); with 1 in place of .3 it is .41 and .34.
 _PLAIN, _SCORE = 0.3, 2.0
 
 
