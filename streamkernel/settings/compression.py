@@ -70,7 +70,7 @@ class CompressionSettings(BasisSettings):
     sweeps: int = parameter(5, "The largest number of sweeps that move the centres of clusters.", kind=int, least=0)
     representative: str = parameter(
         "mean",
-        "The row of a cluster: the mean of its rows (mean), or its first one (seed).",
+        "The row of a cluster: the mean of its rows (mean), or the row that it began with (seed).",
         kind=str,
         words=REPRESENTATIVES,
     )
