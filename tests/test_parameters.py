@@ -17,9 +17,8 @@ import pytest
 from streamkernel.cli.grouped_help import SectionOption
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.errors import ParameterError
-from streamkernel.kinds import KINDS, OPTION_SETTINGS, PREDICTORS
 from streamkernel.fits.compress import compress
-from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS
+from streamkernel.kinds import KINDS, OPTION_SETTINGS, PREDICTORS
 from streamkernel.service.job_schemas import JobRequest
 from streamkernel.settings.compression import CompressionSettings
 from streamkernel.settings.parameter import Parameter, parameters_in
@@ -220,8 +219,7 @@ def page() -> str:
     # Of a command that fits nothing, but chooses a basis, too.
     classes[CompressionSettings] = ["the command `compress` and the function of this name, beside `BasisSettings`"]
     for each, kinds in classes.items():
-        names = "all estimators" if len(kinds) == len(KINDS) else ", ".join(f"`{name}`" for name in kinds)
-        names = "all estimators" if len(kinds) == len(PREDICTORS) else ", ".join(kinds)
+        names = "all estimators" if len(kinds) == len(KINDS) else ", ".join(kinds)
         own = inspect.get_annotations(each)
         if not own.keys() & parameters_in(each).keys():
             continue
