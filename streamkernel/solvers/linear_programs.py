@@ -93,7 +93,7 @@ def solve_linear_machines(
     else:
         for each, start in zip(functions, starts, strict=True):
             each.go_on(start)
-    room = _most_joining(table.width, limits.rows, len(functions))
+    rooms = _pools(table, limits.rows, len(functions))
     for number in range(1, most_sweeps + 1):
         live = [each for each in functions if not each.ended]
         for each in live:
@@ -105,8 +105,7 @@ def solve_linear_machines(
             max(each.band for each in live),
             tolerance,
             tolerance,
-            room,
-            _COLUMN_POOL,
+            *rooms,
             seed,
             (_STREAM, 2, number),
         )
@@ -136,9 +135,10 @@ def _drawn_rows(
     return sample.at_positions(np.flatnonzero(~folds.held_out(sample.keys))), times
 
 
-def _most_joining(width: int, rows: int, functions: int) -> int:
-    """Number of rows of each function that may join after a sweep."""
-    return max(1, min(rows, _POOL_BYTES // (functions * PriceRows.row_bytes(width))))
+def _pools(table: Table, rows: int, functions: int) -> tuple[int, int]:
+    """Numbers of rows and of columns of each function that may join after a sweep: fewer where rows are wide."""
+    fitting = max(1, _POOL_BYTES // (functions * PriceRows.row_bytes(table.width)))
+    return min(rows, fitting), min(_COLUMN_POOL, table.n_rows, fitting)
 
 
 def linear_program_steps(
@@ -172,8 +172,7 @@ def linear_program_steps(
     each = PricedFunction(
         unfilled(points, p), unfilled(points - columns), unfilled(columns), 0.0, loss, Target(0), numbers, numbers
     )
-    room = _most_joining(p, rows, K)
-    work = PriceRows(kernel, (each,) * K, 0.0, 0.0, 0.0, room, _COLUMN_POOL, 0, (0,))
+    work = PriceRows(kernel, (each,) * K, 0.0, 0.0, 0.0, *_pools(table, rows, K), 0, (0,))
     # Of each function its rows, and their kernel values with its columns; these are copied while they grow.
     sample = rows * (2 * p * table.dtype.itemsize + 8 * (12 * loss.kink_count + 8))
     values = 8 * rows * loss.kink_count * columns

@@ -230,7 +230,7 @@ def test_through_the_commands(store: str, tmp_path: Path, capsys: Any) -> None:
     assert '"accuracy": 0.' in capsys.readouterr().out
     assert main(["info", model]) == 0
     assert main(["fit", store, model, "--estimator", "lp", "--tol", "0.1", "--overwrite", *common]) == 1
-    assert "--tol is of the choice of a basis" in capsys.readouterr().err
+    assert "--tol 0.1 means nothing to the estimator lp" in capsys.readouterr().err
 
 
 def test_the_plan_does_not_grow_with_the_rows() -> None:
