@@ -22,7 +22,6 @@ class GeneralisedSettings(TunedSettings):
     """Generalised Gaussian process regression."""
 
     RECORD: ClassVar[type[GeneralisedSettingsRecord]] = GeneralisedSettingsRecord
-    UNUSED: ClassVar[tuple[str, ...]] = ("fit_intercept",)  # The constant is always free.
 
     newton_tol: float = parameter(
         1e-6,

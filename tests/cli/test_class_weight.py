@@ -41,7 +41,7 @@ def test_errors(cli: Callable, labelled: Path, tmp_path: Path) -> None:
     assert "'even' is neither balanced nor LABEL=NUMBER,LABEL=NUMBER,..." in ran.err.replace("\n", " ")
     assert "--class-weight" in cli("fit", labelled, tmp_path / "model", "--class-weight", "maybe=2", *FIT).error
     other = cli("fit", labelled, tmp_path / "model", "--estimator", "ridge", "--class-weight", "balanced")
-    assert "it is an option of ridge-classifier, svc, kmp-classifier, gp-classifier" in other.error
+    assert "it is an option of ridge-classifier, svc, boosting, lp, kmp-classifier, gp-classifier" in other.error
     assert not (tmp_path / "model").exists()
 
 

@@ -234,7 +234,7 @@ def test_a_regression_on_labels_has_no_plan_either(
     [
         ("gp", ("--alpha", 1.0), "--alpha means nothing to the estimator gp; it is an option of ridge"),
         ("committee", ("--alpha", "gcv"), "--alpha means nothing to the estimator committee"),
-        ("committee", ("--approximation", "dtc"), "approximation must be one of pitc"),
+        ("committee", ("--approximation", "dtc"), "--approximation dtc means nothing to the estimator committee"),
         ("gp-classifier", ("--alpha", 1.0), "--alpha means nothing to the estimator gp-classifier"),
         ("gp-classifier", ("--noise-variance", 1.0), "--noise-variance means nothing to the estimator gp-classifier"),
         ("gp-classifier", ("--block-size", 100), "--block-size means nothing to the estimator gp-classifier"),

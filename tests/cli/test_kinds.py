@@ -88,9 +88,9 @@ def test_info_of_kernel_cca_tells_of_both_views(cli: Callable, kinds: dict[str, 
     ("kind", "said"),
     [
         ("factor", "is a factor, not a model that predicts; make a model with streamkernel fit"),
-        ("nystroem", "is a Nystroem transformer, not a model that predicts; Nystroem.load transforms rows"),
-        ("kernel-pca", "is a kernel PCA, not a model that predicts; KernelPCA.load transforms rows"),
-        ("kernel-cca", "is a kernel CCA, not a model that predicts; KernelCCA.load transforms rows"),
+        ("nystroem", "is a Nystroem transformer, not a model that predicts; streamkernel transform is for it"),
+        ("kernel-pca", "is a kernel PCA, not a model that predicts; streamkernel transform is for it"),
+        ("kernel-cca", "is a kernel CCA, not a model that predicts; streamkernel transform is for it"),
         ("table", "is not a saved model"),
     ],
 )
