@@ -38,7 +38,7 @@ def _checkpoints_of(target: str | Path, request: FitRequest, resume: bool) -> Ch
     """Checkpoints beside the model; a resumed run must have the same estimator, settings, table and rows."""
     config = {
         "estimator": request.estimator,
-        "settings": request.settings.to_config(),
+        "settings": request.settings.to_run_config(),
         "table": request.table.fingerprint,
         "rows": [request.table.start, request.table.stop],
     }

@@ -460,7 +460,7 @@ class BasisSettings:
         return None
 
     def to_config(self) -> Fields:
-        """Plain JSON: what determines the result, for checkpoints and the model."""
+        """Plain JSON: what determines the result, for the model and, in `to_run_config`, for checkpoints."""
         stated = parameters_in(self)
         stored = {name: each.plain(getattr(self, name)) for name, (each, _) in stated.items() if each.stored}
         # Runs that an earlier release interrupted have no metric; they go on as if these fields were absent.
@@ -477,6 +477,10 @@ class BasisSettings:
                 "objective": self.objective,
             }
         )
+
+    def to_run_config(self) -> Fields:
+        """Plain JSON that two runs have in common if one can go on from the checkpoints of the other."""
+        return self.to_config()
 
     @property
     def _kernel_config(self) -> Fields | None:

@@ -37,6 +37,12 @@ class TransformerSettings(BasisSettings):
         super().__post_init__()
         self.check_without_targets()
 
+    def to_run_config(self) -> Fields:
+        # Also what a model has elsewhere: other columns of the views, or more components, are another run.
+        shared, own = parameters_in(BasisSettings), parameters_in(type(self))
+        unstored = [name for name, (each, _) in own.items() if not each.stored and name not in shared]
+        return super().to_run_config() | {name: getattr(self, name) for name in unstored}
+
 
 @dataclass(frozen=True)
 class KernelPCASettings(TransformerSettings):

@@ -129,3 +129,32 @@ def test_interrupted_fits_go_on(cli: Callable, store: Path, tmp_path: Path) -> N
     whole = cli(*given).result
     again = cli(*given, "--overwrite", "--resume").result
     assert again["digest"] == whole["digest"]
+
+
+@pytest.mark.parametrize(
+    ("options", "other", "message"),
+    [
+        (["kernel-cca", "--view-columns", "x0,x1;x2"], ["--view-columns", "x0,x1;x3"], "view_columns"),
+        (["kernel-cca"], ["--pool", "split"], "pool"),
+        (["kernel-cca"], ["--components", "3"], "component_count"),
+        (["kernel-pca", "--components", "150"], ["--components", "160"], "component_count"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_a_run_with_other_options_is_not_gone_on_with(
+    cli: Callable, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], other: list[str],
+    message: str,
+) -> None:  # fmt: skip
+    """Also options that a model has no field of their own for: sweeps of other columns would be taken for its own."""
+    given = ("fit", store, tmp_path / "m", "--estimator", *options, *THREADS)
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device", "somewhere")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("streamkernel.models.saved.SavedModel.save", full)
+        assert "No space left" in cli(*given).error
+    wrong = cli(*given, *other, "--resume").error
+    assert "another configuration" in wrong
+    assert message in wrong
+    assert cli(*given, "--resume", "--json").result["resumed_sweeps"] > 1
