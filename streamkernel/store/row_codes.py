@@ -4,7 +4,7 @@
 
     PLACE/DIGEST/c/0, c/1, ...    chunks of a Zarr array: the numbers, then their CRC32C
 
-They are a memo and no result: what is absent or damaged is computed again, by whoever wants it. So nothing is
+They are a memo and no result: what is absent, damaged or cannot be read is computed again, by whoever wants it. So nothing is
 published, nothing is on the disk for certain, and a full disk costs time only. A task that runs twice writes the same
 bytes twice.
 """
@@ -42,7 +42,9 @@ class RowCodes:
         """Rows `start` .. `start + count - 1` of a vector, from the first row of a chunk on; None if one is absent."""
         blobs, parts = blobs_at(self.place), []
         for first in range(start, start + count, self.chunk_rows):
-            values = read_chunk(blobs, self._key(name, first), (self.chunk_rows,), self.dtype)
+            values = None
+            with suppress(OSError):
+                values = read_chunk(blobs, self._key(name, first), (self.chunk_rows,), self.dtype)
             if values is None:
                 return None
             parts.append(values)

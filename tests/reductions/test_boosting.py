@@ -123,6 +123,15 @@ def test_kept_codes_change_nothing_and_lost_ones_are_made_again(tmp_path: Path, 
     assert_equal(swept(step, classes), plain)
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_confidence_of_a_value_far_outside_is_1(classes: int) -> None:
+    """255 steps of it are more than whole numbers of 64 bits."""
+    members = members_of(classes)
+    far = replace(members, soft=True, constants=1e17 * members.constants)
+    near = replace(far, constants=1e3 * members.constants, coefficients=0.0 * members.coefficients)
+    np.testing.assert_array_equal(far.codes(X[:9]), near.codes(X[:9]))
+
+
 def assert_equal(found: Boosted, wanted: Boosted) -> None:
     for name in ("error", "weight", "rows", "vote_errors", "member_errors"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))

@@ -33,6 +33,9 @@ def test_a_damaged_or_absent_chunk_is_none(tmp_path: Path) -> None:
     assert codes.read("a", 0, 8) is not None
     chunk.unlink()
     assert codes.read("a", 8, 8) is None
+    # What the system cannot read, here a link to itself.
+    chunk.symlink_to(chunk)
+    assert codes.read("a", 8, 8) is None
 
 
 def test_a_place_that_takes_nothing_costs_time_only(tmp_path: Path) -> None:

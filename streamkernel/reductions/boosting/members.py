@@ -127,7 +127,8 @@ class Members(SentAsFields):
             lead = 0.5 * (best[:, -1] - best[:, -2])
         if not self.soft:
             return np.asarray(winner)
-        return np.asarray(winner + self.classes * np.minimum((_STEPS * lead).astype(np.int64), _STEPS - 1))
+        # Cut before the cast: a value far outside may be larger than whole numbers are.
+        return np.asarray(winner + self.classes * np.minimum(_STEPS * lead, _STEPS - 1.0).astype(np.int64))
 
     def classes_of(self, codes: AnyArray) -> Int:
         """The classes of codes, of any shape."""
