@@ -129,7 +129,7 @@ class BoostingPath:
 
     def _first_sample(self) -> DrawnMember:
         drawn = self._sweep("first sample", self.searched, draw="all", sizes=(self.size,))
-        if not drawn.rows[0]:
+        if not len(drawn.parts[0].rows):
             raise ParameterError(
                 f"all rows of weight > 0 are held out, or none is among the rows that are searched; give "
                 f"{option('validation')} 0, or more rows"
@@ -183,7 +183,8 @@ class BoostingPath:
     def resample(self) -> BoostingFound:
         """AdaBoost; of more than two classes SAMME (Zhu et al. 2009)."""
         sample, most, ended = self._first_sample(), self.settings.most_members, "members"
-        least = 0.5 / self.trained.rows[0]
+        # An error of 0, as of half a row: of as many as the weights say, where these are numbers of rows.
+        half_row = 0.5 / max(self.trained.rows[0], self.trained.weight[0])
         wrong = min(max(round(self.size * (1.0 - 1.0 / self.classes)), 1), self.size - 1)
         sizes = (wrong, self.size - wrong)
         for t in range(1, most + 1):
@@ -196,7 +197,7 @@ class BoostingPath:
             if e >= 1.0 - 1.0 / self.classes:
                 ended = self._of_chance()
                 break
-            factor = member_factor(max(e, least), self.classes)
+            factor = member_factor(e or half_row, self.classes)
             self._accept(factor, factor, math.log(mass_change(e, factor)))
             if not len(swept.parts) or not len(swept.parts[0].rows):
                 ended = "no errors" if e == 0.0 else ended

@@ -162,8 +162,8 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         return mass, none
 
     def _smallest(self, block: RowBlock, mass: Float, groups: Int, y: Int) -> State:
-        """The rows of the smallest keys of each reservoir."""
-        alive = np.flatnonzero(mass > 0.0) if self.sizes else np.zeros(0, np.int64)
+        """The rows of the smallest keys of each reservoir; a row whose mass is rounding counts nowhere."""
+        alive = np.flatnonzero(_whole(mass)) if self.sizes else np.zeros(0, np.int64)
         u = row_uniforms(self.seed, (_STREAM, self.number), block.start, len(block))[alive, 0]
         state: State = {
             "keys": -np.log(u) / mass[alive],
