@@ -75,12 +75,12 @@ def _class_weight(value: str) -> str | dict[str, float]:
         raise click.BadParameter(f"{value!r} is neither {BALANCED} nor LABEL=NUMBER,LABEL=NUMBER,...") from None
 
 
-def _view_columns(value: str) -> tuple[list[int | str], list[int | str]]:
+def _view_columns(value: str) -> tuple[list[str], list[str]]:
     """Two groups of columns, by name or position, with a semicolon between: a,b;c,d or 0,1;2,3."""
     groups = [[name.strip() for name in group.split(",")] for group in value.split(";")]
     if len(groups) != 2 or not all(name for group in groups for name in group):
         raise click.BadParameter(f"{value!r} is not two groups of columns, such as a,b;c,d")
-    first, second = ([int(name) if name.lstrip("-").isdecimal() else name for name in group] for group in groups)
+    first, second = groups
     return first, second
 
 

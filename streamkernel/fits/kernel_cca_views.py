@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -17,6 +18,8 @@ from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 Groups = tuple[tuple[int, ...], tuple[int, ...]]
+
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,9 @@ def column_groups(groups: Unchecked, columns: Sequence[str]) -> Groups:
 def _position(member: Unchecked, columns: Sequence[str]) -> int:
     if isinstance(member, str) and member in columns:
         return list(columns).index(member)
+    if isinstance(member, str) and _WHOLE.fullmatch(member):
+        # As the command line gives positions, where no column has this name.
+        member = int(member)
     whole = isinstance(member, (int, np.integer)) and not isinstance(member, (bool, np.bool_))
     if whole and -len(columns) <= member < len(columns):
         return int(member) % len(columns)

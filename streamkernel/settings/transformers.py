@@ -150,8 +150,8 @@ class KernelCCASettings(TransformerSettings):
     )
     view_columns: Unchecked = parameter(
         None,
-        "The columns of the first and of the second view, by name or position; without them the second view is the "
-        "targets.",
+        "The columns of the first and of the second view, by name, or by position where no column has that name; "
+        "without them the second view is the targets.",
         kind=object,
         checked=False,
         optional=True,

@@ -75,6 +75,14 @@ def test_a_fit_is_that_of_python(cli: Callable, store: Path, tmp_path: Path, cas
         np.testing.assert_allclose(out[array][:], expected, rtol=1e-9, atol=1e-9)
 
 
+def test_a_column_whose_name_is_a_number_goes_by_its_name(cli: Callable, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("\n".join(["2,1,b", *(f"{a},{b},{c}" for a, b, c in X[:, :3])]))
+    cli("ingest", tmp_path / "rows.csv", tmp_path / "rows", "--quiet")
+    given = ("fit", tmp_path / "rows", tmp_path / "m", "--estimator", "kernel-cca", "--components", 1, "--basis", 9)
+    assert cli(*given, "--view-columns", "1;-1,0", *THREADS).status == 0
+    assert [view.names for view in KernelCCA.load(tmp_path / "m").model_.record.views] == [("1",), ("b", "2")]
+
+
 def test_rows_without_the_second_view(cli: Callable, store: Path, tmp_path: Path) -> None:
     cli("fit", store, tmp_path / "m", "--estimator", "kernel-cca", "--basis", "20", *THREADS)
     ingest(X, tmp_path / "X", chunk_rows=50, dtype="float64")
