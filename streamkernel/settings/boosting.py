@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from streamkernel.errors import ParameterError
@@ -216,11 +217,11 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
         return self.functions_of_member(table)
 
     def folds(self, table: Table) -> Folds | None:
-        """One validation fold; None where no row is held out."""
-        count = round(self.validation * _BUCKETS)
-        if count == 0 or table.counted < LEAST_FOLDED:
+        """Folds of held-out rows, which count as one; None where no row is held out."""
+        if self.validation == 0.0 or table.counted < LEAST_FOLDED:
             return None
-        return Folds(1, round(_BUCKETS / count), self.seed)
+        share = Fraction(max(round(self.validation * _BUCKETS), 1), _BUCKETS)
+        return Folds(share.numerator, share.denominator, self.seed)
 
 
 def check_classes(settings: BoostingSettings, classes: int) -> None:

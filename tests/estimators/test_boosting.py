@@ -254,6 +254,13 @@ def test_held_out_rows_choose_the_number_of_members_and_no_member_sees_them() ->
         assert errors[count - 1] == pytest.approx((staged != Y[out]).mean())
 
 
+@pytest.mark.parametrize("validation", [0.0004, 0.1, 0.15, 0.35, 0.4, 0.5])
+def test_the_share_of_held_out_rows_is_what_was_asked_for(validation: float) -> None:
+    folds = BoostingSettings(validation=validation).folds(open_table(X, Y, classify=True))
+    assert folds is not None
+    assert folds.share == pytest.approx(max(validation, 0.001))
+
+
 def test_patience_ends_the_fit() -> None:
     given = {**SMALL, "members": 40, "learner": "kmp"}
     model = KernelBoostingClassifier(**given, patience=3).fit(X, Y)
