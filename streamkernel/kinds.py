@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from streamkernel.engine import Plan
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.estimators.base import PredictingEstimator, SavedEstimator
@@ -385,7 +387,10 @@ def _check_used(kind: Kind, given: Fields) -> None:
     stated = parameters_in(kind.settings)
     for name in kind.settings.UNUSED:
         # Settings without rules check the options of their own pools, which the command line passes among these.
-        if name != "rule_options" and name in given and given[name] != stated[name][1]:
+        if name == "rule_options" or name not in given:
+            continue
+        # No default is an array, whose comparison would be one too.
+        if isinstance(given[name], np.ndarray) or given[name] != stated[name][1]:
             raise ParameterError(
                 f"{option(name, given[name])} means nothing to the estimator {kind.name}, leave it out"
             )

@@ -73,7 +73,7 @@ class CCASettings:
                 checked_whole(name, value, 1)
         r, size, picks, candidates = counts.values()
         if size is not None and r > size:
-            raise ParameterError(f"{r} components of a basis of {size}: give basis_size >= n_components")
+            raise ParameterError(f"{r} components of a basis of {size} functions; give a basis of at least {r}")
         checked_choice("pool", parameters["pool"], POOLS)
         gamma, delta = parameters["bound_gamma"], parameters["delta"]
         n = int(size or min(max(PAIRS, r), rows or PAIRS))

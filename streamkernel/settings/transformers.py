@@ -204,6 +204,10 @@ class KernelCCASettings(TransformerSettings):
         """Number of pairs of basis functions for a table; the kernels are checked when the views are known."""
         if self.n_components is None:
             return min(max(PAIRS, self.component_count), table.counted)
+        if self.n_components > table.n_rows:
+            raise ParameterError(
+                f"a basis of {self.n_components} functions is more than the {table.n_rows} rows; give at most that"
+            )
         return int(self.n_components)
 
     def to_parameters(self) -> Fields:

@@ -101,6 +101,8 @@ def test_rows_without_the_second_view(cli: Callable, store: Path, tmp_path: Path
         (["nystroem", "--objective", "prediction"], "--objective prediction means nothing to the estimator nystroem"),
         (["nystroem", "--components", "3"], "--components means nothing to the estimator nystroem; .* kernel-pca"),
         (["kernel-cca", "--metric", "learned"], "--metric learned means nothing to the estimator kernel-cca"),
+        (["kernel-cca", "--components", "9", "--basis", "5"], "9 components of a basis of 5 functions; give"),
+        (["kernel-cca", "--basis", "221"], "a basis of 221 functions is more than the 220 rows"),
         (["kernel-cca", "--view-columns", "a;x1"], "--view-columns name 'a', which is no column"),
         (["kernel-cca", "--view-columns", "x0;x1,x0"], "--view-columns name x0 twice"),
         (["kernel-cca", "--view-columns", "x0"], "not two groups of columns"),

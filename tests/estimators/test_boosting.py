@@ -15,6 +15,7 @@ from streamkernel import KernelBoostingClassifier, open_table
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ModelFormatError, ParameterError, SingleClassError
 from streamkernel.fits.boosting import fit_boosting
+from streamkernel.kinds import KINDS, settings_of
 from streamkernel.models.boosting import BoostingModel
 from streamkernel.settings.boosting import BoostingSettings
 
@@ -349,6 +350,13 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, name: str, change: A
 def test_bad_parameters_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         KernelBoostingClassifier(**{**GIVEN, **wrong}).fit(X, Y)
+
+
+@pytest.mark.parametrize("given", [{"rule": "uniform"}, {"rule_options": {"pool": "shared"}}, {"tol": np.ones(2)}])
+def test_options_of_the_choice_of_a_basis_are_refused(given: dict[str, Any]) -> None:
+    """From the command line and of jobs: the estimator does not have them."""
+    with pytest.raises(ParameterError, match=next(iter(given))):
+        settings_of(KINDS["boosting"], given)
 
 
 def test_filtering_is_of_two_classes() -> None:
