@@ -20,6 +20,8 @@ from streamkernel.settings.boosting import BoostingSettingsRecord
 from streamkernel.solvers.boosting import filtering_bound, training_bound
 from streamkernel.type_aliases import Fields, Float
 
+_MOST_FACTOR = 500.0  # of an error that is as small as numbers are; its exponential is a number
+
 
 class MemberRecord(Record):
     """One member that was tried, and the vote of the members up to it.
@@ -180,10 +182,16 @@ class BoostingModel(PredictingModel):
         weights = arrays["member_weights"]
         if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.sum() > 0.0):
             self._refuse(path, "the weights of its members are no weights of a vote")
-        if self.record.solution.kept != len(ends):
-            self._refuse(path, f"it has {len(ends)} members, and its record {self.record.solution.kept}")
+        solution = self.record.solution
+        if solution.kept != len(ends) or len(solution.members) < len(ends):
+            tried = f"{solution.kept} of {len(solution.members)} that were tried"
+            self._refuse(path, f"it has {len(ends)} members, and its record {tried}")
+        if not all(0.0 <= each.error <= 1.0 and abs(each.factor) <= _MOST_FACTOR for each in solution.members):
+            self._refuse(path, "the errors of its members are no shares, or their factors are out of range")
         for slope, other in (("calibration_slope", "calibration_offset"), ("calibration_knots", "calibration_values")):
-            if (slope in arrays) != (other in arrays) or (slope in arrays and len(arrays[slope]) != columns):
+            if (slope in arrays) != (other in arrays):
+                self._refuse(path, f"it has one of the arrays {slope!r} and {other!r}, and lacks the other")
+            if slope in arrays and (len(arrays[slope]) != columns or not arrays[slope].size):
                 self._refuse(path, f"{slope!r} does not fit its {columns} functions")
         return self
 

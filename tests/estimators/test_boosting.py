@@ -326,6 +326,29 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, name: str, change: A
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        lambda solution: {"members": ()},
+        lambda solution: {"members": tuple(each.changed(factor=1e5) for each in solution.members)},
+        lambda solution: {"members": tuple(each.changed(error=-1.0) for each in solution.members)},
+    ],
+)
+def test_members_of_a_record_that_do_not_fit_are_refused(tmp_path: Path, change: Any) -> None:
+    model = KernelBoostingClassifier(**SMALL, voting="hard").fit(X, Y).model_
+    found = model.record.solution
+    broken = BoostingModel(model.record.changed(solution=found.changed(**change(found))), model.arrays)
+    with pytest.raises(ModelFormatError):
+        broken.save(tmp_path / "model.zarr")
+
+
+def test_curves_without_knots_are_refused(tmp_path: Path) -> None:
+    model = KernelBoostingClassifier(**SMALL, calibration="isotonic").fit(X, Y).model_
+    empty = {name: model.arrays[name][:, :0] for name in ("calibration_knots", "calibration_values")}
+    with pytest.raises(ModelFormatError, match="calibration_knots"):
+        BoostingModel(model.record, {**model.arrays, **empty}).save(tmp_path / "model.zarr")
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"member_rows": 1},
