@@ -43,6 +43,17 @@ class Checkpointing(Protocol):
         """A folder for values of rows that lasts as long as the states; None where there is none."""
 
 
+def _made(folder: Path | None) -> Path | None:
+    """The folder, or a temporary one for None; None where the disk takes none."""
+    try:
+        if folder is None:
+            return Path(tempfile.mkdtemp(prefix="streamkernel-rows-"))
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return folder
+
+
 def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
     """The spans and blocks of a table for this work; they depend only on these two."""
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
@@ -107,18 +118,16 @@ class Session:
         """A folder for values of rows, which tasks write and those of later sweeps read; removed after the block.
 
         It is beside the checkpoints, and then stays after an error, for a run that resumes; without checkpoints it is a
-        temporary folder. None where workers are of other machines, which may share no folder.
+        temporary folder. None where workers are of other machines, which may share no folder, and where none can be made.
         """
         kept = None if self._checkpoints is None else self._checkpoints.rows_folder
-        if self.executor.remote:
-            yield None
-        elif kept is not None:
-            kept.mkdir(exist_ok=True)
-            yield kept
-            shutil.rmtree(kept, ignore_errors=True)
-        else:
-            with tempfile.TemporaryDirectory(prefix="streamkernel-rows-", ignore_cleanup_errors=True) as folder:
-                yield Path(folder)
+        folder, whole = None if self.executor.remote else _made(kept), False
+        try:
+            yield folder
+            whole = True
+        finally:
+            if folder is not None and (whole or folder != kept):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def local(self, reduction: Reduction[Result], table: Table) -> Result:
         """The result of a reduction over a sample in memory, on the driver's threads; not a sweep over the data."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,32 @@ def test_a_run_that_begins_anew_reads_no_codes_of_the_one_before(tmp_path: Path)
     with Checkpoints(tmp_path / "run", {"a": 2}, fresh=True) as checkpoints:
         assert checkpoints.rows_folder is not None
         assert not checkpoints.rows_folder.exists()
+
+
+def test_a_disk_without_room_for_a_folder_of_codes_costs_time_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, settings = open_table(X, Y, classify=True), BoostingSettings(**SMALL)
+    whole = fit_boosting(table, settings, Session(ThreadExecutor(2)), estimator="boosting")
+    # No folder: a file has its name.
+    with Checkpoints(tmp_path / "run", {}) as checkpoints:
+        (tmp_path / "run" / "rows").touch()
+        session = Session(ThreadExecutor(2), checkpoints=checkpoints)
+        assert fit_boosting(table, settings, session, estimator="boosting").digest == whole.digest
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    assert fit_boosting(table, settings, Session(ThreadExecutor(2)), estimator="boosting").digest == whole.digest
+
+
+def test_a_temporary_folder_of_codes_goes_after_an_error_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        fit_boosting(
+            open_table(X, Y, classify=True),
+            BoostingSettings(**SMALL),
+            Session(ThreadExecutor(2), progress=Ending(4)),
+            estimator="boosting",
+        )
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
