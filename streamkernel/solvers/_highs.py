@@ -9,8 +9,9 @@ that the dual simplex method repairs, and new variables begin at an end of their
 and s of other variables, which stay as they are, no u may fulfil the conditions. Slacks, whose cost is the end of a
 region, keep a and b in it instead.
 
-One thread, the simplex method and a fixed seed: equal programs give equal bits. Where several solutions are optimal,
-the one is taken whose basis the method ends with, which follows from the rows, the columns and their order.
+The serial simplex method and a fixed seed: equal programs give equal bits. Where several solutions are optimal, the one
+is taken whose basis the method ends with, which follows from the rows, the columns and their order. The number of threads
+is left to HiGHS: these are of the process, and a program that asks for another number than one before it is refused.
 
 HiGHS is an extra. Only documented parts of it are used.
 """
@@ -74,7 +75,6 @@ class BoxProgram:
         self._highs, self._module = _silent_highs()
         self._unit, self._first = unit, int(intercept)
         for name, value in {
-            "threads": 1,
             "parallel": "off",
             "random_seed": 0,
             "solver": "simplex",

@@ -300,3 +300,16 @@ def test_nothing_is_printed() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert (found.stdout, found.stderr) == (b"", b"")
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2])
+def test_other_programs_of_the_process_may_use_any_number_of_threads(threads: int) -> None:
+    """HiGHS has one pool of threads in a process, and refuses a program that asks for another size."""
+    code = (
+        "import highspy, numpy as np; from streamkernel.solvers._highs import BoxProgram\n"
+        f"other = highspy.Highs(); other.silent(); other.setOptionValue('threads', {threads})\n"
+        "other.addVar(0.0, 1.0); assert other.run() == highspy.HighsStatus.kOk\n"
+        "p = BoxProgram(1.0, intercept=True)\n"
+        "p.add_variables(np.ones(2), np.zeros(2), np.ones(2), np.zeros((2, 0))); p.solve()"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
