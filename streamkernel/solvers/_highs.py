@@ -25,6 +25,7 @@ import numpy as np
 
 from streamkernel.errors import DependencyError, NumericalError
 from streamkernel.type_aliases import Float, Int
+from streamkernel.wording import option
 
 _TOLERANCE = 1e-9  # of a feasible variable and of a feasible condition
 # Bytes of an entry of the matrix: by columns, by rows, the copy that the simplex method scales, and while it grows.
@@ -87,7 +88,7 @@ class BoxProgram:
         self.columns = 0
         self._is_slack = np.zeros(0, dtype=bool)  # of each variable of HiGHS, in its order
         if intercept:
-            self._highs.addRow(0.0, 0.0, 0, np.zeros(0, np.int32), np.zeros(0))
+            self._check(self._highs.addRow(0.0, 0.0, 0, np.zeros(0, np.int32), np.zeros(0)))
             self._add_slacks(0, 1)
 
     @property
@@ -100,7 +101,7 @@ class BoxProgram:
         count = 2 * conditions
         signs, at = np.tile([1.0, -1.0], conditions), np.repeat(first + np.arange(conditions, dtype=np.int32), 2)
         nothing, starts = np.zeros(count), np.arange(count, dtype=np.int32)
-        self._highs.addCols(count, nothing, nothing, nothing, count, starts, at, signs)
+        self._check(self._highs.addCols(count, nothing, nothing, nothing, count, starts, at, signs))
         self._is_slack = np.concatenate([self._is_slack, np.ones(count, dtype=bool)])
 
     def add_variables(self, targets: Float, low: Float, high: Float, K: Float) -> None:
@@ -110,7 +111,7 @@ class BoxProgram:
         entries[:, self._first :] = K
         starts, indices = (width * np.arange(r)).astype(np.int32), np.tile(np.arange(width, dtype=np.int32), r)
         ends = low / self._unit, high / self._unit
-        self._highs.addCols(r, -targets, *ends, r * width, starts, indices, entries.ravel())
+        self._check(self._highs.addCols(r, -targets, *ends, r * width, starts, indices, entries.ravel()))
         self._is_slack = np.concatenate([self._is_slack, np.zeros(r, dtype=bool)])
 
     def add_columns(self, K: Float) -> None:
@@ -118,7 +119,7 @@ class BoxProgram:
         r, c = K.shape
         starts, indices = (r * np.arange(c)).astype(np.int32), np.tile(self._at(slack=False), c)
         ends = np.full(c, 1.0 / self._unit)
-        self._highs.addRows(c, -ends, ends, r * c, starts, indices, np.ascontiguousarray(K.T).ravel())
+        self._check(self._highs.addRows(c, -ends, ends, r * c, starts, indices, np.ascontiguousarray(K.T).ravel()))
         self._add_slacks(self._first + self.columns, c)
         self.columns += c
 
@@ -129,7 +130,7 @@ class BoxProgram:
     def set_boxes(self, low: Float, high: Float) -> None:
         """Change the boxes (r,)."""
         at = self._at(slack=False)
-        self._highs.changeColsBounds(len(at), at, low / self._unit, high / self._unit)
+        self._check(self._highs.changeColsBounds(len(at), at, low / self._unit, high / self._unit))
 
     def set_conditions(self, total: float, g: Float) -> None:
         """Change s and g (c,)."""
@@ -138,7 +139,7 @@ class BoxProgram:
             np.concatenate([[-total] * self._first, 1.0 - g]),
         )
         every = np.arange(len(low), dtype=np.int32)
-        self._highs.changeRowsBounds(len(low), every, low / self._unit, high / self._unit)
+        self._check(self._highs.changeRowsBounds(len(low), every, low / self._unit, high / self._unit))
 
     def set_region(self, centre: Float, radius: float | None) -> None:
         """Keep b and a, (1 + c,) or (c,) without a constant, within a radius of a centre; None for no region.
@@ -147,11 +148,11 @@ class BoxProgram:
         """
         at = self._at(slack=True)
         free = np.full(len(at), 0.0 if radius is None else np.inf)
-        self._highs.changeColsBounds(len(at), at, np.zeros(len(at)), free)
+        self._check(self._highs.changeColsBounds(len(at), at, np.zeros(len(at)), free))
         if radius is not None:
             # The multiplier of a condition is minus the coefficient.
             cost = np.stack([radius - centre, radius + centre], axis=1).ravel()
-            self._highs.changeColsCost(len(at), at, cost)
+            self._check(self._highs.changeColsCost(len(at), at, cost))
 
     def drop_variables(self, at: Int) -> None:
         """Remove the variables at these positions among the u."""
@@ -190,11 +191,21 @@ class BoxProgram:
                 return values[~self._is_slack], a, b, edge
             # From a poor basis rounding may win: once more, from none.
             self._highs.clearSolver()
-        raise NumericalError(
-            f"HiGHS ends a linear program of {self.variables} rows and {self.columns} functions with "
-            f"{self._highs.modelStatusToString(status)!r}; scale the columns, or change C or the kernel so that values "
-            "of the kernel are closer to 1"
+        raise self._failed(f"ends it with {self._highs.modelStatusToString(status)!r}")
+
+    def _failed(self, how: str) -> NumericalError:
+        return NumericalError(
+            f"HiGHS has a linear program of {self.variables} rows and {self.columns} functions, and {how}; scale the "
+            f"columns, or change {option('C')}, the row weights or the kernel so that their numbers are closer to 1"
         )
+
+    def _check(self, status: Any) -> None:
+        """Raise `NumericalError` where HiGHS has not done a change, such as of numbers that it takes for infinite.
+
+        That it drops numbers near 0 is only a warning of it.
+        """
+        if status == self._module.HighsStatus.kError:
+            raise self._failed("refuses its numbers as too large")
 
     def tight(self) -> tuple[Int, Int]:
         """Positions of the variables u that are inside their boxes, and of the conditions that are at their ends.

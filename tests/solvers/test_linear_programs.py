@@ -13,7 +13,7 @@ import pytest
 from problems import cut_session, table_of_chunks
 
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.errors import ResourceLimitError
+from streamkernel.errors import NumericalError, ResourceLimitError
 from streamkernel.kernels import Gaussian, Linear, Sigmoid
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, Pinball, PricedFunction, PriceRows, Target
 from streamkernel.solvers import LinearLimits, LinearMachine, solve_linear_machines
@@ -313,3 +313,9 @@ def test_other_programs_of_the_process_may_use_any_number_of_threads(threads: in
         "p.add_variables(np.ones(2), np.zeros(2), np.ones(2), np.zeros((2, 0))); p.solve()"
     )
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_numbers_that_highs_takes_for_infinite_are_one_error() -> None:
+    rows = 1e9 * RNG.standard_normal((50, 2))
+    with pytest.raises(NumericalError, match=r"refuses its numbers as too large; scale the columns, or change C, the"):
+        solved(rows, of_labels(rows[:, 0] + RNG.standard_normal(50)), Hinge(1.0), kernel=Linear())
