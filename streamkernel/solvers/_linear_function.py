@@ -152,7 +152,9 @@ class LinearFunction:
         return Sample(sample.rows, sample.X, self.target.of(sample.Y)[:, None], sample.weights)
 
     def _set_up(self, columns: Sample) -> None:
-        self.program = SiftedProgram(min(self.loss.C, 1.0), intercept=self.intercept)
+        sums = self.table.weight_sums
+        widest = self.loss.C * (1.0 if sums is None else float(sums.largest.max(initial=0.0)))
+        self.program = SiftedProgram(min(widest, 1.0) or 1.0, intercept=self.intercept)
         self.rows, self.columns = columns.at_positions(np.zeros(0, np.intp)), columns.at_positions(np.zeros(0, np.intp))
         self.found = self.columns
         if len(columns):

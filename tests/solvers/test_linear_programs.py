@@ -319,3 +319,15 @@ def test_numbers_that_highs_takes_for_infinite_are_one_error() -> None:
     rows = 1e9 * RNG.standard_normal((50, 2))
     with pytest.raises(NumericalError, match=r"refuses its numbers as too large; scale the columns, or change C, the"):
         solved(rows, of_labels(rows[:, 0] + RNG.standard_normal(50)), Hinge(1.0), kernel=Linear())
+
+
+@pytest.mark.parametrize("weight", [1e-15, 1e-300])
+def test_small_weights_are_as_a_small_cost(weight: float) -> None:
+    """A tolerance of HiGHS would be wider than the boxes."""
+    weights = np.where(SIGNS > 0.0, weight, 0.3 * weight)
+    machine = solved(X, of_labels(SIGNS), Hinge(1.0), weights=weights)
+    assert machine.converged
+    assert len(machine.rows) == 0
+    least = 2.0 * min(weights[SIGNS > 0.0].sum(), weights[SIGNS < 0.0].sum())
+    assert machine.primal == pytest.approx(least, rel=1e-9)
+    assert machine.dual == pytest.approx(least, rel=1e-9)
