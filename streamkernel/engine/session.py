@@ -118,7 +118,8 @@ class Session:
         """A folder for values of rows, which tasks write and those of later sweeps read; removed after the block.
 
         It is beside the checkpoints, and then stays after an error, for a run that resumes; without checkpoints it is a
-        temporary folder. None where workers are of other machines, which may share no folder, and where none can be made.
+        temporary folder. None where workers are of other machines, which may share no folder, and where none can be
+        made.
         """
         kept = None if self._checkpoints is None else self._checkpoints.rows_folder
         folder, whole = None if self.executor.remote else _made(kept), False

@@ -137,8 +137,8 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
         super().__post_init__()
         if self.rule_options:
             raise ParameterError(
-                f"{option('rule_options', next(iter(self.rule_options)))} is of the choice of a basis, and the functions "
-                "of boosting are at rows that are drawn for its members; leave it out"
+                f"{option('rule_options', next(iter(self.rule_options)))} is of the choice of a basis, and the "
+                "functions of boosting are at rows that are drawn for its members; leave it out"
             )
         rows = self.member_rows
         if rows is not None and rows >= 1 and (rows < 2 or rows != int(rows)):
