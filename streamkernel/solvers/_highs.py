@@ -11,7 +11,8 @@ region, keep a and b in it instead.
 
 The serial simplex method and a fixed seed: equal programs give equal bits. Where several solutions are optimal, the one
 is taken whose basis the method ends with, which follows from the rows, the columns and their order. The number of
-threads is left to HiGHS: these are of the process, and a program that asks for another number than one before it is refused.
+threads is left to HiGHS: these are of the process, and a program that asks for another number than one before it is
+refused.
 
 HiGHS is an extra. Only documented parts of it are used.
 """

@@ -4,9 +4,9 @@
 
     PLACE/DIGEST/c/0, c/1, ...    chunks of a Zarr array: the numbers, then their CRC32C
 
-They are a memo and no result: what is absent, damaged or cannot be read is computed again, by whoever wants it. So nothing is
-published, nothing is on the disk for certain, and a full disk costs time only. A task that runs twice writes the same
-bytes twice.
+They are a memo and no result: what is absent, damaged or cannot be read is computed again, by whoever wants it. So
+nothing is published, nothing is on the disk for certain, and a full disk costs time only. A task that runs twice writes
+the same bytes twice.
 """
 
 from __future__ import annotations
