@@ -8,6 +8,7 @@ import numpy as np
 
 from streamkernel.records import Run
 from streamkernel.table import Table, open_table
+from streamkernel.table.columns import NO_WEIGHTS
 from streamkernel.table.rows import NumpyRows
 from streamkernel.table.targets import Targets
 from streamkernel.type_aliases import AnyArray, Float, Int
@@ -38,11 +39,12 @@ class CompressedTable:
     Attributes
     ----------
     method : "subsample", "precluster", "squash" or "thinning".
-    table : the rows as a table, which estimators take as they take any other; with the columns, targets, classes and
-        the name of the weights of the table that was compressed.
+    table : the rows as a table, which estimators take as they take any other; with the columns, targets and classes of
+        the table that was compressed.
     X : (s, p), in the dtype of that table.
     y : (s,) or (s, d) targets, labels of classes decoded; None without targets.
     weights : (s,) > 0, in sum that of the rows: ``sample_weight`` of scikit-learn and xgboost.
+    weight_column : name that the weights have where the table is written.
     rows : (s,) int64 numbers of the rows that they are; -1 for means of rows.
     lengthscale : lengthscale of the kernel whose functions were used; None where none was.
     run : sweeps, seconds and memory.
@@ -53,6 +55,7 @@ class CompressedTable:
     X: AnyArray
     y: AnyArray | None
     weights: Float
+    weight_column: str
     rows: Int
     lengthscale: float | tuple[float, ...] | None
     run: Run
@@ -83,6 +86,8 @@ class CompressedTable:
                 y = stored = rows.Y[:, 0] if of.n_targets == 1 else rows.Y
             targets = Targets(NumpyRows(stored, "y"), of.target_names, classes, coded)
         table = open_table(X, weights=rows.weights)
+        # Where the weights were those of a column, new rows of a model have it, too; other new rows have no weights.
+        column = None if of.weights is None or of.weight_column == NO_WEIGHTS else of.weight_column
         named = Table(
             features=table.features,
             dtype=table.dtype,
@@ -92,9 +97,9 @@ class CompressedTable:
             targets=targets,
             weights=NumpyRows(rows.weights, "weights"),
             named=of.named,
-            weight_column=weight_column,
+            weight_column=column,
         )
-        return cls(method, named, X, y, rows.weights, rows.rows, lengthscale, run)
+        return cls(method, named, X, y, rows.weights, weight_column, rows.rows, lengthscale, run)
 
     def __len__(self) -> int:
         return len(self.X)

@@ -124,7 +124,7 @@ def weight_column_of(table: Table, source: Unchecked) -> str:
 
 def write_compressed(found: CompressedTable, path: str | os.PathLike[str], *, overwrite: bool = False) -> TableInfo:
     """Write a compressed table as `ingest` writes tables: whole, or not at all."""
-    table, targets = found.table, found.table.targets
+    table, targets = replace(found.table, weight_column=found.weight_column), found.table.targets
     if targets is not None and not targets.coded:
         # Labels that are numbers are stored as numbers.
         table = replace(table, targets=Targets(targets.rows, targets.names))

@@ -11,12 +11,13 @@ from typing import Any
 import dask.array as da
 import data_sets
 import numpy as np
+import pandas as pd
 import pytest
 from naive import compression as naive
 from naive.dense import gaussian
 from thread_clients import thread_client
 
-from streamkernel import CompressedTable, KernelRidgeClassifier, compress, ingest, open_table
+from streamkernel import CompressedTable, KernelRidge, KernelRidgeClassifier, compress, ingest, open_table
 from streamkernel.compression.drawing import groups
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
@@ -438,3 +439,20 @@ def test_the_default_size_is_a_fiftieth_of_the_rows() -> None:
     X, y, w = problem()
     assert len(compress(X, y, method="subsample")) == 12
     assert len(compress(X, y, method="subsample", sample_weight=w)) == -(-(w > 0).sum() // 50)
+
+
+def test_a_model_of_a_compressed_table_takes_new_rows_of_the_table_that_it_stands_for() -> None:
+    """They have a column of weights only where the table had one."""
+    X, y, w = problem("numbers")
+    named, options = pd.DataFrame(X, columns=list("abcd")), {"metric": "none", "lengthscale": 2.0}
+    for weights in (None, w):
+        model = KernelRidge(10, **options).fit(compress(named, y, size=60, sample_weight=weights).table)
+        assert model.model_.record.weight_column is None
+        model.update(named, y)
+    weighted = named.assign(times=w)
+    small = compress(open_table(weighted, y).weighted_by("times"), size=60)
+    one, other = (KernelRidge(10, **options).fit(small.table) for _ in range(2))
+    assert one.model_.record.weight_column == "times"
+    one.update(open_table(weighted, y))
+    other.update(open_table(named, y, weights=w))
+    np.testing.assert_allclose(one.predict(named), other.predict(named), rtol=1e-4)
