@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
+from streamkernel.blobs import normalised
 from streamkernel.compression import CompressedTable, Rows
 from streamkernel.compression.clustering import cluster_rows
 from streamkernel.compression.drawing import Group, groups
 from streamkernel.compression.herding import herded_rows
 from streamkernel.engine import Plan, Progress, Session, executor_of, resident_bytes
 from streamkernel.engine.limits import parse_bytes
+from streamkernel.errors import StoreExistsError
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._compression_maps import Maps, Units, needs_statistics, table_of_choice
 from streamkernel.fits.compression_plan import DRAWN, STATISTICS, plan_of_compression
@@ -68,7 +71,7 @@ def compress(
     Parameters
     ----------
     X : rows, of any kind that `open_table` takes; a store has its targets and weights.
-    y : targets; text labels are classes.
+    y : targets; text labels, and those that are true or false, are classes.
     size : number of rows; None for 2 % of those of weight > 0. Clusters that have no rows at the end are left out.
     method : "subsample", "precluster", "squash" or "thinning"; see `docs/compression.md`.
     path : path or URL of a table to write, as `ingest` writes it; None writes none.
@@ -95,6 +98,7 @@ def compress(
     before = resident_bytes()
     if path is not None:
         check_target(path, overwrite=overwrite, kind="table")
+        check_not_source(X, path)
     table = open_table(X, y, classify=_labels(y) if classify is None else classify, weights=sample_weight)
     weight = weight_column_of(table, X) if sample_weight is None else "w"
     session = Session(executor_of(client), progress=progress)
@@ -105,12 +109,29 @@ def compress(
 
 
 def _labels(y: Unchecked) -> bool:
-    """Whether targets are text."""
+    """Whether targets are text, or true and false: the mean of two such is none."""
     if y is None or isinstance(y, (str, os.PathLike)):
         return False
     dtype = getattr(y, "dtype", None)
     kind = np.asarray(y).dtype.kind if dtype is None else getattr(dtype, "kind", "O")
-    return kind in "UTO"
+    return kind in "UTOb"
+
+
+def check_not_source(source: Unchecked, path: str | os.PathLike[str]) -> None:
+    """Refuse to write a compressed table in place of the rows that it is made of.
+
+    Raises
+    ------
+    StoreExistsError
+        The path or URL is that of the source.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return
+    places = [normalised(each) for each in (source, path)]
+    if len({os.path.realpath(each) if isinstance(each, Path) else each for each in places}) == 1:
+        raise StoreExistsError(
+            f"{places[1]} has the rows that are compressed, which would be lost; choose another path"
+        )
 
 
 def weight_column_of(table: Table, source: Unchecked) -> str:

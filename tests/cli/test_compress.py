@@ -107,3 +107,8 @@ def test_wrong_words_and_a_wrong_place_are_refused(cli: Callable[..., Any], stor
     for flags in ((), ("--overwrite",)):
         assert "file.txt" in cli("compress", store, tmp_path / "file.txt", *flags, *THREADS).error
     assert (tmp_path / "file.txt").read_text() == "mine"
+
+
+def test_a_table_is_not_compressed_into_its_own_place(cli: Callable[..., Any], store: Path) -> None:
+    assert "which would be lost" in cli("compress", store, store, "--size", 20, "--overwrite", *THREADS).error
+    assert open_table(store).n_rows == 6000

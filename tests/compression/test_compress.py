@@ -456,3 +456,20 @@ def test_a_model_of_a_compressed_table_takes_new_rows_of_the_table_that_it_stand
     one.update(open_table(weighted, y))
     other.update(open_table(named, y, weights=w))
     np.testing.assert_allclose(one.predict(named), other.predict(named), rtol=1e-4)
+
+
+def test_the_rows_that_are_compressed_are_never_replaced(tmp_path: Path) -> None:
+    store = write_source(tmp_path, problem()[1])
+    (tmp_path / "folder").symlink_to(tmp_path)
+    for out in (store, tmp_path / "folder" / "source.zarr"):
+        with pytest.raises(StoreExistsError, match="has the rows that are compressed, which would be"):
+            compress(store, size=30, path=out, overwrite=True)
+    assert open_table(store).n_rows == 600
+
+
+def test_true_and_false_are_classes() -> None:
+    X, y, _ = problem("numbers")
+    for targets in (y > 0.0, pd.Series(y > 0.0), (y > 0.0).tolist()):
+        found = compress(X, targets, size=20)
+        assert found.y.dtype == bool
+        assert found.weights[found.y].sum() == pytest.approx((y > 0.0).sum())

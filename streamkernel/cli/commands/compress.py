@@ -15,7 +15,7 @@ from streamkernel.cli.output import Display, readable
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.compression import CompressedTable
 from streamkernel.engine import resident_bytes
-from streamkernel.fits.compress import make_compressed, weight_column_of, write_compressed
+from streamkernel.fits.compress import check_not_source, make_compressed, weight_column_of, write_compressed
 from streamkernel.fits.compression_plan import plan_of_compression
 from streamkernel.outputs import check_target
 from streamkernel.settings.compression import CompressionSettings
@@ -43,6 +43,7 @@ def command(
 ) -> None:
     """Write a small weighted table to OUT that stands for the rows of the table STORE, for any estimator."""
     target = check_target(out, overwrite=overwrite, kind="table")
+    check_not_source(store, out)
     given = {name: value for name, value in settings_given(options).items() if value is not None}
     settings = CompressionSettings(**given)
     request = fit_request(
