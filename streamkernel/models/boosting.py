@@ -9,13 +9,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from streamkernel.models._calibrated import CalibratedModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import Count, CountedTotals, ModelRecord, Record
-from streamkernel.reductions import RowMap
 from streamkernel.reductions.boosting import CalibratedVotes, Members, Votes
-from streamkernel.reductions.contract import AnyReduction
-from streamkernel.reductions.predictions import Curves, curves_of
-from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores
 from streamkernel.settings.boosting import BoostingSettingsRecord
 from streamkernel.solvers.boosting import filtering_bound, training_bound
 from streamkernel.type_aliases import Fields, Float
@@ -61,7 +58,7 @@ class BoostingRecord(ModelRecord):
 
 
 @dataclass(frozen=True)
-class BoostingModel(PredictingModel):
+class BoostingModel(CalibratedModel):
     """A fitted vote."""
 
     KIND: ClassVar[str] = "boosting"
@@ -75,23 +72,10 @@ class BoostingModel(PredictingModel):
         "member_weights": ("members",),
         "margin_shares": ("2", "margins"),
     }
-    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
-        **PredictingModel.OPTIONAL,
-        "calibration_slope": ("k",),
-        "calibration_offset": ("k",),
-        "calibration_knots": ("k", "knots"),
-        "calibration_values": ("k", "knots"),
-        "margin_weights": ("k", "2", "bins"),
-        "check_probability": ("c of check", "d of check"),
-    }
     WHOLE: ClassVar[frozenset[str]] = PredictingModel.WHOLE | {"member_positions", "member_ends"}
     _NOUN: ClassVar[str] = "boosting model"
 
     record: BoostingRecord
-
-    @property
-    def target_count(self) -> int:
-        return len(self.record.classes or ())
 
     @property
     def flat(self) -> bool:
@@ -125,15 +109,6 @@ class BoostingModel(PredictingModel):
         return self.arrays["member_weights"]
 
     @property
-    def curves(self) -> Curves | None:
-        """The curves from votes to probabilities; None without them."""
-        return curves_of({name: np.ascontiguousarray(values) for name, values in self.arrays.items()})
-
-    @property
-    def has_probabilities(self) -> bool:
-        return "calibration_slope" in self.arrays or "calibration_knots" in self.arrays
-
-    @property
     def bound(self) -> Float | None:
         """What theory promises of the vote; None of a soft vote, and of members that are no better than chance.
 
@@ -159,21 +134,12 @@ class BoostingModel(PredictingModel):
         curves, votes = self.curves, self.predictions()
         return votes if curves is None else CalibratedVotes(votes, curves)
 
-    def outputs(self, *, std: bool = False) -> RowMap:
-        self.refuse_std(std)
-        found = self.checking()
-        return found if isinstance(found, CalibratedVotes) else self.predictions(argmax=True)
-
-    def scores(self) -> AnyReduction:
-        found = self.checking()
-        return ProbabilityScores(found) if isinstance(found, CalibratedVotes) else ClassificationScores(found)
-
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        arrays, C = self.arrays, self.target_count
-        columns, terms = 1 if C == 2 else C, len(arrays["dual_coef"])
-        if arrays["dual_coef"].shape[1] != columns:
-            self._refuse(path, f"its members have {arrays['dual_coef'].shape[1]} functions for {C} classes")
+        arrays, terms = self.arrays, len(self.arrays["dual_coef"])
+        if arrays["dual_coef"].shape[1] != self.function_count:
+            functions = arrays["dual_coef"].shape[1]
+            self._refuse(path, f"its members have {functions} functions for {self.target_count} classes")
         ends, positions = arrays["member_ends"], arrays["member_positions"]
         if len(ends) == 0 or (np.diff(ends, prepend=0) < 0).any() or ends[-1] != terms:
             self._refuse(path, "its members do not end at the ends of their functions")
@@ -188,11 +154,6 @@ class BoostingModel(PredictingModel):
             self._refuse(path, f"it has {len(ends)} members, and its record {tried}")
         if not all(0.0 <= each.error <= 1.0 and abs(each.factor) <= _MOST_FACTOR for each in solution.members):
             self._refuse(path, "the errors of its members are no shares, or their factors are out of range")
-        for slope, other in (("calibration_slope", "calibration_offset"), ("calibration_knots", "calibration_values")):
-            if (slope in arrays) != (other in arrays):
-                self._refuse(path, f"it has one of the arrays {slope!r} and {other!r}, and lacks the other")
-            if slope in arrays and (len(arrays[slope]) != columns or not arrays[slope].size):
-                self._refuse(path, f"{slope!r} does not fit its {columns} functions")
         return self
 
     def solution_fields(self) -> Fields:

@@ -6,26 +6,21 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import ClassVar, Self
 
-import numpy as np
-
+from streamkernel.models._calibrated import CalibratedModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import Count, CountedTotals, ModelRecord, Record, SettingsRecord
-from streamkernel.reductions import Predictions, RowMap
+from streamkernel.reductions import Predictions
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import (
     CalibratedProbabilities,
-    Curves,
     Decisions,
     PairwisePredictions,
     PairwiseProbabilities,
     QuantilePredictions,
-    curves_of,
 )
 from streamkernel.reductions.row_map import ProbabilityMap
 from streamkernel.reductions.scores import (
-    ClassificationScores,
     OneClassScores,
-    ProbabilityScores,
     QuantileScores,
     RegressionScores,
 )
@@ -157,20 +152,15 @@ class MarginClassifierRecord(MarginRecord):
 
 
 @dataclass(frozen=True)
-class MarginClassifierModel(MarginModel):
+class MarginClassifierModel(CalibratedModel, MarginModel):
     """A fitted support vector classifier; with curves it has probabilities."""
 
     KIND: ClassVar[str] = "support-vector-classifier"
     RECORD: ClassVar[type[MarginClassifierRecord]] = MarginClassifierRecord
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
         **MarginModel.OPTIONAL,
-        "calibration_slope": ("k",),
-        "calibration_offset": ("k",),
-        "calibration_knots": ("k", "knots"),
-        "calibration_values": ("k", "knots"),
+        **CalibratedModel.OPTIONAL,
         "margin_edges": ("bins + 1",),
-        "margin_weights": ("k", "2", "bins"),
-        "check_probability": ("c of check", "d of check"),
     }
     _NOUN: ClassVar[str] = "support vector classifier model"
 
@@ -183,42 +173,22 @@ class MarginClassifierModel(MarginModel):
         return self.record.settings.multi_class == ONE_VS_ONE and len(labels) > 2
 
     @property
-    def target_count(self) -> int:
-        return len(self.record.classes or ())
-
-    @property
     def function_count(self) -> int:
         """Number of functions: one for two classes, else one for each class, or for each pair."""
         C = self.target_count
-        return C * (C - 1) // 2 if self.paired else 1 if C == 2 else C
-
-    @property
-    def curves(self) -> Curves | None:
-        """The curves from values to probabilities; None without them."""
-        return curves_of({name: np.ascontiguousarray(values) for name, values in self.arrays.items()})
-
-    @property
-    def has_probabilities(self) -> bool:
-        return "calibration_slope" in self.arrays or "calibration_knots" in self.arrays
+        return C * (C - 1) // 2 if self.paired else super().function_count
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        pairs = (("calibration_slope", "calibration_offset"), ("calibration_knots", "calibration_values"))
         functions, columns = self.function_count, int(self.arrays["dual_coef"].shape[1])
         if columns != (2 if self.target_count == 2 else functions):
             self._refuse(path, f"it has {columns} functions for {self.target_count} classes")
-        for pair in pairs:
-            for name in pair:
-                if name in self.arrays and any(each not in self.arrays for each in pair):
-                    self._refuse(path, f"it has {name!r} without its other half")
-                if name in self.arrays and len(self.arrays[name]) != functions:
-                    self._refuse(path, f"{name!r} has {len(self.arrays[name])} curves for {functions} functions")
         return self
 
     def predictions(self, *, argmax: bool = False) -> Predictions | PairwisePredictions:
         if self.paired:
             return PairwisePredictions(self.functions, self.target_count, argmax)
-        return super().predictions(argmax=argmax)
+        return replace(self.functions, argmax=argmax)
 
     def checking(self) -> Predictions | PairwisePredictions | ProbabilityMap:
         curves = self.curves
@@ -227,15 +197,6 @@ class MarginClassifierModel(MarginModel):
         if self.paired:
             return PairwiseProbabilities(self.functions, curves, self.target_count)
         return CalibratedProbabilities(self.functions, curves)
-
-    def outputs(self, *, std: bool = False) -> RowMap:
-        self.refuse_std(std)
-        found = self.checking()
-        return found if isinstance(found, ProbabilityMap) else self.predictions(argmax=True)
-
-    def scores(self) -> AnyReduction:
-        found = self.checking()
-        return ProbabilityScores(found) if isinstance(found, ProbabilityMap) else ClassificationScores(found)
 
 
 class QuantileRecord(MarginRecord):
