@@ -53,7 +53,10 @@ class IndicatorClassifier(Classifier):
 
     def decision_function(self, X: Unchecked) -> ArrayOrDask:
         """Values of the indicators, (m, classes); for two classes the second minus the first, (m,)."""
-        values = self._values(X, self._fitted().predictions())
+        return self._decisions(self._values(X, self._fitted().predictions()))
+
+    @staticmethod
+    def _decisions(values: ArrayOrDask) -> ArrayOrDask:
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
     def predict(self, X: Unchecked) -> ArrayOrDask:

@@ -1,4 +1,4 @@
-"""What the regressions share: the score of rows of any kind."""
+"""What the regressions share: predictions, and their score, of rows of any kind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from sklearn.base import RegressorMixin
 
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.table import weights_in_memory
-from streamkernel.type_aliases import Unchecked
+from streamkernel.type_aliases import ArrayOrDask, Unchecked
 
 
 class Regressor(RegressorMixin, SupervisedEstimator):
     """Base of the regressions."""
+
+    def predict(self, X: Unchecked) -> ArrayOrDask:
+        """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
+        return self._values(X, self._fitted().predictions())
 
     def score(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> float:
         """``R^2 = 1 - sum w (y - f)^2 / sum w (y - mean y)^2``, averaged over targets.

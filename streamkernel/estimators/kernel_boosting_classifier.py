@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from streamkernel.engine import Progress
-from streamkernel.estimators._classifier import Classifier
+from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators.base import is_array_like
 from streamkernel.fits.boosting import fit_boosting
 from streamkernel.models.boosting import BoostingModel
@@ -24,7 +24,7 @@ def _has_probabilities(self: KernelBoostingClassifier) -> bool:
     return self.calibration != "none" if model is None else bool(model.has_probabilities)
 
 
-class KernelBoostingClassifier(Classifier):
+class KernelBoostingClassifier(IndicatorClassifier):
     """Weighted vote of kernel machines that are fitted one after another, each to a few per cent of the rows.
 
     ``method="resampling"`` is AdaBoost: the rows of a member are drawn in proportion to weights that grow where the
@@ -140,15 +140,7 @@ class KernelBoostingClassifier(Classifier):
 
     def decision_function(self, X: Unchecked) -> ArrayOrDask:
         """Shares of the votes (m, classes), in sum 1 at most; for two classes the second minus the first, (m,)."""
-        return self._decisions(self._values(X, self._fitted().predictions()))
-
-    @staticmethod
-    def _decisions(values: ArrayOrDask) -> ArrayOrDask:
-        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
-
-    def predict(self, X: Unchecked) -> ArrayOrDask:
-        """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._labels(self._values(X, self._fitted().predictions(argmax=True)))
+        return super().decision_function(X)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Unchecked) -> ArrayOrDask:

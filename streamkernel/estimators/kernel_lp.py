@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from sklearn.utils.metaestimators import available_if
-
 from streamkernel.engine import Progress
-from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators._regressor import Regressor
-from streamkernel.estimators.kernel_svm import MarginEstimator, has_curves
+from streamkernel.estimators.kernel_svm import MarginClassifier, MarginEstimator
 from streamkernel.models.linear import LinearClassifierModel, LinearRegressorModel
 from streamkernel.settings.linear import LinearClassifierSettings, LinearRegressorSettings
-from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.type_aliases import Fields, Unchecked, Untyped
 
 
 class LinearProgramEstimator(MarginEstimator):
@@ -26,7 +23,7 @@ class LinearProgramEstimator(MarginEstimator):
         return self
 
 
-class KernelLPClassifier(IndicatorClassifier, LinearProgramEstimator):
+class KernelLPClassifier(MarginClassifier, LinearProgramEstimator):
     """Linear programming machine for classes: few functions of all rows, with a bound, on tables of any size.
 
     Minimises ``sum_j |a_j| + C sum_i w_i max(0, 1 - t_i f(x_i))`` with ``f(x) = sum_j a_j k(x, x_j) + b``, where each
@@ -118,17 +115,6 @@ class KernelLPClassifier(IndicatorClassifier, LinearProgramEstimator):
     ) -> None:
         self._set_parameters(locals())
 
-    @available_if(has_curves)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    def predict_proba(self, X: Unchecked) -> ArrayOrDask:
-        """Probabilities (m, classes) by `calibration`; a lazy Dask array for Dask, Zarr, xarray or stored rows.
-
-        Raises
-        ------
-        AttributeError
-            The model has none: C was given, and `calibration` was not, or there were fewer than 60 rows.
-        """
-        return self._values(X, self._fitted().checking(), "probability")
-
 
 class KernelLPRegressor(Regressor, LinearProgramEstimator):
     """Linear programming machine for numbers: few functions of all rows, with a bound, on tables of any size.
@@ -199,7 +185,3 @@ class KernelLPRegressor(Regressor, LinearProgramEstimator):
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
-
-    def predict(self, X: Unchecked) -> ArrayOrDask:
-        """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._values(X, self._fitted().predictions())

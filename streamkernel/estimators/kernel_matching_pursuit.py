@@ -193,10 +193,6 @@ class KernelMatchingPursuit(Regressor, PursuitEstimator):
     _kind = "kmp"
     _several_targets = True
 
-    def predict(self, X: Unchecked) -> ArrayOrDask:
-        """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._values(X, self._fitted().predictions())
-
     def staged_predict(self, X: Unchecked) -> Iterator[ArrayOrDask]:
         """Predictions by the first 1, 2, ... terms, in the form of `predict`.
 

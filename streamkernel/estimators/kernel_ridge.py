@@ -12,7 +12,7 @@ from streamkernel.fits.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.settings.classes import RidgeClassifierSettings
 from streamkernel.settings.ridge import RidgeSettings
-from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.type_aliases import Fields, Unchecked, Untyped
 
 
 class RidgeEstimator(UpdatingEstimator):
@@ -144,10 +144,6 @@ class KernelRidge(Regressor, RidgeEstimator):
 
     _kind = "ridge"
     _several_targets = True
-
-    def predict(self, X: Unchecked) -> ArrayOrDask:
-        """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._values(X, self._fitted().predictions())
 
 
 class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):

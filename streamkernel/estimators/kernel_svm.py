@@ -41,7 +41,22 @@ def has_curves(estimator: Untyped) -> bool:
     return given["C"] is not None and (isinstance(given["C"], str) or np.ndim(given["C"]) > 0)
 
 
-class KernelSVC(IndicatorClassifier, MarginEstimator):
+class MarginClassifier(IndicatorClassifier, MarginEstimator):
+    """Base of the machines for classes, which have probabilities where held-out rows were to give them."""
+
+    @available_if(has_curves)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Unchecked) -> ArrayOrDask:
+        """Probabilities (m, classes) by `calibration`; a lazy Dask array for Dask, Zarr, xarray or stored rows.
+
+        Raises
+        ------
+        AttributeError
+            The model has none: C was given, and `calibration` was not, or there were fewer than 60 rows.
+        """
+        return self._values(X, self._fitted().checking(), "probability")
+
+
+class KernelSVC(MarginClassifier):
     """Support vector classification on n chosen rows, with an exact duality gap, on tables of any size.
 
     Minimises ``1/2 |b|^2 + C sum_i w_i loss(t_i f(x_i))`` with ``f(x) = g(x)^T b + c``, g the whitened features of the
@@ -150,17 +165,6 @@ class KernelSVC(IndicatorClassifier, MarginEstimator):
     ) -> None:
         self._set_parameters(locals())
 
-    @available_if(has_curves)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    def predict_proba(self, X: Unchecked) -> ArrayOrDask:
-        """Probabilities (m, classes) by `calibration`; a lazy Dask array for Dask, Zarr, xarray or stored rows.
-
-        Raises
-        ------
-        AttributeError
-            The model has none: C was given, and `calibration` was not, or there were fewer than 60 rows.
-        """
-        return self._values(X, self._fitted().checking(), "probability")
-
 
 class KernelSVR(Regressor, MarginEstimator):
     """Support vector regression on n chosen rows, with an exact duality gap, on tables of any size.
@@ -241,7 +245,3 @@ class KernelSVR(Regressor, MarginEstimator):
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
-
-    def predict(self, X: Unchecked) -> ArrayOrDask:
-        """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._values(X, self._fitted().predictions())
