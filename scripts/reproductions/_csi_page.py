@@ -49,8 +49,8 @@ DEPARTURES = (
     "targets. Its gains are predicted from 40 columns, and there the eigenvalues beyond the first 40 hold half of the",
     "trace and fall slowly. On 2,000 rows of it the predicted and the exact gains of the targets have a correlation",
     "of .95 over the first 20 picks, .22 over the next 80 and .17 over 100 more; with 200 columns ahead 1.00, .54 and",
-    ".61. So after a few picks 40 columns choose nearly at random, of what fits the noise. Pools, with exact gains of",
-    "fewer candidates, need 90.",
+    ".61. So after a few picks the choice from 40 columns is nearly random, and fits noise. Pools have exact gains of",
+    "fewer candidates, and need 90.",
 )
 
 

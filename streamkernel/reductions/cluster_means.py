@@ -1,4 +1,4 @@
-"""Weight and mean of each cluster of rows: what is left of a table that is compressed."""
+"""Weight and mean of each cluster of rows, which become the rows of a compressed table."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class LookAhead:
 
     Attributes
     ----------
-    scan : as given; it is told of each row that is looked at or picked.
+    scan : as given.
     D : (m,) residual diagonal, exact; 0 on the picks.
     unseen : (m,) part of D that the columns of look-ahead do not explain.
     columns : number of columns of K that were computed.

@@ -25,7 +25,7 @@ from streamkernel.type_aliases import AnyArray, AnyDType
 
 @dataclass(frozen=True)
 class RowCodes:
-    """Vectors (m,) of one dtype, each under the digest of what it was computed from.
+    """Vectors (m,) of one dtype. The name of each is a digest of its inputs.
 
     Parameters
     ----------

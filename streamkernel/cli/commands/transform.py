@@ -29,7 +29,7 @@ def command(
     overwrite: bool,
     display: Display,
 ) -> None:
-    """Write what the transformer MODEL makes of the rows of STORE to the Zarr group OUT, chunk by chunk.
+    """Transform the rows of STORE with MODEL, and write the values to the Zarr group OUT, chunk by chunk.
 
     OUT/features has the whitened features of a Nystroem transformer, OUT/scores the components of a kernel PCA.
     OUT/variates has the canonical variates of a kernel CCA, and OUT/variates_y those of the second view, where STORE

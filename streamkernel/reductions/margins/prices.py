@@ -8,7 +8,7 @@ A function ``f = sum_j a_j k(x, x_j) + b`` and dual variables u of some rows are
 The largest price over all rows makes ``u / max(1, pi)`` feasible for the program of all columns: a lower bound.
 
 Most violators are outliers, and the largest prices are those of one cluster: so the rows that are kept are drawn, in
-proportion to their violation, and to the square of what their price is above 1 (with keys as in `DrawnRows`); the
+proportion to their violation, and to the square of (price - 1) (with keys as in `DrawnRows`); the
 column of the largest price is always kept. Sums over points are taken in one order, as in `Violators`: equal bits for
 any chunking, and equal rows.
 
