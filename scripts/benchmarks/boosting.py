@@ -22,7 +22,7 @@ ASKED: dict[str, tuple[tuple[float, float], ...]] = {
     "a9a": ((1.0, 1.0), (1.0, 2.0)),
     "covtype-subset": ((100.0, 1.0), (100.0, 0.5), (10.0, 0.25)),
 }
-MEMBERS, MOST_ROWS = 50, 20_000
+MEMBERS, MOST_ROWS = 100, 20_000
 
 
 def run(quick: bool = False, sets: str | None = None, rows: int = MOST_ROWS) -> dict[str, Any]:

@@ -45,7 +45,12 @@ class KernelBoostingClassifier(IndicatorClassifier):
     voting : {"hard", "soft"}, default None
         "hard": AdaBoost's vote, the weight of a member for its class. "soft": its weight times its confidence, which is
         how far the value of that class is above the next, at most 1. None for "soft", and for filtering "hard".
-    members : int, default 10
+    masses : {"bounded", "exponential"}, default None
+        Rows are drawn in proportion to their masses, which follow from the margin u of the vote before. "bounded":
+        row weight times min(1, exp(-u)), MadaBoost, whose rows of wrong labels do not take over. "exponential": row
+        weight times exp(-u), u the margin of the hard vote: AdaBoost. None for "bounded" with a soft vote, else
+        "exponential".
+    members : int, default 50
         Largest number of members of resampling.
     member_rows : float, default None
         Rows of a member: their number, or below 1 their share. None for 4 % of the rows, at least 200 and at most
@@ -103,7 +108,8 @@ class KernelBoostingClassifier(IndicatorClassifier):
         method: str = "resampling",
         learner: str = "svm",
         voting: str | None = None,
-        members: int = 10,
+        masses: str | None = None,
+        members: int = 50,
         member_rows: float | None = None,
         C: float = 1.0,
         member_alpha: float = 0.1,

@@ -11,6 +11,7 @@ import numpy as np
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._boosting_members import learn
+from streamkernel.fits._boosting_weights import MemberWeights, sample_rows
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.reductions.boosting import Boosted, BoostingStep, DrawnMember, Members, mass_unit
 from streamkernel.settings.boosting import BoostingSettings
@@ -117,6 +118,7 @@ class BoostingPath:
             self.settings.seed,
             len(self.tried),
             np.dtype(table.dtype),
+            self.settings.bounded,
             self.folds,
             counted,
             self.settings.calibration != "none",
@@ -128,7 +130,9 @@ class BoostingPath:
         return self.session.sweep(step, table, name)
 
     def _first_sample(self) -> DrawnMember:
-        drawn = self._sweep("first sample", self.searched, draw="all", sizes=(self.size,))
+        # Of bounded masses with the rows, on which the weights of members are found.
+        sizes = (self.size, sample_rows(self.chosen.table)) if self.settings.bounded else (self.size,)
+        drawn = self._sweep("first sample", self.searched, draw="all", sizes=sizes)
         if not len(drawn.parts[0].rows):
             raise ParameterError(
                 f"all rows of weight > 0 are held out, or none is among the rows that are searched; give "
@@ -140,7 +144,7 @@ class BoostingPath:
     def _sample(self, drawn: Boosted, sizes: tuple[int, ...]) -> DrawnMember:
         # As many as would be drawn if row i stood w_i times.
         share = min(self.size, self.trained.weight[0]) / sum(sizes)
-        return DrawnMember.of(drawn.parts, tuple(size * share for size in sizes))
+        return DrawnMember.of(drawn.parts[: len(sizes)], tuple(size * share for size in sizes))
 
     def _add(self, sample: DrawnMember) -> None:
         """Fit a member to a sample, and let it join the others."""
@@ -167,7 +171,7 @@ class BoostingPath:
         """Note what a sweep has measured of the newest member, and of the vote before it."""
         new = self.tried[-1]
         new.error, new.errors = swept.error, swept.member_errors
-        if self.votes and len(self.votes) < len(self.members):
+        if self.votes:
             self.tried[len(self.votes) - 1].vote_errors = swept.vote_errors
         self.session.progress.note(f"member {len(self.tried)}: error {swept.error:.4g} of its masses")
         return swept.error
@@ -181,8 +185,46 @@ class BoostingPath:
     # --- the two methods ---------------------------------------------------------------------------------------------
 
     def resample(self) -> BoostingFound:
+        """Members whose samples are drawn by the masses of the vote before them."""
+        sample = self._first_sample()
+        return self._bounded(sample) if self.settings.bounded else self._exponential(sample)
+
+    def _bounded(self, sample: DrawnMember) -> BoostingFound:
+        """MadaBoost (Domingo & Watanabe 2000), whose factors have the least loss of the vote."""
+        most, ended = self.settings.most_members, "members"
+        weights = MemberWeights(self.trained.parts[1], self.classes)
+        for t in range(1, most + 1):
+            self._add(sample)
+            factor = weights.factor(self.members)
+            draws = factor is not None and t < most
+            if factor is not None:
+                self._accept(factor, factor, 0.0)
+            swept = self._sweep(
+                f"member {t}",
+                self.chosen.table,
+                draw="vote" if draws else "none",
+                sizes=(self.size,) if draws else (),
+            )
+            e = self._measured(swept)
+            if factor is None or e >= 1.0 - 1.0 / self.classes:
+                # The weight is found on rows of which some are those of the member: the sweep knows better.
+                del self.factors[t - 1 :], self.shifts[t - 1 :], self.votes[t - 1 :]
+                self.tried[-1].factor = 0.0
+                ended = self._of_chance()
+                break
+            if e == 0.0:
+                ended = "no errors"
+                break
+            if self._stalls():
+                ended = "patience"
+                break
+            if draws:
+                sample = self._sample(swept, (self.size,))
+        return self._found(ended, draw="none")
+
+    def _exponential(self, sample: DrawnMember) -> BoostingFound:
         """AdaBoost; of more than two classes SAMME (Zhu et al. 2009)."""
-        sample, most, ended = self._first_sample(), self.settings.most_members, "members"
+        most, ended = self.settings.most_members, "members"
         # An error of 0, as of half a row: of as many as the weights say, where these are numbers of rows.
         half_row = 0.5 / max(self.trained.rows[0], self.trained.weight[0])
         wrong = min(max(round(self.size * (1.0 - 1.0 / self.classes)), 1), self.size - 1)
@@ -255,10 +297,12 @@ class BoostingPath:
         del self._names[count:]
 
     def _held_errors(self) -> Float:
-        return np.array([each.vote_errors[1] for each in self.tried[: len(self.votes)]])
+        """Of the votes that are measured: with exponential masses not of the last one."""
+        measured = len(self.votes) - (not self.settings.bounded)
+        return np.array([each.vote_errors[1] for each in self.tried[: max(measured, 0)]])
 
     def _stalls(self) -> bool:
-        patience, errors = self.settings.patience, self._held_errors()[:-1]
+        patience, errors = self.settings.patience, self._held_errors()
         if patience is None or not len(errors) or np.isnan(errors).any():
             return False
         return len(errors) - 1 - int(errors.argmin()) >= patience
@@ -266,16 +310,16 @@ class BoostingPath:
     def _found(self, ended: str, *, draw: str) -> BoostingFound:
         """The vote, after a last sweep that measures it."""
         T = len(self.votes)
-        errors = self._held_errors()[:-1]
+        errors = self._held_errors()
         chooses = not self.settings.filters and len(errors) > 0 and not np.isnan(errors).any()
         best = int(errors.argmin()) + 1 if chooses else T
-        counted = (T, best) if chooses else (T,)
+        counted = (T, best) if chooses and best < T else (T,)
         last = self._sweep("vote", self.chosen.table, draw=draw, sizes=(), counted=counted)
         self.tried[T - 1].vote_errors = last.vote_errors
         if draw == "disagreement":
             self.tried[-1].error, self.tried[-1].errors = last.error, last.member_errors
         place = 0
-        if chooses and last.vote_errors[1] >= errors.min():
+        if len(counted) > 1 and last.vote_errors[1] >= errors.min():
             place, T = 1, best
             self._keep(T)
         return BoostingFound(self.members, self._rows, np.array(self.votes[:T]), self.tried, ended, last, place)

@@ -12,6 +12,7 @@ from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_p
 from streamkernel.errors import warn_user
 from streamkernel.fits._boosting_members import learner_bytes
 from streamkernel.fits._boosting_path import BoostingFound, BoostingPath
+from streamkernel.fits._boosting_weights import sample_rows
 from streamkernel.fits._choose_basis import choose_basis
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
 from streamkernel.fits.supervised import SupervisedRun
@@ -154,12 +155,16 @@ def _member_steps(problem: Problem, settings: BoostingSettings, each: int, *, ke
     held_rows = rows * (3 * table.width * table.dtype.itemsize + 64) + 2 * T * each * (8 * K + 8)
     held_rows += 2 * n * (table.width * table.dtype.itemsize + 8)
     held = learner_bytes(settings, min(rows, table.n_rows), table.width, C)
+    searched = (sample_rows(table),) if settings.bounded else ()
+    # The rows on which the weights of members are found, their votes, and three copies in a step of the search.
+    held_rows += sum(searched) * (table.width * table.dtype.itemsize + 8 * (4 + 4 * C))
 
     def step(name: str, members: int, draw: str, sizes: tuple[int, ...], counted: tuple[int, ...], times: int) -> Step:
         unfilled, none = _unfilled(problem, members, each, n, C, settings.soft), np.zeros(members)
         work = BoostingStep(
             unfilled, none, none, none, 1.0,
-            draw, sizes, 0, 0, np.dtype(table.dtype), problem.folds, counted, settings.calibration != "none",  # type: ignore[arg-type]
+            draw, sizes, 0, 0, np.dtype(table.dtype), settings.bounded, problem.folds, counted,  # type: ignore[arg-type]
+            settings.calibration != "none",
         )  # fmt: skip
         columns = len(work.members.points)
         return step_of(
@@ -172,9 +177,10 @@ def _member_steps(problem: Problem, settings: BoostingSettings, each: int, *, ke
             rows_bytes=held_rows,
         )
 
-    first = step("first sample", 0, "all", (rows,), (), 1)
+    first = step("first sample", 0, "all", (rows, *searched), (), 1)
     # Where codes are kept only the newest member is computed; else all before it too, on average half.
-    members = step("members", T, "errors", (rows // 2, rows - rows // 2), (), T)
+    draw, sizes = ("vote", (rows,)) if settings.bounded else ("errors", (rows // 2, rows - rows // 2))
+    members = step("members", T, draw, sizes, (), T)
     share = 1.0 / T if kept else (T + 1) / (2 * T)
     members = replace(
         members,

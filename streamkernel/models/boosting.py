@@ -13,7 +13,7 @@ from streamkernel.models._calibrated import CalibratedModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import Count, CountedTotals, ModelRecord, Record
 from streamkernel.reductions.boosting import CalibratedVotes, Members, Votes
-from streamkernel.settings.boosting import BoostingSettingsRecord
+from streamkernel.settings.boosting import BOUNDED, BoostingSettingsRecord
 from streamkernel.solvers.boosting import filtering_bound, training_bound
 from streamkernel.type_aliases import Fields, Float
 
@@ -110,7 +110,7 @@ class BoostingModel(CalibratedModel):
 
     @property
     def bound(self) -> Float | None:
-        """What theory promises of the vote; None of a soft vote, and of members that are no better than chance.
+        """What theory promises of the vote; None of a soft vote, of bounded masses, and of members of chance.
 
         Resampling: the largest share of wrong rows among those of the fit, for the first 1, 2, ... members. Filtering:
         the largest error, given the errors of the three machines on their own rows.
@@ -119,7 +119,8 @@ class BoostingModel(CalibratedModel):
         kept = solution.members[: solution.kept]
         errors, factors = np.array([each.error for each in kept]), np.array([each.factor for each in kept])
         classes = self.target_count
-        if self.soft or (errors >= 1.0 - 1.0 / classes).any() or len(errors) == 0:
+        chance = len(errors) == 0 or (errors >= 1.0 - 1.0 / classes).any()
+        if chance or self.soft or self.record.settings.masses == BOUNDED:
             return None
         if solution.method != "filtering":
             return training_bound(errors, factors)

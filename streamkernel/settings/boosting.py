@@ -18,6 +18,7 @@ from streamkernel.table import Folds, Table
 from streamkernel.wording import option
 
 RESAMPLING, FILTERING = "resampling", "filtering"
+BOUNDED, EXPONENTIAL = "bounded", "exponential"
 SVM, RIDGE, KMP = "svm", "ridge", "kmp"
 MACHINES = 3  # of boosting by filtering
 # Rows of a member where their number is not given: this share of the rows, within these numbers.
@@ -41,6 +42,7 @@ class BoostingSettingsRecord(ClassifierSettingsRecord):
     patience: Count | None
     search_rows: Count | None
     calibration: str
+    masses: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,16 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
         optional=True,
         default_words="soft, for filtering hard",
     )
-    members: int = parameter(10, "The largest number of members of resampling.", kind=int, least=1)
+    masses: str | None = parameter(
+        None,
+        "The mass of a row, in proportion to which it is drawn, from the margin u of the vote: bounded (MadaBoost: its "
+        "weight times min(1, exp(-u))) or exponential (AdaBoost: its weight times exp(-u), u of the hard vote).",
+        kind=str,
+        words=(BOUNDED, EXPONENTIAL),
+        optional=True,
+        default_words="bounded for a soft vote, else exponential",
+    )
+    members: int = parameter(50, "The largest number of members of resampling.", kind=int, least=1)
     member_rows: float | None = parameter(
         None,
         "The rows that a member is fitted to: their number, or below 1 their share of all rows.",
@@ -160,6 +171,10 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
                 f"{option('voting')} soft is of resampling, and the three machines of filtering have a vote each; "
                 f"leave {option('voting')} out"
             )
+        if self.masses is not None and self.filters:
+            raise ParameterError(
+                f"{option('masses')} is of resampling, and filtering weights no rows; leave {option('masses')} out"
+            )
         if self.validation == 0.0:
             for name, value in (("patience", self.patience), ("calibration", self.calibration)):
                 if value not in (None, "none"):
@@ -182,6 +197,11 @@ class BoostingSettings(SearchedSettings, ClassifierSettings):
     def soft(self) -> bool:
         """Whether votes count by their confidence."""
         return not self.filters and self.voting != "hard"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the mass of a row is at most its weight."""
+        return not self.filters and (self.soft if self.masses is None else self.masses == BOUNDED)
 
     @property
     def most_members(self) -> int:

@@ -53,6 +53,43 @@ def test_members_and_votes_are_those_of_plain_numpy(labels: Any, weighted: bool)
 
 
 @pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bounded_masses_and_their_factors_are_those_of_plain_numpy(labels: Any, weighted: bool) -> None:
+    w = 0.5 + RNG.random(600) if weighted else np.ones(600)
+    model = KernelBoostingClassifier(
+        **SMALL, learner="ridge", member_alpha=0.5, validation=0, voting="hard", masses="bounded", random_state=4
+    ).fit(X, labels, w if weighted else None)
+    found = naive.madaboost(X, labels, w, 6, 40, 0.7, 0.5, 4)
+    np.testing.assert_allclose(model.member_weights_, found.factors, rtol=1e-4)
+    tried = solution(model).members
+    np.testing.assert_allclose([each.error for each in tried], found.errors, rtol=1e-4)
+    assert [each.rows for each in tried] == [len(rows) for rows, _ in found.samples]
+    for count, staged in enumerate(model.staged_predict(X), start=1):
+        np.testing.assert_array_equal(staged, naive.votes(found, count, labels.max() + 1))
+        error = float(w @ (staged != labels) / w.sum())
+        assert tried[count - 1].vote_training_error == pytest.approx(error, rel=1e-12)
+    assert model.model_.bound is None
+
+
+def test_rows_of_wrong_labels_do_not_take_over() -> None:
+    """A fifth of the labels is another: exponential masses of these rows grow without bound, and theirs only to 1."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, (3000, 2))
+    clean = (np.sin(2.0 * x[:, 0]) > x[:, 1]).astype(int)
+    given = np.where(rng.random(3000) < 0.2, 1 - clean, clean)
+    errors = {
+        masses: (
+            KernelBoostingClassifier(**SMALL | {"members": 40}, C=10.0, validation=0, masses=masses)
+            .fit(x, given)
+            .predict(x)
+            != clean
+        ).mean()
+        for masses in ("bounded", "exponential")
+    }
+    assert errors["bounded"] < 0.8 * errors["exponential"]
+
+
+@pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
 def test_wrong_rows_have_their_share_of_the_mass_after_each_member(labels: Any) -> None:
     """Half for two classes: else the two reservoirs were no draw from the new masses."""
     found = naive.adaboost(X, labels, np.ones(600), 4, 40, 0.7, 0.5, 0)
@@ -74,7 +111,7 @@ def test_votes_are_better_than_members(learner: str, labels: Any) -> None:
 @pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
 def test_a_soft_vote_counts_by_confidence(labels: Any) -> None:
     """The same members: weights times how far the winner of each is above the next, in 255 steps."""
-    given = {**SMALL, "learner": "ridge", "validation": 0}
+    given = {**SMALL, "learner": "ridge", "validation": 0, "masses": "exponential"}
     soft = KernelBoostingClassifier(**given).fit(X, labels)
     hard = KernelBoostingClassifier(**given, voting="hard").fit(X, labels)
     np.testing.assert_array_equal(soft.member_weights_, hard.member_weights_)
@@ -210,21 +247,23 @@ def test_a_member_without_errors_ends_the_fit() -> None:
         np.testing.assert_array_equal(model.predict(apart), labels)
 
 
-def test_a_member_no_better_than_chance_is_left_out() -> None:
+@pytest.mark.parametrize("masses", ["bounded", "exponential"])
+def test_a_member_no_better_than_chance_is_left_out(masses: str) -> None:
     """Labels are coins, which a later member does not know better than one."""
     coins = np.random.default_rng(1).integers(0, 2, 600)
-    model = KernelBoostingClassifier(**{**SMALL, "members": 30}, validation=0).fit(X, coins)
+    model = KernelBoostingClassifier(**{**SMALL, "members": 30}, validation=0, masses=masses).fit(X, coins)
     assert solution(model).ended == "chance"
     assert len(model.member_weights_) == len(solution(model).members) - 1
     assert (model.member_errors_ < 0.5).all()
 
 
-def test_a_first_member_no_better_than_chance_is_the_model() -> None:
+@pytest.mark.parametrize("masses", ["bounded", "exponential"])
+def test_a_first_member_no_better_than_chance_is_the_model(masses: str) -> None:
     """Labels alternate along a line: the nearest rows of a row in the sample have the other label."""
     line = np.arange(600.0)[:, None]
     given = {**GIVEN, "lengthscale": 1.0, "member_rows": 60, "C": 100.0, "validation": 0}
     with pytest.warns(UserWarning, match="no better than chance"):
-        model = KernelBoostingClassifier(**given).fit(line, np.arange(600) % 2)
+        model = KernelBoostingClassifier(**given, masses=masses).fit(line, np.arange(600) % 2)
     assert solution(model).ended == "chance"
     assert len(model.member_weights_) == 1
 
@@ -366,6 +405,8 @@ def test_curves_without_knots_are_refused(tmp_path: Path) -> None:
         {"search_rows": 10},
         {"voting": "soft", "method": "filtering"},
         {"voting": "weak"},
+        {"masses": "bounded", "method": "filtering"},
+        {"masses": "heavy"},
         {"member_rows": 100, "n_components": 50},
         {"kernel": "sigmoid"},
     ],

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from streamkernel.reductions.row_random import row_uniforms
 
@@ -79,6 +80,40 @@ def adaboost(
         found.masses.append(mass)
         part = round(size * (1.0 - 1.0 / C))
         parts = [(wrong, part), (~wrong, size - part)]
+    return found
+
+
+def margins(V: Float, y: Any) -> Float:
+    """How far the vote of the own class is above the largest of the others."""
+    own = V[np.arange(len(y)), y]
+    return own - np.where(np.arange(V.shape[1]) == y[:, None], -np.inf, V).max(axis=1)
+
+
+def madaboost(
+    X: Float, y: Any, w: Float, members: int, size: int, lengthscale: float, alpha: float, seed: int
+) -> Boosted:
+    """MadaBoost with hard votes: masses of at most w, and factors with the least loss over all rows."""
+    C = int(y.max()) + 1
+    mass, V, found = w / w.sum(), np.zeros((len(y), C)), Boosted()
+    for t in range(members):
+        rows, shares = reservoir(mass, np.ones(len(y), dtype=bool), size, t, seed)
+        weights = shares * min(size, w.sum())
+        codes = ridge_codes(X, y, rows, weights, C, lengthscale, alpha)
+
+        def loss(a: float, codes: Any = codes, V: Float = V) -> float:
+            u = margins(V + a * (np.arange(C) == codes[:, None]), y)
+            return float(w @ np.where(u > 0.0, np.exp(-np.abs(u)), 1.0 - u))
+
+        e = float(mass[codes != y].sum() / mass.sum())
+        most = np.log((1.0 - e) / e) + np.log(C - 1.0)
+        a = float(minimize_scalar(loss, bounds=(0.0, most), method="bounded", options={"xatol": 1e-12}).x)
+        found.samples.append((rows, weights))
+        found.errors.append(e)
+        found.factors.append(a)
+        found.codes.append(codes)
+        V = V + a * (np.arange(C) == codes[:, None])
+        mass = w / w.sum() * np.minimum(1.0, np.exp(-margins(V, y)))
+        found.masses.append(mass)
     return found
 
 

@@ -94,6 +94,41 @@ def test_masses_errors_and_draws_are_those_of_all_rows_at_once(classes: int) -> 
     assert joined.weights.sum() == pytest.approx(70.0)
 
 
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_bounded_masses_are_those_of_the_vote(classes: int, soft: bool) -> None:
+    """The error is taken before the newest member votes, and rows are drawn after."""
+    members, y, votes = replace(members_of(classes), soft=soft), LABELS[classes], np.array([0.7, 0.3, 0.9])
+    none = np.zeros(0)
+    step = step_of(members, bounded=True, factors=none, shifts=none, votes=votes, draw="vote", sizes=(50,))
+    found, codes = swept(step, classes), members.codes(X)
+
+    def mass(count: int) -> Any:
+        u = naive.margins(members.votes(codes, votes[:count]), y)
+        return W * step.unit * np.minimum(1.0, np.exp(-u))
+
+    wrong = members.classes_of(codes)[:, 2] != y
+    assert found.error == pytest.approx(mass(2)[wrong].sum() / mass(2).sum(), rel=1e-12)
+    vote = members.votes(codes, votes).argmax(axis=1)
+    assert found.vote_errors[0] == pytest.approx(W[vote != y].sum() / W.sum(), rel=1e-12)
+    rows, importance = naive.reservoir(mass(3), np.ones(M, dtype=bool), 50, 3, 5)
+    [part] = found.parts
+    np.testing.assert_array_equal(part.rows, rows)
+    np.testing.assert_allclose(part.importance / part.importance.sum(), importance, rtol=1e-10)
+
+
+def test_two_reservoirs_of_all_rows_know_nothing_of_each_other() -> None:
+    members, none = Members.none(Gaussian(1.0), 3, np.dtype(np.float64), 2), np.zeros(0)
+    step = step_of(members, factors=none, shifts=none, votes=none, draw="all", sizes=(300, 600))
+    first, second = swept(step, 2).parts
+    assert (len(first.rows), len(second.rows)) == (300, 600)
+    alone = swept(replace(step, sizes=(300,)), 2).parts[0]
+    np.testing.assert_array_equal(first.rows, alone.rows)
+    # Of 300 rows a share of 600 / (rows of weight > 0) or a little more is in both: heavy ones more often.
+    shared = len(np.intersect1d(first.rows, second.rows))
+    assert 40 < shared < 120
+
+
 def test_held_out_rows_have_no_mass() -> None:
     members = members_of(2)
     folds = Folds(1, 4, 0)

@@ -8,7 +8,7 @@ from streamkernel.reductions.boosting.found import (
     margin_edges,
     mass_unit,
 )
-from streamkernel.reductions.boosting.members import Members, code_dtype
+from streamkernel.reductions.boosting.members import Members, bounded_losses, bounded_masses, code_dtype, vote_margins
 from streamkernel.reductions.boosting.step import BoostingStep
 from streamkernel.reductions.boosting.votes import CalibratedVotes, Votes
 
@@ -21,7 +21,10 @@ __all__ = [
     "DrawnMember",
     "Members",
     "Votes",
+    "bounded_losses",
+    "bounded_masses",
     "code_dtype",
     "margin_edges",
     "mass_unit",
+    "vote_margins",
 ]

@@ -178,3 +178,20 @@ class Members(SentAsFields):
 def columns_of(classes: int) -> int:
     """Number K of functions of a member."""
     return 1 if classes == 2 else classes
+
+
+def vote_margins(V: Float, y: Int) -> Float:
+    """The margin ``V_y - max_{c != y} V_c`` of each row, (b,), for votes V (b, C) and class codes y (b,)."""
+    rows, others = np.arange(len(y)), V.copy()
+    others[rows, y] = -np.inf
+    return np.asarray(V[rows, y] - others.max(axis=1))
+
+
+def bounded_masses(margins: Float) -> Float:
+    """``min(1, exp(-u))``, minus the slope of `bounded_losses`."""
+    return np.exp(-np.maximum(margins, 0.0))
+
+
+def bounded_losses(margins: Float) -> Float:
+    """The loss of MadaBoost: ``exp(-u)`` for a margin u > 0, else ``1 - u`` (Domingo & Watanabe 2000)."""
+    return np.where(margins > 0.0, bounded_masses(margins), 1.0 - margins)

@@ -4,13 +4,20 @@ Row i has the mass of AdaBoost after members 1 .. r (Freund & Schapire 1997; Tre
 
     D_i = w_i u prod_t exp(a_t s_it) / Z_t        s_it = 1 where member t gives row i a wrong class, else -1
 
-with row weights w, and a power of two u so that all masses sum to at most 1. The mass follows from the class that each
-member gives the row. These codes are kept for the sweeps that follow (`store.RowCodes`), a byte or two a row and
-member; where they are not, they are computed again.
+with row weights w, and a power of two u so that all masses sum to at most 1. Bounded masses are those of MadaBoost
+(Domingo & Watanabe 2000) after the vote V of members 1 .. v::
+
+    D_i = w_i u min(1, exp(-margin_i))            margin_i = V_y - max_{c != y} V_c
+
+The mass follows from the class that each member gives the row, and how confidently. These codes are kept for the sweeps
+that follow (`store.RowCodes`), a byte or two a row and member; where they are not, they are computed again.
 
 The sweep that measures the error of a new member under D draws the sample of the next one, too. After the member is
 weighted, the rows that it gets wrong have together the mass ``(C - 1) / C`` (one half for two classes), each of them in
-proportion to D as before. So two reservoirs under the old D, of wrong and of right rows, are the next sample.
+proportion to D as before. So two reservoirs under the old D, of wrong and of right rows, are the next sample. With
+bounded masses there is no such share. There the weight of the new member is known before the sweep, from rows that the
+driver holds and the first sweep draws. The error is taken under D without the member, and one reservoir is drawn under
+D with it.
 
 A reservoir holds the rows with the smallest keys ``E_i / D_i``, E_i exponential and a function of (seed, draw, row):
 the first new row at every step has a probability in proportion to D (Efraimidis & Spirakis 2006). Given the key that
@@ -29,7 +36,7 @@ from typing import Literal
 import numpy as np
 
 from streamkernel.reductions.boosting.found import BINS, MARGIN_BINS, Boosted, Drawn
-from streamkernel.reductions.boosting.members import Members, columns_of
+from streamkernel.reductions.boosting.members import Members, bounded_masses, columns_of, vote_margins
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.store import RowCodes
@@ -40,7 +47,7 @@ _MASS_BITS = 61
 _STREAM = 31
 _ROW_FLOPS = 150.0  # time of random numbers, masses and counts, in operations
 
-Draw = Literal["none", "all", "errors", "disagreement"]
+Draw = Literal["none", "all", "errors", "disagreement", "vote"]
 
 
 @dataclass(frozen=True)
@@ -50,14 +57,16 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
     Parameters
     ----------
     members : Members so far, T of them; the last is new where more than `factors` has.
-    factors, shifts : (r,) a_t and log Z_t of the masses.
+    factors, shifts : (r,) a_t and log Z_t of exponential masses.
     votes : (v,) weights of the first members in the vote whose errors are counted.
     unit : u of the masses.
-    draw : "all" for one reservoir of all rows; "errors" for rows that the newest member gets wrong, and right ones;
+    draw : "all" for independent reservoirs of all rows; "vote" for one by bounded masses; "errors" for rows
+        that the newest member gets wrong, and right ones;
         "disagreement" for rows to which the first two members give different classes, by w; "none".
     sizes : rows of each reservoir.
     number : number of the draw.
     dtype : dtype of the table.
+    bounded : whether masses are bounded; they follow from `votes` then.
     folds : folds, whose validation rows are not trained on; None for none.
     counted : sizes of the votes whose margins are counted.
     valued : whether their values on held-out rows are, too.
@@ -76,6 +85,7 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
     seed: int
     number: int
     dtype: AnyDType
+    bounded: bool = False
     folds: Folds | None = None
     counted: tuple[int, ...] = ()
     valued: bool = False
@@ -93,13 +103,16 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         codes = self.codes(block)
         classes = self.members.classes_of(codes)
         trained = np.where(held, 0.0, w)
-        mass = self._mass(classes, y, trained)
-        draws, groups = self._groups(classes, y, mass, trained)
+        voted = self.members.votes(codes, self.votes)
+        if self.bounded:
+            before = self.members.votes(codes, self.votes[: max(len(self.members) - 1, 0)])
+            mass, after = (trained * bounded_masses(vote_margins(V, y)) for V in (before, voted))
+        else:
+            mass = after = self._mass(classes, y, trained)
+        draws, groups = self._groups(classes, y, after, trained)
         if self.draw == "disagreement" and len(self.members) == 3:
             mass = draws  # of the third machine, which is fitted to these rows
-        new = len(self.members) > len(self.factors)
-        wrong = classes[:, -1] != y if new else np.zeros(len(y), dtype=bool)
-        voted = self.members.votes(codes, self.votes)
+        wrong = classes[:, -1] != y if self._is_new else np.zeros(len(y), dtype=bool)
         outvoted = voted.argmax(axis=1) != y
         own, sides = _whole(w), (~held, held)
         counts = [
@@ -115,6 +128,11 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
             **self._histograms(codes, y, own, held),
             **found,
         }
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether the error of the newest member is counted."""
+        return len(self.members) > (0 if self.bounded else len(self.factors))
 
     def codes(self, block: RowBlock) -> AnyArray:
         """The code (b, T) that each member gives each row of the block."""
@@ -164,12 +182,18 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
     def _smallest(self, block: RowBlock, mass: Float, groups: Int, y: Int) -> State:
         """The rows of the smallest keys of each reservoir; a row whose mass is rounding counts nowhere."""
         alive = np.flatnonzero(_whole(mass)) if self.sizes else np.zeros(0, np.int64)
-        u = row_uniforms(self.seed, (_STREAM, self.number), block.start, len(block))[alive, 0]
+        u = row_uniforms(self.seed, (_STREAM, self.number), block.start, len(block))[alive]
+        if self.draw == "all":
+            # Reservoirs that know nothing of each other: of each row a random number for each of them.
+            group, u = np.repeat(np.arange(len(self.sizes)), len(alive)), u[:, : len(self.sizes)].T.ravel()
+            alive = np.tile(alive, len(self.sizes))
+        else:
+            group, u = groups[alive], u[:, 0]
         state: State = {
             "keys": -np.log(u) / mass[alive],
             "rows": block.start + alive,
             "mass": mass[alive],
-            "group": groups[alive],
+            "group": group,
             "label": y[alive],
         }
         kept = self._kept(state)
@@ -188,13 +212,10 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         margins = np.zeros((len(self.counted), 2, MARGIN_BINS), dtype=np.int64)
         K = columns_of(self.members.classes) * self.valued
         values = np.zeros((len(self.counted), K, 2, BINS), dtype=np.int64)
-        rows = np.arange(len(y))
         for h, size in enumerate(self.counted):
             V = self.members.votes(codes, self.votes[:size]) / self.votes[:size].sum()
-            right = V[rows, y].copy()
             f = V[:, 1:] - V[:, :1] if self.members.classes == 2 else 2.0 * V - 1.0
-            V[rows, y] = -np.inf
-            margin = right - V.max(axis=1)
+            margin = vote_margins(V, y)
             bins = np.clip((0.5 * MARGIN_BINS * (1.0 + margin)).astype(np.int64), 0, MARGIN_BINS - 1)
             np.add.at(margins[h], (held.astype(np.int64), bins), own)
             place = np.clip((0.5 * BINS * (1.0 + f / (1.0 + np.abs(f)))).astype(np.int64), 0, BINS - 1)
@@ -216,7 +237,7 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
 
     def finalize(self, state: State) -> Boosted:
         (whole, wrong), counts = state["masses"].tolist(), state["counts"].tolist()
-        new, shares = len(self.members) > len(self.factors), [each[0] for each in counts]
+        new, shares = self._is_new, [each[0] for each in counts]
         scale = math.ldexp(1.0, -_MASS_BITS) / self.unit
 
         def share(column: int, known: bool) -> tuple[float, float]:
@@ -254,7 +275,9 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
 
     def scratch_bytes(self, rows: int) -> int:
         classes = self.members.classes
-        wide = 20 + len(self.members) + 2 * classes + 2 * columns_of(classes) * bool(self.counted)
+        wide = (
+            20 + len(self.members) + (6 if self.bounded else 4) * classes + 2 * columns_of(classes) * bool(self.counted)
+        )
         return self.members.scratch_bytes(rows) + 8 * rows * wide
 
     def flops_per_row(self) -> float:
