@@ -135,7 +135,7 @@ def test_text_that_is_no_matrix(cli: Callable, store: Path, tmp_path: Path) -> N
         assert "no matrix of numbers" in " ".join(ran.err.split()), text
 
 
-@pytest.mark.parametrize("metric", ["learned", "file"])
+@pytest.mark.parametrize("metric", [pytest.param("learned", marks=pytest.mark.slow), "file"])
 def test_a_job_gives_the_model_of_fit(
     cli: Callable, dask_cluster: Cluster, store: Path, tmp_path: Path, metric: str
 ) -> None:

@@ -41,7 +41,10 @@ def stored(path: Path, first: int, last: int, weight: str | None, *, append: boo
     return str(path)
 
 
-@pytest.mark.parametrize(("stored_as", "weight"), [("n", None), (None, "n"), ("n", "none")])
+@pytest.mark.parametrize(
+    ("stored_as", "weight"),
+    [("n", None), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((None, "n"), ("n", "none")))],
+)
 def test_a_job_counts_the_weights(
     session: JobsSession, tmp_path: Path, stored_as: str | None, weight: str | None
 ) -> None:
@@ -64,7 +67,10 @@ def test_class_weights_multiply_those_of_the_rows(session: JobsSession, tmp_path
     assert job.result(60).model_.digest == classifier.fit(tmp_path / "classes").model_.digest
 
 
-@pytest.mark.parametrize(("stored_as", "weight"), [("n", None), (None, "n"), ("n", "none")])
+@pytest.mark.parametrize(
+    ("stored_as", "weight"),
+    [("n", None), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((None, "n"), ("n", "none")))],
+)
 def test_updates_and_followers_on_workers(
     dask_cluster: Cluster, cli: Callable[..., Any], tmp_path: Path, stored_as: str | None, weight: str | None
 ) -> None:

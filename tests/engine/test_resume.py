@@ -85,6 +85,7 @@ def test_resumed_twice_and_from_the_end(store: str, whole: Any, tmp_path: Path) 
     assert counter.begun == []
 
 
+@pytest.mark.slow
 def test_a_metric_is_learned_again_from_the_same_rows(tmp_path: Path) -> None:
     """The search is no sweep and has no checkpoint: after a resume it starts with the rows of one."""
 

@@ -247,7 +247,7 @@ def digests(store: str) -> dict[float | str, str]:
     return {alpha: fit(open_table(store), "cg", n_components=24, alpha=alpha).digest for alpha in (0.3, "cv")}
 
 
-@pytest.mark.parametrize("alpha", [0.3, "cv"])
+@pytest.mark.parametrize("alpha", [pytest.param(0.3, marks=pytest.mark.slow), "cv"])
 def test_one_digest(store: str, digests: dict[float | str, str], alpha: float | str) -> None:
     options: dict[str, Any] = {"n_components": 24, "alpha": alpha}
     session = Session(ThreadExecutor(3, lambda leaves: leaves[::-1]))

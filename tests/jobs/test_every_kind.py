@@ -62,7 +62,13 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+# Their specifications have nothing that those of others have not.
+ALIKE = ("gp-classifier", "poisson", "svr", "kmp-classifier", "lp", "kernel-pca")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind in ALIKE else kind for kind in sorted(KINDS)]
+)
 def test_what_a_job_made_is_the_local_fit(
     session: JobsSession, tables: dict[str, str], tmp_path: Path, kind: str
 ) -> None:

@@ -73,6 +73,7 @@ print(sum(issubclass(w.category, StreamKernelWarning) for w in caught), compiled
 """
 
 
+@pytest.mark.slow
 def test_a_damaged_writer_is_compiled_again(tmp_path: Path) -> None:
     assert run(tmp_path, WRITER) == ["0", "0"]
     for suffix in (".nbc", ".nbi"):

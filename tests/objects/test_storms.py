@@ -159,7 +159,8 @@ BEGINS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-@pytest.mark.parametrize("begins", ["chunks", pytest.param("checkpoints", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("begins", ["chunks", "checkpoints"])
 def test_a_fit_outlasts_a_storm(behind: tuple[str, FlakyProxy, str], begins: str) -> None:
     table, proxy, digest = behind
     proxy.fault = storm(STORM, ["503", "reset", "unheard"], BEGINS[begins])
