@@ -42,7 +42,7 @@ KINDS = {case.estimator: case.targets for case in reversed(CASES + TRANSFORMS)}
 
 
 @pytest.mark.parametrize("estimator", KINDS, ids=lambda each: each.__name__)
-@pytest.mark.parametrize("m", [pytest.param(50, marks=pytest.mark.slow), 90])
+@pytest.mark.parametrize("m", [50, 90])
 def test_defaults_are_those_without_them(estimator: Any, m: int) -> None:
     """The default size of 50 rows is another than that of 75, and of 60 rows some may be held out."""
     rows = weighted_rows(KINDS[estimator], m=m)
