@@ -21,6 +21,7 @@ import pytest
 from objects.flaky_proxy import flaky
 from s3_server import S3Server
 
+from streamkernel import KernelPCA
 from streamkernel.models import RidgeModel
 
 TOKEN = "correct-horse-battery"
@@ -188,6 +189,10 @@ def test_what_cannot_be_served(cli: Callable, model: Path, tmp_path: Path, certi
     for url in ("zip::models", "simplecache::s3://bucket/models"):
         assert "chain of URLs" in cli("serve", url).error
     assert "cannot be listed" in cli("serve", "https://host/models").error
+    KernelPCA(2).fit(np.random.default_rng(0).standard_normal((50, 3))).save(tmp_path / "components")
+    assert (
+        "kernel PCA, not a model that predicts; streamkernel transform" in cli("serve", tmp_path / "components").error
+    )
     assert "driver" in cli("serve", "nosuchscheme://bucket/models").error
     assert cli("serve", model, "--interval", "0").status == 2
     assert "belong together" in cli("serve", model, "--tls-cert", cert).error

@@ -16,6 +16,8 @@ from streamkernel.cli.wording import text_of
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.engine.threads import available_cpus
 from streamkernel.errors import ParameterError, StoreError, StoreNotFoundError
+from streamkernel.kinds import predicting_class
+from streamkernel.store import bundle_kind
 
 if TYPE_CHECKING:
     from streamkernel.service.settings import JobsPlace
@@ -177,6 +179,10 @@ def _place_of_models(models: str, display: Display) -> Path | str:
         folder = local_path(models)
         if not folder.is_dir():
             raise StoreNotFoundError(f"there is no folder {models}; give a folder of saved models, or one saved model")
+        stored = bundle_kind(folder)
+        if stored is not None:
+            # One object that never predicts: the service would answer 404 to everything.
+            predicting_class(stored, models)
         return folder
     try:
         if not source_of(models).candidates():
