@@ -38,6 +38,7 @@ _COMMANDS = {
     "transform": "write the features or components of rows as Zarr",
     "report": "draw a model, or factors, as one HTML page",
     "serve": "answer requests for predictions over HTTP",
+    "warm-up": "compile the kernels ahead, so that no fit waits for it",
 }
 
 
@@ -50,7 +51,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"streamkernel.cli.commands.{cmd_name}").command
+        command: click.Command = import_module(f"streamkernel.cli.commands.{cmd_name.replace('-', '_')}").command
         check_signals()
         return command
 

@@ -6,7 +6,9 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
-from streamkernel.kernels import compile_all, is_compiled
+from streamkernel.errors import StoreError
+from streamkernel.kernels import cache_folder, compile_all, is_compiled
+from streamkernel.linalg.pair_steps import compile_pair_steps
 
 Notify = Callable[[str], None]
 
@@ -26,6 +28,30 @@ def notified_if_slow(notify: Notify, text: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def compile_ahead(notify: Notify) -> str:
+    """Compile the kernels' loops and those of solvers for this machine, so that no fit waits for it.
+
+    Returns
+    -------
+    str
+        The folder of Numba's cache, in which other processes find them.
+
+    Raises
+    ------
+    StoreError
+        Numba has no folder to which it can write: each process would compile anew.
+    """
+    folder = cache_folder()
+    if folder is None:
+        raise StoreError(
+            "Numba can write to no folder for its cache, so that every process compiles the kernels anew; set "
+            "NUMBA_CACHE_DIR to a folder that can be written to"
+        )
+    compile_here(notify)
+    compile_pair_steps()
+    return str(folder)
 
 
 def compile_here(notify: Notify) -> None:

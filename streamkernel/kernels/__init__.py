@@ -12,7 +12,7 @@ One class per formula, one file per class, with what is compiled for it alone. T
 
 from __future__ import annotations
 
-from streamkernel.kernels._compiled import is_compiled
+from streamkernel.kernels._compiled import cache_folder, is_compiled
 from streamkernel.kernels.arc_cosine import ArcCosine
 from streamkernel.kernels.base import Composite, Kernel, PreparedKernel, Product, Sum
 from streamkernel.kernels.cosine import Cosine
@@ -61,6 +61,7 @@ __all__ = [
     "StationaryKernel",
     "Sum",
     "as_kernel",
+    "cache_folder",
     "compile_all",
     "filling_bytes",
     "function_gradient_bytes",

@@ -112,6 +112,12 @@ compiled = Compiled()
 _PATIENCE = 600.0
 
 
+def cache_folder() -> Path | None:
+    """Folder in which Numba keeps the compiled loops; None where it can write to none."""
+    mark = _mark()
+    return None if mark is None else mark.parent
+
+
 def is_compiled() -> bool:
     """True if `compile_all` has completed before, on this type of machine, for these loops and this Numba."""
     mark = _mark()

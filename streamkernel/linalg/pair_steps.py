@@ -138,6 +138,12 @@ def _compiled(intercept: bool) -> Untyped:
     return loop
 
 
+def compile_pair_steps() -> None:
+    """Compile both loops, or load them from Numba's cache."""
+    for intercept in (True, False):
+        loop_of(intercept)
+
+
 def loop_of(intercept: bool) -> Untyped:
     """The loop of pairs, or without a constant that of single variables; compiled once in a process."""
     with _LOCK:

@@ -17,6 +17,7 @@ from distributed import get_worker
 from streamkernel.engine import compiling
 from streamkernel.engine import worker_warm_up as warming
 from streamkernel.engine.cluster import connect
+from streamkernel.errors import StoreError
 from streamkernel.kernels import _compiled
 
 CODE = """
@@ -55,6 +56,19 @@ def test_an_error_of_the_compiler_is_raised(cold: list[str], monkeypatch: pytest
     monkeypatch.setattr(compiling, "compile_all", failing)
     with pytest.raises(MemoryError, match="no room"):
         compiling.compile_here(cold.append)
+
+
+def test_ahead_of_all_fits(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels and the loops of solvers; refused where no process would find them."""
+    ran: list[str] = []
+    monkeypatch.setattr(compiling, "compile_all", lambda: ran.append("kernels"))
+    monkeypatch.setattr(compiling, "compile_pair_steps", lambda: ran.append("pairs"))
+    assert compiling.compile_ahead(cold.append) == str(compiling.cache_folder())
+    assert ran == ["kernels", "pairs"]
+    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    with pytest.raises(StoreError, match="set NUMBA_CACHE_DIR to a folder that can be written to"):
+        compiling.compile_ahead(cold.append)
+    assert len(ran) == 2
 
 
 def test_a_signal_ends_the_wait(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
