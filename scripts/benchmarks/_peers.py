@@ -14,6 +14,11 @@ _TORCH = ("gpytorch==1.15.2", "numpy>=2")
 # Packages of each peer. A second choice is for indexes that have no build for processors alone.
 PEERS = {
     "peers": (("torch==2.13.0+cpu", *_TORCH), ("torch==2.13.0", *_TORCH)),
+    # EigenPro is on no index; xRFM's package has it, by its authors.
+    "eigenpro": (
+        ("torch==2.13.0+cpu", "xrfm==0.4.5", "numpy>=2"),
+        ("torch==2.13.0", "xrfm==0.4.5", "numpy>=2"),
+    ),
     "thundersvm": (("thundersvm-cpu==0.3.3", "numpy>=2", "scipy>=1.15", "scikit-learn>=1.6"),),
 }
 
