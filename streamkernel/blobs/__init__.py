@@ -8,7 +8,7 @@ the `Lease` of a run use these records.
 
 from __future__ import annotations
 
-from streamkernel.blobs._normal_form import display_form, is_url, normalised
+from streamkernel.blobs._normal_form import GENERATED, display_form, is_url, normalised, shown
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.clock import place_time
 from streamkernel.blobs.direct_file import Bytes, page_aligned
@@ -30,6 +30,7 @@ from streamkernel.blobs.retries import with_retries
 from streamkernel.blobs.transfer import at_once, download, upload
 
 __all__ = [
+    "GENERATED",
     "MOST_FOLLOWED",
     "Blobs",
     "Bytes",
@@ -60,6 +61,7 @@ __all__ = [
     "page_aligned",
     "parent_of",
     "place_time",
+    "shown",
     "store_error",
     "translated_os_errors",
     "upload",

@@ -17,6 +17,9 @@ from streamkernel.errors import ParameterError
 # We encode the keys of these schemes ourselves; the drivers of other schemes interpret some characters.
 OBSTORE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
+# Scheme of tables that are made when they are read (`table.synthetic`): no place, so nothing is read or written there.
+GENERATED = "synthetic"
+
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
 _ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/", re.ASCII)
 _FILE = "file://"
@@ -51,6 +54,10 @@ def _url(text: str) -> str:
     found = _URL.match(text)
     assert found is not None
     scheme = found[1].lower()
+    if scheme == GENERATED:
+        raise ParameterError(
+            f"{shown(text)} is a table that is made when it is read, not a place; give a path or a URL of a store here"
+        )
     key = text[found.end() :].removesuffix("/")
     url = f"{scheme}://{key}"
     parts = key.split("/")
@@ -82,7 +89,7 @@ def _path(text: str) -> Path:
         raise _no_place(text, "no path has the character 0 in it")
     if "://" in text or _ONE_SLASH.match(text):
         hint = "a URL begins with its scheme and two slashes, and pathlib.Path keeps but one: give it as text"
-        raise ParameterError(f"{_shown(text)} is no path and no URL ({hint}; a path can begin with ./)")
+        raise ParameterError(f"{shown(text)} is no path and no URL ({hint}; a path can begin with ./)")
     if ".." not in text.split("/"):
         return Path(os.path.abspath(text))
     # After a link, .. is the parent of the link's target, not of the link: resolve links up to the last .. first.
@@ -91,9 +98,10 @@ def _path(text: str) -> Path:
 
 
 def _no_place(text: str, why: str) -> ParameterError:
-    return ParameterError(f"{_shown(text)} means no place: {why}; choose another name")
+    return ParameterError(f"{shown(text)} means no place: {why}; choose another name")
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """A location for a message: one line of printable characters, not too long."""
     shown = text if text.isprintable() else ascii(text)
     return shown if len(shown) <= 300 else f"{shown[:300]}..."

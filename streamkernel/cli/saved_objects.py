@@ -13,6 +13,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.store import bundle_kind
+from streamkernel.table.synthetic import is_synthetic
 
 
 def is_factor(path: str) -> bool:
@@ -34,6 +35,8 @@ def kind_of(path: str) -> str | None:
     ModelFormatError
         The path leads to a part of a factor.
     """
+    if is_synthetic(path):
+        return None
     if is_factor(path):
         return Factor.KIND
     kind = bundle_kind(path)

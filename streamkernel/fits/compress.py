@@ -26,6 +26,7 @@ from streamkernel.settings.compression import SUBSAMPLE, CompressionSettings
 from streamkernel.table import Table, TableInfo, open_table
 from streamkernel.table.info import stored_weight
 from streamkernel.table.ingest import ingest
+from streamkernel.table.synthetic import is_synthetic
 from streamkernel.table.targets import Targets
 from streamkernel.type_aliases import Fields, Unchecked, Untyped
 
@@ -125,7 +126,7 @@ def check_not_source(source: Unchecked, path: str | os.PathLike[str]) -> None:
     StoreExistsError
         The path or URL is that of the source.
     """
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike)) or is_synthetic(source):
         return
     places = [normalised(each) for each in (source, path)]
     if len({os.path.realpath(each) if isinstance(each, Path) else each for each in places}) == 1:

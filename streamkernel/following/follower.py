@@ -21,7 +21,13 @@ from typing import Any, Protocol
 
 from streamkernel.blobs import joined
 from streamkernel.engine import Executor, Progress, Session, Silent, resident_bytes
-from streamkernel.errors import ClusterError, IncompleteStoreError, InputChangedError, ShapeMismatchError
+from streamkernel.errors import (
+    ClusterError,
+    IncompleteStoreError,
+    InputChangedError,
+    ParameterError,
+    ShapeMismatchError,
+)
 from streamkernel.following._lock import only_follower
 from streamkernel.following._model_cache import CachedModel
 from streamkernel.following._temporary_errors import ErrorStreak, is_temporary
@@ -31,9 +37,11 @@ from streamkernel.models.updatable import UpdatableModel
 from streamkernel.store import Checkpoints
 from streamkernel.table import Table
 from streamkernel.table.generation import table_generation
+from streamkernel.table.synthetic import is_synthetic
 from streamkernel.type_aliases import Fields
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, new_rows
+from streamkernel.wording import call
 
 _SLICE = 0.1  # seconds within which a request to stop is noticed
 
@@ -145,6 +153,11 @@ class Follower:
     own_rows: bool = True
 
     def __post_init__(self) -> None:
+        if is_synthetic(self.store):
+            raise ParameterError(
+                f"no rows are ever appended to {self.store}, so there is nothing to follow; {call('update_model')} "
+                "folds the rows of one with a larger rows= into the model"
+            )
         self.model = joined(self.model)
         self._kept = CachedModel(self.model, self.load)
         self._trouble = ErrorStreak(self.patience)

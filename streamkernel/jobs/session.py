@@ -26,7 +26,7 @@ from streamkernel.jobs._reservation import latest_maker, reserve
 from streamkernel.jobs._scheduling import submit_driver
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import CANCELLED, JobRecords, is_id, job_ids, new_id
-from streamkernel.jobs.specification import JobSpecification, RequestedFit, location_of, requested
+from streamkernel.jobs.specification import JobSpecification, RequestedFit, location_of, requested, rows_location
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
@@ -146,10 +146,10 @@ class JobsSession:
         work = JobSpecification(
             estimator=fit.estimator,
             settings=fit.plain,
-            table=location_of("table", table),
+            table=rows_location("table", table),
             model=location_of("model", model),
             rows=None if rows is None else (_row_number(rows[0]), _row_number(rows[1])),
-            queries=None if queries is None else location_of("queries", queries),
+            queries=None if queries is None else rows_location("queries", queries),
             overwrite=bool(overwrite),
             memory_limit=parse_bytes(memory_limit) or fit.memory_limit,
             lease_seconds=_checked_seconds(lease_seconds),

@@ -20,6 +20,7 @@ from streamkernel.records.json_types import AtLeast, Count
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table, with_weights_of
+from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
 
@@ -140,7 +141,7 @@ def _plain_settings(settings: BasisSettings) -> Fields:
             value = value.to_config()
         is_share = isinstance(value, (int, float, type(None))) or (isinstance(value, str) and value == AUTO)
         if each.name == "validation" and not is_share:
-            value = location_of("validation rows", value)
+            value = rows_location("validation rows", value)
         if each.name == "queries":
             if value is not None:
                 raise ParameterError(
@@ -160,6 +161,13 @@ def _plain_settings(settings: BasisSettings) -> Fields:
                 "a kernel by its name and parameters, or fit in this process"
             ) from error
     return plain_settings
+
+
+def rows_location(what: str, value: Unchecked) -> str:
+    """`location_of` rows that are read: it may also be the URL of a table that is made when it is read."""
+    if isinstance(value, str) and is_synthetic(value):
+        return normal_form(value)
+    return location_of(what, value)
 
 
 def location_of(what: str, value: Unchecked) -> str:

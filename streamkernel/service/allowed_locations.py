@@ -14,6 +14,7 @@ from pathlib import Path
 from streamkernel.blobs import blobs_at, is_url, joined
 from streamkernel.errors import ParameterError
 from streamkernel.service.http_errors import Refused, without_paths
+from streamkernel.table.synthetic import is_synthetic, normal_form
 
 # Schemes of object stores. Others, such as http:// or memory://, reach what does not belong to the operator.
 SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"})
@@ -65,6 +66,8 @@ class AllowedLocations:
     def location(self, noun: str, given: str, *, output: bool = False) -> str:
         """Resolve a location that a request names.
 
+        A table that is made when it is read is at no place, and so below no root: any request may read one.
+
         Parameters
         ----------
         noun : noun for the message, such as "table".
@@ -76,11 +79,15 @@ class AllowedLocations:
         ------
         Refused
             The location is not below a root, or is not in plain form.
+        ParameterError
+            It is the URL of a synthetic table, with a mistake in it.
         StoreError
             The object store does not answer.
         """
         if not given or len(given) > _MOST_CHARACTERS or not given.isprintable() or "::" in given or "\\" in given:
             raise _forbidden(noun, "it is no plain path or URL")
+        if is_synthetic(given) and not output:
+            return normal_form(given)
         scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", given)
         resolved = self._path(noun, given, output) if scheme is None else self._url(noun, given, scheme[1])
         if resolved == self._reserved or resolved.startswith(self._reserved + "/"):
@@ -124,6 +131,8 @@ class AllowedLocations:
 
     def public_name(self, location: str) -> str:
         """The public name of a location: its path below a root, or its last part if it is below none."""
+        if is_synthetic(location):
+            return location
         for root in self._spelled_roots:
             if location.startswith(root + "/"):
                 return location[len(root) + 1 :]

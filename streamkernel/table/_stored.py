@@ -1,4 +1,5 @@
-"""Zarr on disk as the parts of a table: an ingested store, values per row, a foreign group with X[, y], an array."""
+"""A location as the parts of a table: an ingested store, values per row, a foreign Zarr group with X[, y], an array, or
+a table that is made when it is read."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import text_digest
-from streamkernel.blobs import MOST_FOLLOWED, parent_of
+from streamkernel.blobs import MOST_FOLLOWED, parent_of, shown
 from streamkernel.errors import (
     CorruptMetadataError,
     DataError,
@@ -32,11 +33,13 @@ from streamkernel.manifest import (
     parse_manifest,
 )
 from streamkernel.table._blob_store import BlobStore
+from streamkernel.table._synthetic_rows import SyntheticRows, SyntheticTargets
 from streamkernel.table._zarr_metadata import ZarrArray, join, node_kind, open_store, place, read_bytes
 from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.columns import are_real
 from streamkernel.table.rows import RowArray
 from streamkernel.table.statistics import TableStatistics
+from streamkernel.table.synthetic import is_synthetic, normal_form, parse
 from streamkernel.type_aliases import AnyArray, Fields
 
 
@@ -73,7 +76,25 @@ def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
 
 def open_stored(path: str | os.PathLike[str], name: str = "X") -> Opened:
     """Open the store at a path or URL; `name` ("X" or "y") is the role of a bare array."""
+    if is_synthetic(path):
+        return _made(os.fsdecode(path), name)
     return _open_settled(*open_node(path), name)
+
+
+def _made(url: str, name: str) -> Opened:
+    """A table that is made when it is read."""
+    if name != "X":
+        raise ParameterError(f"{shown(url)} is a table, not one array; give an array or the path of one as {name}")
+    table, url = parse(url), normal_form(url)
+    classes = table.maker.classes(table.options)
+    return Opened(
+        SyntheticRows(table, url),
+        tuple(f"x{column + 1}" for column in range(table.features)),
+        SyntheticTargets(table, url),
+        ("y",),
+        classes,
+        coded=classes is not None,
+    )
 
 
 def open_zarr_array(node: ZarrArray | zarr.Group, name: str) -> Opened:

@@ -11,6 +11,7 @@ from zarr.storage import LocalStore
 
 from streamkernel.table._blob_store import BlobStore
 from streamkernel.table._stored import open_node
+from streamkernel.table._synthetic_rows import SyntheticRows
 from streamkernel.table._zarr_metadata import join, node_kind
 from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.open import open_table
@@ -20,7 +21,7 @@ from streamkernel.type_aliases import Fields
 
 @dataclass(frozen=True)
 class TableInfo:
-    """A table on disk, in numbers.
+    """A table at a location, in numbers.
 
     Attributes
     ----------
@@ -33,13 +34,14 @@ class TableInfo:
     dtype, chunk_rows, chunks
         dtype, rows per chunk and number of chunks of X.
     bytes_decoded, bytes_stored
-        Sizes of X, y and w; `bytes_stored` is None where the store cannot list its objects.
+        Sizes of X, y and w; `bytes_stored` is None where the store cannot list its objects, and 0 for a table that is
+        made when it is read.
     checksummed
         True where checksums or digests find a flipped bit.
     statistics
         Per column count, mean, std, min, max, or None for foreign stores.
     source, seed
-        Name of the source and seed of the shuffle (None: stored in the source's order).
+        Name of the source, or generator and version; seed of the shuffle (None: stored in the source's order).
     fingerprint
         Digest of the pinned content.
     seconds
@@ -76,10 +78,8 @@ class TableInfo:
     def of(cls, path: str | os.PathLike[str], seconds: float | None = None) -> TableInfo:
         """The table at `path`, opened with every check."""
         table = open_table(path)
-        store, inner = open_node(path)
-        _, attributes, _ = node_kind(store, inner)
+        attributes, bytes_stored = _description(path, table)
         features = table.features
-        assert isinstance(features, ZarrRows)
         targets = [] if table.targets is None else [table.targets.rows]
         arrays = [features, *targets, *([] if table.weights is None else [table.weights])]
         return cls(
@@ -95,8 +95,8 @@ class TableInfo:
             chunk_rows=table.chunk_rows,
             chunks=-(-table.n_rows // table.chunk_rows),
             bytes_decoded=sum(rows.n_rows * rows.width * rows.dtype.itemsize for rows in arrays),
-            bytes_stored=_bytes_stored(store, inner),
-            checksummed=all(isinstance(rows, ZarrRows) and rows.checksummed for rows in arrays),
+            bytes_stored=bytes_stored,
+            checksummed=all(rows.checksummed if isinstance(rows, ZarrRows) else rows.proved for rows in arrays),
             statistics=None if table.statistics is None else table.statistics.to_config(),
             source=attributes.get("source"),
             seed=attributes.get("seed"),
@@ -122,6 +122,15 @@ def weight_name(attributes: Fields) -> str:
 def stored_weight(table: Table, path: str | os.PathLike[str]) -> str | None:
     """`weight_name` of the table that is stored at `path`; None where it has no row weights."""
     return None if table.weights is None else weight_name(node_kind(*open_node(path))[1])
+
+
+def _description(path: str | os.PathLike[str], table: Table) -> tuple[Fields, int | None]:
+    """The attributes of the table at a location, and its stored bytes."""
+    made = table.features
+    if isinstance(made, SyntheticRows):
+        return {"source": f"{made.table.generator} {made.table.maker.version}"}, 0
+    store, inner = open_node(path)
+    return node_kind(store, inner)[1], _bytes_stored(store, inner)
 
 
 def _bytes_stored(store: Store, path: str) -> int | None:

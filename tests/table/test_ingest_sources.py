@@ -17,8 +17,8 @@ from table.sources import FRAME, GOOD, M, X, Y, bare_zarr, csv, foreign_zarr, li
 from zarr.codecs import Crc32cCodec
 
 from streamkernel.table import open_table
+from streamkernel.table._chunk_rows import default_chunk_rows
 from streamkernel.table.ingest import ingest
-from streamkernel.table.ingest._writer import default_chunk_rows
 from streamkernel.table.ingest.ingest import open_reader
 
 RNG = np.random.default_rng(1)

@@ -17,6 +17,7 @@ from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_fa
 from streamkernel.report.pages import has_page
 from streamkernel.report.publish import PICTURE, checked_output
 from streamkernel.table import open_table, with_weights_of
+from streamkernel.table.synthetic import is_synthetic, normal_form
 
 _MOST_ROWS = 5000
 
@@ -87,8 +88,9 @@ def _model(
         # Rows of weight 0 are no rows.
         w = block.row_weights
         kept = np.flatnonzero(w > 0.0) if w.any() else np.arange(len(w))
+        name = normal_form(data) if is_synthetic(data) else parent_of(data)[1]
         pairs = {
-            "kind": f"rows {block.start}:{block.start + len(block.X)} of {parent_of(data)[1]}",
+            "kind": f"rows {block.start}:{block.start + len(block.X)} of {name}",
             **({} if block.Y is None else {"true": block.Y[kept]}),
             **({} if block.weights is None else {"weight": w[kept]}),
             **fitted.checking().check_values(np.ascontiguousarray(block.X[kept])),

@@ -19,6 +19,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.outputs import PartialFolder, building_at, check_output, translated_os_errors
+from streamkernel.table._chunk_rows import default_chunk_rows
 from streamkernel.table.info import TableInfo, stored_weight
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
 from streamkernel.table.ingest._csv import CsvReader
@@ -28,9 +29,10 @@ from streamkernel.table.ingest._parquet import ParquetReader
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._shuffle import RowSpool
 from streamkernel.table.ingest._tables import TableReader
-from streamkernel.table.ingest._writer import ChunkWriter, default_chunk_rows
+from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.open import open_table
+from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.table.values import DTypeName
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 from streamkernel.wording import option
@@ -72,7 +74,7 @@ def ingest(
     ----------
     source
         Path of a .csv[.gz], Parquet file or folder, .npz (X, y), .npy, libsvm text (.libsvm, .svm, .txt), Zarr array or
-        group; or rows in memory, of any kind that `open_table` takes.
+        group; a `synthetic://` table; or rows in memory, of any kind that `open_table` takes.
     store
         Path of the new table, whose folder must exist, or a URL such as ``s3://bucket/table``.
     target
@@ -115,6 +117,8 @@ def open_reader(source: Unchecked, target: str | int | None, weight: str | int |
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
         wanted, name = None if hasattr(source, "data_vars") else target, table.weight_column or "w"
         return TableReader(table, wanted, weight, type(source).__name__, name)
+    if is_synthetic(source):
+        return TableReader(open_table(source), target, weight, os.fsdecode(source))
     path = display_form(source)
     if isinstance(path, str) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
         return _zarr_reader(path, target, weight, os.fsdecode(source))
@@ -187,9 +191,7 @@ def _write(
             "left_out": list(reader.left_out),
             "target_names": list(reader.target_names),
             "classes": None,
-            "source": os.path.basename(os.fspath(source))
-            if isinstance(source, (str, os.PathLike))
-            else type(source).__name__,
+            "source": _name_of(source),
             "seed": seed,
         }
         if weighted:
@@ -198,6 +200,13 @@ def _write(
             attributes["classes"], order = labels.finished()
             writer.relabel(order)
         writer.finish(attributes, overwrite=overwrite)
+
+
+def _name_of(source: Unchecked) -> str:
+    """What the attributes say that the rows are of."""
+    if not isinstance(source, (str, os.PathLike)):
+        return type(source).__name__
+    return normal_form(source) if is_synthetic(source) else os.path.basename(os.fspath(source))
 
 
 def _spool_folder(path: str | Path) -> PartialFolder:
