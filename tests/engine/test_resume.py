@@ -36,7 +36,8 @@ def whole(store: str) -> Any:
 
 def killed(store: str, folder: Path, *when: int) -> None:
     """Run the fit in another process until it kills itself."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(fitting.__file__).parent.parent)}
+    places = [str(Path(fitting.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
     command = [sys.executable, fitting.__file__, store, str(folder), *map(str, when)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -69,6 +70,16 @@ def test_killed_in_the_middle_of_a_sweep(store: str, whole: Any, tmp_path: Path)
     with run_of(store, folder) as checkpoints:
         assert len(checkpoints.steps()) == 3
         assert fit(store, checkpoints=checkpoints).digest == whole.digest
+
+
+def test_rows_that_are_made_when_they_are_read(tmp_path: Path) -> None:
+    made, folder = "synthetic://friedman?rows=40000&features=5&chunk=2000", tmp_path / "run"
+    killed(made, folder, 1, 20_000)
+    with run_of(made, folder) as checkpoints:
+        assert len(checkpoints.steps()) == 1
+        assert fit(made, executor=ThreadExecutor(2), checkpoints=checkpoints).digest == fit(made).digest
+    with pytest.raises(CheckpointMismatchError, match="table"):
+        run_of(f"{made}&seed=1", folder)
 
 
 @pytest.mark.slow

@@ -91,6 +91,17 @@ def test_rows_and_queries_and_a_name(session: JobsSession, tmp_path: Path) -> No
     np.testing.assert_array_equal(fitted.components_, alone.components_)
 
 
+def test_a_table_that_is_made_when_it_is_read(session: JobsSession, tmp_path: Path) -> None:
+    url = "synthetic://friedman?rows=1e3&features=5"
+    job = session.submit(small(), url, tmp_path / "model")
+    assert job.result(60).model_.digest == small().fit(url).model_.digest
+    assert JobRecords(job.jobs, job.id).work().table == "synthetic://friedman?rows=1000&seed=0&features=5"
+    with pytest.raises(ParameterError, match="no generator 'x'"):
+        session.submit(small(), "synthetic://x?rows=9", tmp_path / "other")
+    with pytest.raises(ParameterError, match="not a place"):
+        session.submit(small(), url, "synthetic://friedman?rows=9")
+
+
 def test_warnings_are_in_the_log(session: JobsSession, tmp_path: Path) -> None:
     X = np.random.default_rng(0).standard_normal((200, 3))
     X[:, 1] = 1.0

@@ -15,7 +15,7 @@ from problems import zarr_of_chunks
 
 from streamkernel import KernelRidge
 from streamkernel.blobs import blobs_at
-from streamkernel.errors import StoreError
+from streamkernel.errors import ParameterError, StoreError
 from streamkernel.service import JobsPlace, Settings
 from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused
@@ -58,6 +58,16 @@ def test_names_are_of_the_first_root_that_has_them(roots: AllowedLocations, s3: 
     assert roots.location("table", str(tmp_path / "tables" / "near")) == str(tmp_path / "tables" / "near")
     assert roots.public_name(f"{s3}/models/a/b") == "a/b"
     assert roots.without_locations(f"nothing at {s3}/models/a/b") == "nothing at a/b"
+
+
+def test_a_table_that_is_made_when_it_is_read_is_below_no_root(roots: AllowedLocations) -> None:
+    url = "synthetic://friedman?rows=1000&seed=0"
+    assert roots.location("table", "synthetic://friedman?rows=1e3") == url
+    assert roots.public_name(url) == url
+    with pytest.raises(ParameterError, match="no generator 'secret'"):
+        roots.location("table", "synthetic://secret")
+    with pytest.raises(Refused, match="a URL must be of"):
+        roots.location("model", url, output=True)
 
 
 ELSEWHERE = [
