@@ -1,6 +1,6 @@
 """The registry of kinds: what can be fitted, saved, loaded and served. All other tables of kinds are derived from it.
 
-A new estimator is a class in `estimators/` and a row here.
+A new estimator is a class in `estimators/` and a row here. Its class is imported when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -8,30 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from importlib import import_module
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkernel.engine import Plan
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.estimators.base import PredictingEstimator, SavedEstimator
-from streamkernel.estimators.bayesian_committee_machine import BayesianCommitteeMachine
-from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
-from streamkernel.estimators.generalised_gaussian_process import (
-    GaussianProcessClassifier,
-    GaussianProcessPoissonRegressor,
-)
-from streamkernel.estimators.kernel_boosting_classifier import KernelBoostingClassifier
-from streamkernel.estimators.kernel_cca import KernelCCA
-from streamkernel.estimators.kernel_lp import KernelLPClassifier, KernelLPRegressor
-from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
-from streamkernel.estimators.kernel_one_class import KernelOneClass
-from streamkernel.estimators.kernel_pca import KernelPCA
-from streamkernel.estimators.kernel_quantile_regressor import KernelQuantileRegressor
-from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
-from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
-from streamkernel.estimators.nystroem import Nystroem
 from streamkernel.factors import Factor
 from streamkernel.fits.boosting import fit_boosting, plan_boosting
 from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
@@ -44,17 +28,42 @@ from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
 from streamkernel.fits.ridge import fit_ridge, plan_ridge
 from streamkernel.fits.supervised import check_numbers
 from streamkernel.fits.transformer import fit_kernel_pca, fit_nystroem, plan_transformer
+from streamkernel.models.boosting import BoostingModel
+from streamkernel.models.gaussian import GaussianModel
+from streamkernel.models.generalised import GeneralisedModel
+from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.linear import LinearClassifierModel, LinearRegressorModel
+from streamkernel.models.margins import MarginClassifierModel, MarginRegressorModel, OneClassModel, QuantileModel
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.pursuit import PursuitModel
+from streamkernel.models.ridge import RidgeModel
 from streamkernel.models.saved import SavedModel
-from streamkernel.models.transformers import TransformerModel
+from streamkernel.models.transformers import KernelPCAModel, NystroemModel, TransformerModel
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.pursuit import AUTO
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.gaussian import GaussianSettings
+from streamkernel.settings.boosting import BoostingSettings
+from streamkernel.settings.classes import (
+    GeneralisedClassifierSettings,
+    PursuitClassifierSettings,
+    RidgeClassifierSettings,
+)
+from streamkernel.settings.gaussian import CommitteeSettings, GaussianSettings
+from streamkernel.settings.generalised import GeneralisedSettings
+from streamkernel.settings.linear import LinearClassifierSettings, LinearRegressorSettings
+from streamkernel.settings.margins import MarginClassifierSettings, MarginRegressorSettings
+from streamkernel.settings.one_class import OneClassSettings
 from streamkernel.settings.parameter import parameters_in
+from streamkernel.settings.pursuit import PursuitSettings
+from streamkernel.settings.quantile import QuantileSettings
+from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.settings.transformers import KernelCCASettings, KernelPCASettings, TransformerSettings
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import call, help_of, option
+
+if TYPE_CHECKING:
+    from streamkernel.estimators.base import SavedEstimator
 
 _MOST_QUERIES = 5000
 
@@ -72,43 +81,40 @@ class Kind:
 
     Attributes
     ----------
-    estimator : its scikit-learn class, which names the kind, its settings and its model.
+    name : value of ``record.estimator``, and of `--estimator`.
+    class_name : name of its scikit-learn class.
     title : its name on pages and in messages.
+    settings : class of the settings.
+    model : class of the fitted model.
     fit : ``fit(table, settings, session, **kind.options_of_fit(whole), ...)``.
     plan : ``plan(table, settings, machine, n)``.
     check : ``check(table, name)`` refuses targets of a wrong kind before any row is read.
+    classify : whether targets are labels, whatever their dtype.
     """
 
-    estimator: type[SavedEstimator]
+    name: str
+    class_name: str
     title: str
+    settings: type[BasisSettings]
+    model: type[SavedModel]
     fit: Callable[..., Any]
     plan: Callable[..., Plan]
     check: Callable[[Table, str], None] = _any
+    classify: bool = False
 
     @property
-    def name(self) -> str:
-        """Value of ``record.estimator``, and of `--estimator`."""
-        return self.estimator._kind
+    def estimator(self) -> type[SavedEstimator]:
+        """Its scikit-learn class, which states the same name, settings and model.
 
-    @property
-    def settings(self) -> type[BasisSettings]:
-        """Class of the settings."""
-        return self.estimator._settings_class
+        It is imported here: commands, jobs and workers do without scikit-learn, which takes a second and 100 MB.
+        """
+        found: type[SavedEstimator] = getattr(import_module("streamkernel.estimators"), self.class_name)
+        return found
 
     @property
     def options(self) -> frozenset[str]:
         """Names of the settings."""
         return frozenset(field.name for field in fields(self.settings))
-
-    @property
-    def model(self) -> type[SavedModel]:
-        """Class of the fitted model."""
-        return self.estimator._model
-
-    @property
-    def classify(self) -> bool:
-        """Whether targets are labels, whatever their dtype."""
-        return self.estimator._classify
 
     def options_of_fit(self, whole: Table) -> Fields:
         """Options of `fit` that only some kinds have; `whole` is the table that the rows of the fit are a slice of."""
@@ -126,15 +132,11 @@ class Predictor(Kind):
     updates : whether new rows can be folded into a model, for some settings at least.
     """
 
-    estimator: type[PredictingEstimator]
+    model: type[PredictingModel]
     check: Callable[[Table, str], None] = check_numbers
     std: bool = False
     probabilities: bool = False
     updates: bool = False
-
-    @property
-    def model(self) -> type[PredictingModel]:
-        return self.estimator._model
 
     def options_of_fit(self, whole: Table) -> Fields:
         # Several kinds share a fit. Rows of the whole table that are not of the fit are compared with predictions.
@@ -145,70 +147,175 @@ class Predictor(Kind):
 class Transformer(Kind):
     """A kind of model that transforms rows."""
 
-    @property
-    def model(self) -> type[TransformerModel]:
-        model = self.estimator._model
-        assert issubclass(model, TransformerModel)
-        return model
+    model: type[TransformerModel]
 
 
 PREDICTORS: dict[str, Predictor] = {
     kind.name: kind
     for kind in (
-        Predictor(KernelRidge, "kernel ridge regression", fit_ridge, plan_ridge, updates=True),
-        Predictor(KernelRidgeClassifier, "kernel ridge classifier", fit_ridge, plan_ridge, updates=True, check=_any),
-        Predictor(KernelSVC, "support vector classifier", fit_margins, plan_margins, probabilities=True, check=_any),
-        Predictor(KernelSVR, "support vector regression", fit_margins, plan_margins),
-        Predictor(KernelQuantileRegressor, "quantile regression", fit_margins, plan_margins),
-        Predictor(KernelOneClass, "one-class support vector machine", fit_one_class, plan_one_class, check=_any),
-        Predictor(KernelBoostingClassifier, "boosting", fit_boosting, plan_boosting, probabilities=True, check=_any),
         Predictor(
-            KernelLPClassifier,
-            "linear programming classifier",
+            "ridge",
+            "KernelRidge",
+            "kernel ridge regression",
+            RidgeSettings,
+            RidgeModel,
+            fit_ridge,
+            plan_ridge,
+            updates=True,
+        ),
+        Predictor(
+            "ridge-classifier",
+            "KernelRidgeClassifier",
+            "kernel ridge classifier",
+            RidgeClassifierSettings,
+            RidgeModel,
+            fit_ridge,
+            plan_ridge,
+            updates=True,
+            check=_any,
+            classify=True,
+        ),
+        Predictor(
+            "svc",
+            "KernelSVC",
+            "support vector classifier",
+            MarginClassifierSettings,
+            MarginClassifierModel,
             fit_margins,
             plan_margins,
             probabilities=True,
             check=_any,
+            classify=True,
         ),
-        Predictor(KernelLPRegressor, "linear programming regression", fit_margins, plan_margins),
+        Predictor(
+            "svr",
+            "KernelSVR",
+            "support vector regression",
+            MarginRegressorSettings,
+            MarginRegressorModel,
+            fit_margins,
+            plan_margins,
+        ),
+        Predictor(
+            "quantile",
+            "KernelQuantileRegressor",
+            "quantile regression",
+            QuantileSettings,
+            QuantileModel,
+            fit_margins,
+            plan_margins,
+        ),
+        Predictor(
+            "one-class",
+            "KernelOneClass",
+            "one-class support vector machine",
+            OneClassSettings,
+            OneClassModel,
+            fit_one_class,
+            plan_one_class,
+            check=_any,
+        ),
+        Predictor(
+            "boosting",
+            "KernelBoostingClassifier",
+            "boosting",
+            BoostingSettings,
+            BoostingModel,
+            fit_boosting,
+            plan_boosting,
+            probabilities=True,
+            check=_any,
+            classify=True,
+        ),
+        Predictor(
+            "lp",
+            "KernelLPClassifier",
+            "linear programming classifier",
+            LinearClassifierSettings,
+            LinearClassifierModel,
+            fit_margins,
+            plan_margins,
+            probabilities=True,
+            check=_any,
+            classify=True,
+        ),
+        Predictor(
+            "lp-regressor",
+            "KernelLPRegressor",
+            "linear programming regression",
+            LinearRegressorSettings,
+            LinearRegressorModel,
+            fit_margins,
+            plan_margins,
+        ),
         # Class labels make a classifier of this one too.
         Predictor(
-            KernelMatchingPursuit,
+            "kmp",
+            "KernelMatchingPursuit",
             "matching pursuit regression",
+            PursuitSettings,
+            PursuitModel,
             fit_pursuit,
             plan_pursuit,
             probabilities=True,
             check=_any,
         ),
         Predictor(
-            KernelMatchingPursuitClassifier,
+            "kmp-classifier",
+            "KernelMatchingPursuitClassifier",
             "matching pursuit classifier",
+            PursuitClassifierSettings,
+            PursuitModel,
             fit_pursuit,
             plan_pursuit,
             probabilities=True,
             check=_any,
+            classify=True,
         ),
         Predictor(
-            GaussianProcessRegressor, "Gaussian process regression", fit_gaussian, plan_gaussian, std=True, updates=True
+            "gp",
+            "GaussianProcessRegressor",
+            "Gaussian process regression",
+            GaussianSettings,
+            GaussianModel,
+            fit_gaussian,
+            plan_gaussian,
+            std=True,
+            updates=True,
         ),
         Predictor(
-            GaussianProcessClassifier,
+            "gp-classifier",
+            "GaussianProcessClassifier",
             "Gaussian process classifier",
+            GeneralisedClassifierSettings,
+            GeneralisedModel,
             fit_generalised,
             plan_generalised,
             probabilities=True,
             check=_any,
+            classify=True,
         ),
         Predictor(
-            GaussianProcessPoissonRegressor,
+            "poisson",
+            "GaussianProcessPoissonRegressor",
             "Poisson regression by a Gaussian process",
+            GeneralisedSettings,
+            GeneralisedModel,
             fit_generalised,
             plan_generalised,
             std=True,
             check=check_counts,
         ),
         Predictor(
-            BayesianCommitteeMachine, "Bayesian committee machine", fit_gaussian, plan_gaussian, std=True, updates=True
+            "committee",
+            "BayesianCommitteeMachine",
+            "Bayesian committee machine",
+            CommitteeSettings,
+            GaussianModel,
+            fit_gaussian,
+            plan_gaussian,
+            std=True,
+            updates=True,
         ),
     )
 }
@@ -216,9 +323,21 @@ PREDICTORS: dict[str, Predictor] = {
 TRANSFORMERS: dict[str, Transformer] = {
     kind.name: kind
     for kind in (
-        Transformer(Nystroem, "Nystroem transformer", fit_nystroem, plan_transformer),
-        Transformer(KernelPCA, "kernel PCA", fit_kernel_pca, plan_transformer),
-        Transformer(KernelCCA, "kernel CCA", fit_kernel_cca, plan_kernel_cca),
+        Transformer(
+            "nystroem",
+            "Nystroem",
+            "Nystroem transformer",
+            TransformerSettings,
+            NystroemModel,
+            fit_nystroem,
+            plan_transformer,
+        ),
+        Transformer(
+            "kernel-pca", "KernelPCA", "kernel PCA", KernelPCASettings, KernelPCAModel, fit_kernel_pca, plan_transformer
+        ),
+        Transformer(
+            "kernel-cca", "KernelCCA", "kernel CCA", KernelCCASettings, KernelCCAModel, fit_kernel_cca, plan_kernel_cca
+        ),
     )
 }
 
@@ -238,7 +357,7 @@ _PREDICTING = {kind.model.KIND: kind.model for kind in PREDICTORS.values()}
 
 def kind_of_class(name: str) -> str:
     """The name of the kind whose estimator's class has this name; an unknown name, of another release, itself."""
-    return next((kind.name for kind in KINDS.values() if kind.estimator.__name__ == name), name)
+    return next((kind.name for kind in KINDS.values() if kind.class_name == name), name)
 
 
 def predictor_of(model: SavedModel) -> Predictor | None:
@@ -277,7 +396,7 @@ def predicting_class(stored: str | None, where: str) -> type[PredictingModel]:
             raise ModelFormatError(
                 f"{where} is a {kind.title}, not a model that predicts; {call('transform')} is for it"
             )
-    return _PREDICTING.get(stored or "", KernelRidge._model)
+    return _PREDICTING.get(stored or "", RidgeModel)
 
 
 def transforming_class(stored: str | None, where: str) -> type[TransformerModel]:
@@ -296,7 +415,7 @@ def transforming_class(stored: str | None, where: str) -> type[TransformerModel]
     if stored in _PREDICTING:
         raise ModelFormatError(f"{where} is a model that predicts, not a transformer; {call('predict')} is for it")
     # Its loader tells what is wrong with the path.
-    return Nystroem._model
+    return NystroemModel
 
 
 def updatable(model: PredictingModel, where: str | PathLike[str]) -> UpdatableModel:
@@ -378,7 +497,7 @@ def check_options(kind: Kind, names: Iterable[str]) -> None:
             raise ParameterError(
                 f"{option(name)} means nothing to the estimator {kind.name}; it is an option of {', '.join(others)}"
                 if others
-                else f"there is no option {name}{_nearest(kind, name)}; {help_of(kind.estimator.__name__)} lists them"
+                else f"there is no option {name}{_nearest(kind, name)}; {help_of(kind.class_name)} lists them"
             )
 
 

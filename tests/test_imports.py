@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from streamkernel import ingest, open_table
+from streamkernel.estimators.base import PredictingEstimator
+from streamkernel.kinds import KINDS, Predictor
 
 HEAVY = (
     "bokeh", "click", "dask", "distributed", "fastapi", "matplotlib", "obstore", "pyarrow", "rich", "starlette",
@@ -38,8 +42,15 @@ PLAN = "from streamkernel.cli import main; assert main(['plan', {!r}, '--schedul
 
 def loaded(code: str) -> set[str]:
     """Those of `HEAVY` that a fresh process has loaded after `code`."""
-    code = f"{WITHOUT_PANDAS}{code}\nprint('loaded', *(set({HEAVY!r}) & sys.modules.keys()))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
+    return loaded_of(f"{WITHOUT_PANDAS}{code}", HEAVY)
+
+
+def loaded_of(code: str, modules: Iterable[str]) -> set[str]:
+    """Those of some modules that a fresh process has loaded after `code`, in which MODEL is a place for a model."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = f"{code}\nimport sys\nprint('loaded', *({set(modules)!r} & sys.modules.keys()))"
+        code = code.replace("MODEL", str(Path(folder, "model")))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split()[1:])
 
@@ -61,3 +72,29 @@ def test_the_list_of_commands_loads_no_numpy() -> None:
 
 def test_the_list_of_commands_loads_click_alone() -> None:
     assert loaded("import streamkernel.cli.command_list") == {"click"}
+
+
+def test_a_fit_from_the_command_line_loads_no_scikit_learn() -> None:
+    """It takes a second and 100 MB, with pandas and pyarrow where these are installed; SciPy's statistics another."""
+    code = (
+        "from streamkernel.cli import main\n"
+        "table = 'synthetic://friedman?rows=500&features=5'\n"
+        "for command in (['plan', table], ['fit', table, 'MODEL', '--basis', '10', '--quiet']):\n"
+        "    assert main([*command, '--scheduler', 'threads']) == 0\n"
+    )
+    assert loaded_of(code, ("scipy.stats", "sklearn", "pandas", "pyarrow")) == set()
+
+
+def test_a_worker_loads_what_it_needs() -> None:
+    code = "import streamkernel.engine.cluster, streamkernel.jobs._driver"
+    assert loaded_of(code, ("bokeh", "matplotlib", "pandas", "pyarrow", "scipy.stats", "sklearn")) == set()
+
+
+def test_a_kind_is_what_its_class_says() -> None:
+    """The registry names the classes, and loads none of them before somebody asks for it."""
+    for kind in KINDS.values():
+        estimator = kind.estimator
+        stated = (estimator._kind, estimator._settings_class, estimator._model, estimator._classify)
+        assert (kind.name, kind.settings, kind.model, kind.classify) == stated, estimator
+        assert estimator.__name__ == kind.class_name
+        assert isinstance(kind, Predictor) == issubclass(estimator, PredictingEstimator)

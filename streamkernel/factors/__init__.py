@@ -11,13 +11,13 @@ from streamkernel.factors.eigen import FactorEigen
 from streamkernel.factors.factor import BASIS, ROWS, Factor, checked_folder
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
-from streamkernel.factors.operators import KernelOperator, WoodburyInverse, kernel_operator, preconditioner
 from streamkernel.factors.pca import PCA_ROWS, pca_residual_traces
 from streamkernel.factors.saved_basis import SavedBasis, scaler_of
-from streamkernel.factors.woodbury import NystroemRegression, nystroem_regression
 
 if TYPE_CHECKING:
     from streamkernel.factors.lazy import lazy_product, lazy_solve
+    from streamkernel.factors.operators import KernelOperator, WoodburyInverse, kernel_operator, preconditioner
+    from streamkernel.factors.woodbury import NystroemRegression, nystroem_regression
 
 __all__ = [
     "BASIS",
@@ -46,8 +46,20 @@ __all__ = [
 ]
 
 
+# Imported on first access: dask.array and scipy.sparse take long, and only those who ask for these need them.
+_HOMES = {
+    "KernelOperator": "operators",
+    "NystroemRegression": "woodbury",
+    "WoodburyInverse": "operators",
+    "kernel_operator": "operators",
+    "lazy_product": "lazy",
+    "lazy_solve": "lazy",
+    "nystroem_regression": "woodbury",
+    "preconditioner": "operators",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # On first access: dask.array takes long to import, and only lazy products need it.
-    if name not in ("lazy_product", "lazy_solve"):
+    if name not in _HOMES:
         raise AttributeError(f"module 'streamkernel.factors' has no attribute {name!r}")
-    return getattr(import_module("streamkernel.factors.lazy"), name)
+    return getattr(import_module(f"streamkernel.factors.{_HOMES[name]}"), name)

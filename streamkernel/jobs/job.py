@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from distributed import Client
 
 from streamkernel.blobs import Lease, Record, blobs_at, place_time
 from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError, StreamKernelError
-from streamkernel.estimators.base import SavedEstimator
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._fit_and_publish import published_digest, steps_of
 from streamkernel.jobs._record_fields import Failure
@@ -31,6 +31,9 @@ from streamkernel.jobs.records import (
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
+
+if TYPE_CHECKING:
+    from streamkernel.estimators.base import SavedEstimator
 
 _LATE = 3.0  # seconds that a driver's record may take beyond its lease; stamps may have whole seconds only
 _PATIENCE = 10.0  # seconds to watch a holder of the lease that seems to be dead

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from distributed import Client
 
@@ -19,7 +20,6 @@ from streamkernel.errors import (
     StoreExistsError,
     StoreNotFoundError,
 )
-from streamkernel.estimators.base import SavedEstimator
 from streamkernel.jobs._damaged import UnreadableJob
 from streamkernel.jobs._remove import remove_job
 from streamkernel.jobs._reservation import latest_maker, reserve
@@ -32,6 +32,9 @@ from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
 from streamkernel.type_aliases import FieldsView, Untyped
 from streamkernel.wording import option
+
+if TYPE_CHECKING:
+    from streamkernel.estimators.base import SavedEstimator
 
 ENVIRONMENT = "STREAMKERNEL_JOBS"
 

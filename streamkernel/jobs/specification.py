@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 
 from streamkernel.blobs import normalised
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.estimators.base import SavedEstimator
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.kinds import KINDS, Kind, check_options, settings_of, with_stores_opened
 from streamkernel.pursuit import AUTO
@@ -22,6 +21,9 @@ from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
+
+if TYPE_CHECKING:
+    from streamkernel.estimators.base import SavedEstimator
 
 
 class JobSpecification(Record, kw_only=False):
@@ -112,11 +114,15 @@ def requested(estimator: SavedEstimator | str, settings: FieldsView | None = Non
         return RequestedFit(estimator, made, _plain_settings(made))
     if settings:
         raise ParameterError("settings belong to an estimator's name; an estimator has its own parameters")
+    from streamkernel.estimators.base import (
+        SavedEstimator,  # who has an estimator has loaded scikit-learn
+    )
+
     kind = getattr(estimator, "_kind", None)
     if not isinstance(estimator, SavedEstimator) or kind not in KINDS:
         raise ParameterError(
             f"a job cannot fit a {type(estimator).__name__}; give one of "
-            f"{', '.join(each.estimator.__name__ for each in KINDS.values())}, or its name"
+            f"{', '.join(each.class_name for each in KINDS.values())}, or its name"
         )
     for name in ("client", "progress"):
         if getattr(estimator, name) is not None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.linalg.eigen import symmetric_eigen
 from streamkernel.type_aliases import Float
@@ -140,7 +140,7 @@ class RidgePath:
         if not np.isfinite(scores[best]):
             return float(alphas[-1])
         low, high = np.log(alphas[max(best - 1, 0)]), np.log(alphas[min(best + 1, len(alphas) - 1)])
-        found = minimize_scalar(
+        found = scipy.optimize.minimize_scalar(
             lambda log_alpha: score(float(np.exp(log_alpha))),
             bounds=(low, high),
             method="bounded",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.optimize
+import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of

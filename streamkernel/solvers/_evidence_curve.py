@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.type_aliases import Float
 
@@ -87,7 +87,9 @@ class EvidenceCurve:
         low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
         if not self.slope(low) < 0.0 < self.slope(high):
             return float(grid[at])
-        found = float(np.exp(brentq(lambda log_alpha: self.slope(np.exp(log_alpha)), np.log(low), np.log(high))))
+        found = float(
+            np.exp(scipy.optimize.brentq(lambda log_alpha: self.slope(np.exp(log_alpha)), np.log(low), np.log(high)))
+        )
         return found if self.score(np.array([found]))[0] <= score[at] else float(grid[at])
 
     def _grid(self, smallest: float) -> Float:

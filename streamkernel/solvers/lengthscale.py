@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError
@@ -41,7 +41,7 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
             else f"all {len(seen)} sampled rows are equal, so that their median distance is 0; give a lengthscale as a "
             "number"
         )
-    distances = pdist(rows, "cityblock") if isinstance(kernel, Laplacian) else pdist(rows, "euclidean")
+    distances = scipy.spatial.distance.pdist(rows, "cityblock" if isinstance(kernel, Laplacian) else "euclidean")
     median = float(np.median(distances))
     if not 0.0 < median < np.inf:
         raise NumericRangeError(

@@ -12,7 +12,7 @@ conformal prediction does for both ends of an interval together (Romano, Patters
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy  # its parts are loaded when they are used: this one takes long
 from scipy.special import expit
 
 from streamkernel.reductions.predictions import Isotonic, Sigmoids
@@ -87,7 +87,7 @@ def isotonic_curves(histogram: Float) -> Isotonic:
     for negative, positive in histogram:
         w = negative + positive
         held = np.flatnonzero(w > 0.0)
-        fitted = isotonic_regression(positive[held] / w[held], weights=w[held]).x
+        fitted = scipy.optimize.isotonic_regression(positive[held] / w[held], weights=w[held]).x
         # No finite number of rows shows that a class is impossible: the ends are those of Platt's targets.
         fitted = np.clip(fitted, 1.0 / (negative.sum() + 2.0), 1.0 - 1.0 / (positive.sum() + 2.0))
         values.append(np.interp(centres, centres[held], fitted))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.errors import NumericalError
 from streamkernel.kernels import Kernel
@@ -132,7 +132,7 @@ def maximise(
         if len(first) == 0:
             negative(first)
         else:
-            minimize(
+            scipy.optimize.minimize(
                 negative,
                 first,
                 jac=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
+import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions.scores import (
@@ -164,5 +164,5 @@ def binomial_band(shares: Float, rows: Float | int) -> tuple[Float, Float]:
     """Lower and upper shares between which 95 % of samples of `rows` independent rows lie, if `shares` are true."""
     tail = 0.5 * (1.0 - _BAND)
     rows = np.maximum(rows, 1)
-    low, high = (binom.ppf(q, rows, np.clip(shares, 0.0, 1.0)) / rows for q in (tail, 1.0 - tail))
+    low, high = (scipy.stats.binom.ppf(q, rows, np.clip(shares, 0.0, 1.0)) / rows for q in (tail, 1.0 - tail))
     return np.asarray(low), np.asarray(high)

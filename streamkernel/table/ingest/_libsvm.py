@@ -6,10 +6,9 @@ import io
 import os
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-from sklearn.datasets import load_svmlight_file
 
 from streamkernel.errors import EmptyDataError, ParameterError, SourceFormatError
 from streamkernel.table.columns import default_names
@@ -58,11 +57,13 @@ class LibsvmReader(Reader):
 
     def _blocks(self, width: int | None) -> Iterator[tuple[Any, Any, int]]:
         """(sparse X with indices as written, y, bytes) of about 4 MiB of lines each."""
+        # scikit-learn takes a second to load: only for such a file.
+        datasets = import_module("sklearn.datasets")
         with open(self._path, "rb") as handle:
             while content := handle.read(_BLOCK_BYTES):
                 content += handle.readline()  # whole lines only
                 try:
-                    X, y = load_svmlight_file(io.BytesIO(content), n_features=width, zero_based=True)
+                    X, y = datasets.load_svmlight_file(io.BytesIO(content), n_features=width, zero_based=True)
                 except (ValueError, UnicodeDecodeError, OverflowError, IndexError) as error:
                     raise self._explain(error) from error
                 if X.shape[0]:
