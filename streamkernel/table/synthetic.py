@@ -21,8 +21,10 @@ _EXAMPLE = f"{GENERATED}://friedman?rows=1e6&seed=0"
 _COMMON = ("rows", "seed", "features", "noise", "dtype", "chunk")
 _DTYPES = ("float32", "float64")
 _FEATURES = 10
-_MOST_ROWS = 10**15
+_MOST_ROWS = 10**12
 _MOST_CHUNK_ROWS = 1 << 24
+# The borders of the chunks are listed when spans are cut: 128 MB for so many.
+_MOST_CHUNKS = 1 << 24
 
 
 def is_synthetic(location: str | os.PathLike[str]) -> bool:
@@ -67,9 +69,10 @@ def parse(url: str | os.PathLike[str]) -> SyntheticTable:
         maker.check(noise, own)
     except ParameterError as error:
         raise ParameterError(f"{shown(text)}: {error.message}") from None
-    chunk = default_chunk_rows(features * (4 if dtype == "float32" else 8), rows)
+    least = -(-rows // _MOST_CHUNKS)
+    chunk = max(default_chunk_rows(features * (4 if dtype == "float32" else 8), rows), least)
     if "chunk" in given:
-        chunk = _whole(text, "chunk", given["chunk"], 1, _MOST_CHUNK_ROWS)
+        chunk = _whole(text, "chunk", given["chunk"], least, _MOST_CHUNK_ROWS)
     return SyntheticTable(name, rows, seed, features, noise, dtype, chunk, own)
 
 
