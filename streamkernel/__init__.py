@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from streamkernel.following.follow import follow
     from streamkernel.jobs import connect
     from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
+    from streamkernel.planning import plan
     from streamkernel.table import Table, open_table
     from streamkernel.table.ingest.append import append_rows
     from streamkernel.table.ingest.ingest import ingest
@@ -84,6 +85,7 @@ __all__ = [
     "follow",
     "ingest",
     "open_table",
+    "plan",
 ]
 
 # Names are imported on first access: a worker that only sums blocks does not load scikit-learn, and
@@ -103,6 +105,7 @@ _HOMES = {
     "follow": "following.follow",
     "ingest": "table.ingest",
     "open_table": "table",
+    "plan": "planning",
 }
 
 

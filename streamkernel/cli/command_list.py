@@ -21,7 +21,8 @@ from streamkernel.errors import StreamKernelError, StreamKernelWarning
 _COMMANDS = {
     "ingest": "write a source of rows as a Zarr table",
     "info": "describe a table, a model or a factor",
-    "plan": "show the cost of a fit: sweeps, bytes, memory",
+    "plan": "show the cost of a fit: sweeps, bytes, memory, time on any number of workers",
+    "calibrate": "measure the rates by which plans compute times",
     "fit": "fit a kernel model on a table",
     "factor": "write the low-rank factor of a table's kernel matrix",
     "compress": "write a small weighted table that stands for a large one",

@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from streamkernel.cli.grouped_help import section_option
-from streamkernel.cli.options import NumberOr, rows, run_options, stack, weight
+from streamkernel.cli.options import NumberOr, plan_run_options, rows, run_options, stack, weight
 from streamkernel.cli.rule_options import NAMED, name_and_value
 from streamkernel.kinds import KINDS
 from streamkernel.settings.basis import BasisSettings
@@ -238,7 +238,7 @@ def _of_factor() -> dict[str, Stated]:
     }
 
 
-fit_options = stack(
+_fit = stack(
     section_option(
         _ESTIMATOR,
         "--estimator",
@@ -251,8 +251,11 @@ fit_options = stack(
     _options(_of_kinds()),
     rows,
     weight,
-    run_options,
 )
+
+fit_options = stack(_fit, run_options)
+
+plan_options = stack(_fit, plan_run_options)
 
 
 def _of_compression() -> dict[str, Stated]:

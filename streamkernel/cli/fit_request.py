@@ -26,6 +26,7 @@ class FitRequest:
     ----------
     limits : limits of the processes, as far as they are known before the start.
     plan : plan of the run; for a remote cluster that of a single worker, until the workers are known.
+    plan_on : function that plans for another machine.
     """
 
     settings: Unchecked
@@ -35,6 +36,7 @@ class FitRequest:
     place: ExecutionTarget
     limits: MemoryLimits
     plan: Plan
+    plan_on: Callable[[Machine], Plan]
 
     @property
     def plan_of_run(self) -> Plan | None:
@@ -104,7 +106,7 @@ def fit_request(
             place = replace(place, workers=place.workers - 1)
     plan = plan_on(place.machine(driver_bytes), n)
     check_memory(plan, limits, lambda size: plan_on(place.machine(driver_bytes), size), n)
-    return FitRequest(settings, estimator, whole, table, place, limits, plan)
+    return FitRequest(settings, estimator, whole, table, place, limits, plan, lambda machine: plan_on(machine, n))
 
 
 def planned_request(

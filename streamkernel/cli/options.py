@@ -12,6 +12,7 @@ import click
 
 from streamkernel.cli.grouped_help import MACHINE, section_option
 from streamkernel.cli.output import Display
+from streamkernel.timing import worker_counts
 from streamkernel.type_aliases import Unchecked
 from streamkernel.updating.staleness import STALE
 
@@ -164,7 +165,16 @@ tls_options = stack(
     as_one("scheduler", Scheduler),
 )
 
-run_options = stack(
+_WORKERS = section_option(
+    MACHINE,
+    "--workers",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="INTEGER",
+    help="The number of workers of the local cluster. [default: one for each core]",
+)
+
+_PLACE = stack(
     section_option(
         MACHINE,
         "--scheduler",
@@ -177,14 +187,9 @@ run_options = stack(
         "scheduler at a tls:// or tcp:// address.",
     ),
     tls_options,
-    section_option(
-        MACHINE,
-        "--workers",
-        type=click.IntRange(min=1),
-        default=None,
-        metavar="INTEGER",
-        help="The number of workers of the local cluster. [default: one for each core]",
-    ),
+)
+
+_MEMORY = stack(
     section_option(
         MACHINE,
         "--memory",
@@ -194,6 +199,49 @@ run_options = stack(
         "of the workers]",
     ),
     as_one("resources", Resources),
+)
+
+run_options = stack(_PLACE, _WORKERS, _MEMORY)
+
+
+class WorkerCounts(click.ParamType[Any]):
+    """Numbers of workers, separated by commas."""
+
+    name = "INTEGER,..."
+
+    def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
+        return worker_counts(value)
+
+
+# Of `plan`, which starts nothing.
+plan_run_options = stack(
+    _PLACE,
+    section_option(
+        MACHINE,
+        "--workers",
+        type=WorkerCounts(),
+        default=None,
+        metavar="INTEGER,...",
+        help="The number of workers of the local cluster; or several, such as 1,16,256: the time is shown for clusters "
+        "of these sizes, in which each worker has a core. [default: one for each core]",
+    ),
+    section_option(
+        MACHINE,
+        "--cores",
+        type=click.IntRange(min=1),
+        default=None,
+        metavar="INTEGER",
+        help="The number of cores that several --workers share. [default: one for each worker]",
+    ),
+    section_option(
+        MACHINE,
+        "--rates",
+        default=None,
+        metavar="FILE",
+        help="The rates by which times are computed, a file that streamkernel calibrate has written. [default: "
+        "STREAMKERNEL_RATES, else those of this machine if they were measured, else built-in ones, which are slow]",
+    ),
+    _MEMORY,
 )
 
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "fit": "streamkernel fit",
     "predict": "streamkernel predict",
     "transform": "streamkernel transform",
+    "calibrate": "streamkernel calibrate",
     "update_model": "streamkernel update",
     "session.jobs": "streamkernel jobs",
     "tls_security": "--tls-ca, --tls-cert and --tls-key",

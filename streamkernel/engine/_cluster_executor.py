@@ -76,6 +76,11 @@ class ClusterExecutor:
         self.threads_per_worker = max(threads)
         self._threads = sum(threads)
 
+    @property
+    def client(self) -> Client:
+        """The client that it was made with."""
+        return self._client
+
     # --- one sweep ---------------------------------------------------------------------------------------------------
 
     def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:

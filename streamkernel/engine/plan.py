@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from streamkernel.engine.layout import block_rows, span_rows
 from streamkernel.engine.threads import available_cpus
-from streamkernel.kernels import Kernel, packed_bytes, packing_bytes, workspace_bytes
+from streamkernel.kernels import Composite, Kernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.metric import MetricScaler
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.reductions.contract import AnyReduction
@@ -132,15 +132,31 @@ class Step:
     rows_bytes: int = 0  # rows that the driver holds during and after the tasks: a pool, its scoring rows
     packed_bytes: int = 0  # packed points that are not rows of the table, beside `points`
     spans: int | None = None  # number of spans, the most tasks that run at once; None if not known
+    algebra: float = 0.0  # operations of dense algebra on the driver, after each of the `times`
+    usual: tuple[float, int] | None = None  # operations of a row and spans as a rule, where those above are the most
 
     @property
     def flops(self) -> float:
         return self.times * self.rows * self.flops_per_row
 
+    @property
+    def leaves(self) -> int:
+        """Number of tasks that read rows, as a rule: the spans."""
+        if self.usual is not None:
+            return self.usual[1]
+        if self.spans is not None:
+            return self.spans
+        return max(1, math.ceil(self.rows / span_rows(self.rows, self.flops_per_row)))
 
-def driver_step(name: str, held_bytes: int, remedy: str = "") -> Step:
+
+def driver_step(name: str, held_bytes: int, remedy: str = "", algebra: float = 0.0) -> Step:
     """The step of dense algebra on the driver, which reads no rows."""
-    return Step(name, "driver", 0, 1, 0.0, 0, 0, 0, 0, held_bytes, remedy)
+    return Step(name, "driver", 0, 1, 0.0, 0, 0, 0, 0, held_bytes, remedy, algebra=algebra)
+
+
+def eigen_flops(n: int) -> float:
+    """Operations of the eigendecomposition of a symmetric (n, n) matrix (Golub & Van Loan 2013, section 8.3)."""
+    return 9.0 * n**3
 
 
 def step_of(
@@ -157,6 +173,7 @@ def step_of(
     packings: int = 1,
     rows_bytes: int = 0,
     packed_bytes: int = 0,
+    algebra: float = 0.0,
 ) -> Step:
     """The step that runs `work` over a table.
 
@@ -168,7 +185,7 @@ def step_of(
     points : number of basis points that are packed; None for `kernel_columns`.
     held_bytes : bytes that the driver needs for the algebra on the sums, after the tasks have ended.
     packings : number of packings of the points in memory at the same time.
-    rows_bytes, packed_bytes : fields of `Step`.
+    rows_bytes, packed_bytes, algebra : fields of `Step`.
     """
     state, multiple = (work.state_bytes(), work.row_multiple) if isinstance(work, Reduction) else (0, 1)
     spans: int | None = None
@@ -197,6 +214,7 @@ def step_of(
         rows_bytes=rows_bytes,
         packed_bytes=packed_bytes,
         spans=spans,
+        algebra=algebra,
     )
 
 
@@ -225,6 +243,8 @@ class Plan:
     task_bytes, worker_bytes, driver_bytes : memory at the costliest step of each.
     memory_bytes : memory of all processes together, which `--memory` limits.
     disk_bytes : size of the model and its checkpoints on disk.
+    table : shape of the table, as its blocks are.
+    families : kernel families whose values make an entry of a kernel block: one, or those of a sum or product.
     """
 
     steps: list[Step]
@@ -238,6 +258,8 @@ class Plan:
     driver_bytes: int
     memory_bytes: int
     disk_bytes: int
+    table: TableShape
+    families: tuple[str, ...] = ("gaussian",)
 
     def to_config(self) -> Fields:
         return asdict(self)
@@ -304,7 +326,15 @@ def make_plan(
         driver_bytes=driver_bytes,
         memory_bytes=driver_bytes + machine.workers * worker_bytes,
         disk_bytes=disk_bytes,
+        table=table,
+        families=("gaussian",) if kernel is None else _families(kernel),
     )
+
+
+def _families(kernel: Kernel) -> tuple[str, ...]:
+    if isinstance(kernel, Composite):
+        return _families(kernel.left) + _families(kernel.right)
+    return (kernel.name,)
 
 
 def format_bytes(count: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, eigen_flops, make_plan, step_of
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._members import at_queries, noise_of_members, query_points, query_set_rule, sums_of_members
 from streamkernel.fits._plan_steps import TUNING_BYTES, check_step, points_bytes, points_step, steps_of_choice
@@ -133,7 +133,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
     if not settings.sums_of_polish:
         steps.append(step_of("final sweep", final, table, kernel_columns=n, held_bytes=held))
-    steps.append(driver_step("solve", algebra))
+    steps.append(driver_step("solve", algebra, algebra=2 * eigen_flops(n)))
     if isinstance(noise, BlockNoise):
         # The kernel matrix of the sample for the degrees of freedom, and LAPACK's copies of it.
         asked = 24 * min(DEGREES_ROWS, table.n_rows) ** 2

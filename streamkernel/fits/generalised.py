@@ -217,7 +217,10 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     # features, weighted for each class, and its factors.
     rows, c = settings.tuning_rows(table), likelihood.width
     held = 3 * hessian + 2 * step.state_bytes() + 8 * (n + 1) * (3 * rows + 4 * c * (n + 1))
-    steps.append(step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held))
+    cost = (likelihood.free * (n + 1)) ** 3 / 3.0  # of the factor of the Hessian
+    steps.append(
+        step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held, algebra=cost)
+    )
     steps.append(driver_step("solve", 4 * hessian))
     disk = 2 * hessian + step.state_bytes()
     steps.append(check_step(problem, n))

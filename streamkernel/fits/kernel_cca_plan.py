@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from streamkernel.engine import Machine, Plan, Step, TableShape, driver_step, make_plan, step_of
+from streamkernel.engine import Machine, Plan, Step, TableShape, driver_step, eigen_flops, make_plan, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.fits._plan_steps import scaling_step
 from streamkernel.fits.kernel_cca_views import Paired, paired_table
@@ -183,7 +183,7 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
 
     steps.append(sweep("final sweep", final, 32 * n * n))
     # The sums, centred; eigenvectors of either block with LAPACK's workspace; the product between, and its vectors.
-    steps.append(driver_step("solve", 8 * 24 * n * n))
+    steps.append(driver_step("solve", 8 * 24 * n * n, algebra=4 * eigen_flops(n)))
     if settings.gamma is not None:
         sizes = curve_sizes(n)
         zeros = np.broadcast_to(np.zeros(()), (n, len(sizes)))

@@ -296,6 +296,7 @@ def solver_step(
     if isinstance(step, SmoothStep):
         held += 16 * step.band_rows * n + 40 * (n + 1) ** 2
     options: dict[str, Any] = {} if sampled is None else {"where": "sample", "sampled": sampled}
+    options["algebra"] = len(costs) * (n + 1) ** 3 / (3.0 * groups)  # the factor of each problem's system
     return step_of(name, step, table, kernel_columns=n, times=times * groups, held_bytes=held, **options)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, eigen_flops, make_plan, step_of
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._iterations import Solved, by_iterations, iteration_steps
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
@@ -122,25 +123,30 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
             if isinstance(settings, RidgeSettings)
             else ""
         )
-        further, disk = _decomposition(problem, n, remedy)
+        alpha = settings.given_alpha if isinstance(settings, RidgeSettings) else None
+        further, disk = _decomposition(problem, n, remedy, alpha)
     if table.n_targets:
         further.append(check_step(problem, n))
     return make_plan(steps + further, TableShape.of(problem.table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
-def _decomposition(problem: Problem, n: int, remedy: str) -> tuple[list[Step], int]:
+def _decomposition(problem: Problem, n: int, remedy: str, alpha: float | None) -> tuple[list[Step], int]:
     """Steps and bytes on disk of the direct solve."""
     table = problem.table
     plain = NormalEquations(unfilled_basis(problem, n), problem.centre)
+    usual = NormalEquations.usual(plain.basis, problem.centre, table.counted, alpha)
     final: NormalEquations | FoldEquations = plain
     count = 0
     if problem.folds is not None:
         final, count = FoldEquations(plain, problem.folds), problem.folds.count
+    # The sums and those of each fold are whitened and decomposed.
+    operations = (1 + count) * (2.0 * n**3 + eigen_flops(n))
     # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix). With
     # folds also the sums of each; in place of the workspace, later, those of all other rows, a matrix and its factor.
     algebra = 8 * n * ((8 + 3 * count) * n + 4 * table.n_targets)
+    sweep = step_of("final sweep", final, table, kernel_columns=n, held_bytes=8 * (2 + count) * n * n)
     steps = [
-        step_of("final sweep", final, table, kernel_columns=n, held_bytes=8 * (2 + count) * n * n),
-        driver_step("solve", algebra, remedy),
+        replace(sweep, usual=(usual.flops_per_row(), step_of("", usual, table, kernel_columns=n).leaves)),
+        driver_step("solve", algebra, remedy, operations),
     ]
     return steps, final.state_bytes() + plain.state_bytes() + points_bytes(problem, n)

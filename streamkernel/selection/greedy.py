@@ -138,6 +138,7 @@ class Greedy(Rule):
             where="sweep" if rows is None else "sample",
             times=times + again if rows is None else times,
             held_bytes=held,
+            algebra=6.0 * pool**2 * picks,  # as fast as memory: S is read for every pick
             packings=2,  # for the columns, which stand side by side, and by basis and pool for themselves
             # The points of the basis and of its next size, the pool, the rows that score it; and the pool once more in
             # float64, while its features are computed.

@@ -11,6 +11,7 @@ from streamkernel.engine import (
     Step,
     TableShape,
     driver_step,
+    eigen_flops,
     machine_of,
     make_plan,
     memory_limits,
@@ -100,7 +101,7 @@ class Folding(Generic[M]):
         if self.room:
             steps += growth_steps(self.model, self._new_rows(), count(self.room[1]), self.grow)
             n += self.grow
-        return [*steps, driver_step("solve", 8 * n * (10 * n + 4 * d))]
+        return [*steps, driver_step("solve", 8 * n * (10 * n + 4 * d), algebra=2 * eigen_flops(n))]
 
     def checked_plan(self, memory_limit: int | None, driver_bytes: int | None) -> Plan:
         """Return the plan, after a check that it stays within the limits.

@@ -2,28 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 from rich.table import Table as RichTable
 
-from streamkernel.cli.fit_options import SECTIONS, fit_options
-from streamkernel.cli.fit_request import planned_request
+from streamkernel.cli.fit_options import SECTIONS, plan_options
+from streamkernel.cli.fit_request import FitRequest, planned_request
 from streamkernel.cli.grouped_help import GroupedCommand
 from streamkernel.cli.options import Resources, common
 from streamkernel.cli.output import Display, Output, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import format_bytes
+from streamkernel.errors import ParameterError
+from streamkernel.planning import TimedPlan, timed_plan
+from streamkernel.timing import read_rates
 from streamkernel.type_aliases import Fields, Unchecked
+
+# Of several numbers of workers: titles of the columns, and fields of the rows of `scaling`.
+_COLUMNS = {
+    "workers": "workers",
+    "seconds": "seconds",
+    "efficiency": "efficiency",
+    "network": "network_bytes",
+    "worker": "worker_bytes",
+    "driver": "driver_bytes",
+    "bound by": "bound",
+}
 
 
 @click.command("plan", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")
-@fit_options
+@plan_options
 @common
-def command(store: str, resources: Resources, display: Display, **options: Unchecked) -> None:
-    """Show the cost of a fit on STORE. No row is read."""
+def command(
+    store: str, resources: Resources, cores: int | None, rates: str | None, display: Display, **options: Unchecked
+) -> None:
+    """Show the cost of a fit on STORE, and its time on any number of workers. No row is read."""
+    resources, compared = _compared(resources)
+    if cores is not None and compared is None:
+        raise ParameterError("--cores is of several --workers, such as 1,4,16; leave it out, or give these")
+    known = read_rates(rates)
     _, request = planned_request(store, options, resources)
+    found = timed_plan(
+        request.plan,
+        request.plan_on,
+        known,
+        workers=compared,
+        cores=cores,
+        here=not request.place.remote,
+    )
+    result = _result(request, found)
+    display.emit(result, "plan", _shown(result, request, found))
+    if known.measured is None:
+        display.note("times are by built-in rates of a slow machine; measure yours: streamkernel calibrate")
+    if not display.as_json:
+        if len(found.scaling) > 1:
+            Output().table(_scaling_table(found))
+        Output().table(_steps_table(found))
+
+
+def _compared(resources: Unchecked) -> tuple[Resources, list[int] | None]:
+    """The resources of the run, and the numbers of workers to compare: several, or those of a remote cluster."""
+    given: list[int] | None = resources.workers
+    if given is None:
+        return resources, None
+    if len(given) == 1 and resources.scheduler.address in ("local", "threads"):
+        return replace(resources, workers=given[0]), None
+    return replace(resources, workers=None), given
+
+
+def _result(request: FitRequest, found: TimedPlan) -> Fields:
     plan = request.plan
-    result: Fields = {
+    first = found.scaling[0]
+    return {
         "rows": request.table.n_rows,
         "basis_size": request.settings.components(request.table),
         "sweeps": plan.sweeps,
@@ -39,24 +91,64 @@ def command(store: str, resources: Resources, display: Display, **options: Unche
         "memory_limit_bytes": request.limits.total,
         "memory_limit_of": request.limits.by.get("total"),
         "disk_bytes": plan.disk_bytes,
+        "seconds": found.seconds,
+        "efficiency": first.efficiency if len(found.scaling) == 1 else None,
+        "rates": found.rates.measured,
+        "scaling": [each.to_config() for each in found.scaling],
         "steps": [
-            {"name": step.name, "where": step.where, "times": step.times, "rows": step.rows, "flops": step.flops}
-            for step in plan.steps
+            {
+                "name": step.name,
+                "where": step.where,
+                "times": step.times,
+                "rows": step.rows,
+                "flops": step.flops,
+                "seconds": seconds,
+            }
+            for step, seconds in zip(plan.steps, found.step_seconds, strict=True)
         ],
     }
+
+
+def _shown(result: Fields, request: FitRequest, found: TimedPlan) -> Fields:
+    plan = request.plan
+    apart = ("steps", "scaling", "bytes_read", "flops", "kernel_entries", "seconds", "efficiency", "rates")
     shown = {
         name: format_bytes(value) if name.endswith("bytes") and value is not None else value
         for name, value in result.items()
-        if name not in ("steps", "bytes_read", "flops", "kernel_entries")
+        if name not in apart
     }
     if "total" not in request.limits.by:
         del shown["memory_limit_of"]
     shown["bytes read"] = format_bytes(plan.bytes_read)
     shown["flops"] = f"{plan.flops:.3g}"
     shown["kernel entries"] = f"{plan.kernel_entries:.3g}"
-    display.emit(result, "plan", shown)
-    if not display.as_json:
-        steps = RichTable("step", "where", "times", "rows", "flops", box=None, header_style="dim", pad_edge=False)
-        for step in plan.steps:
-            steps.add_row(step.name, step.where, number(step.times), number(step.rows), f"{step.flops:.3g}")
-        Output().table(steps)
+    shown["seconds"] = f"{found.seconds:.3g}"
+    if result["efficiency"] is not None:
+        shown["efficiency"] = f"{result['efficiency']:.3g}"
+    shown["rates"] = found.rates.measured or "built in"
+    return shown
+
+
+def _scaling_table(found: TimedPlan) -> RichTable:
+    table = RichTable(*_COLUMNS, box=None, header_style="dim", pad_edge=False)
+    for each in found.scaling:
+        row = each.to_config()
+        table.add_row(*(_cell(field, row[field]) for field in _COLUMNS.values()))
+    return table
+
+
+def _cell(field: str, value: Unchecked) -> str:
+    if field.endswith("_bytes"):
+        return format_bytes(value)
+    return f"{value:.3g}" if isinstance(value, float) else number(value)
+
+
+def _steps_table(found: TimedPlan) -> RichTable:
+    steps = RichTable(
+        "step", "where", "times", "rows", "seconds", "flops", box=None, header_style="dim", pad_edge=False
+    )
+    for step, seconds in zip(found.plan.steps, found.step_seconds, strict=True):
+        steps.add_row(
+            step.name, step.where, number(step.times), number(step.rows), f"{seconds:.3g}", f"{step.flops:.3g}"
+        )
+    return steps

@@ -40,6 +40,7 @@ from streamkernel.type_aliases import AnyArray, Float
 # half of kin40k was .28 (now .12), and that of a smooth function of three columns .31 (now .019). Sweeps take up to 6 %
 # longer for it.
 _MOST_LIFTED_ROUNDING = 3e-6
+_USUAL_LIFT = 100.0  # of a basis of some hundred functions from a few-sweep rule
 _LEAST_LEADING = 32  # functions that blocks are whitened of, where they are; then twice as many, till they are enough
 
 
@@ -114,6 +115,12 @@ class Factors(NamedTuple):
         state["totals"] += [len(K), weights.sum(), weights @ diagonal]
 
 
+def _most_lift(n: int, rows: int, alpha: float | None) -> float:
+    """Largest lift of a basis of n functions whose sums over so many rows keep the digits that are needed."""
+    most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)
+    return float(most / (np.finfo(np.float64).eps * rows * np.sqrt(n))) if n and rows else np.inf
+
+
 @dataclass(frozen=True)
 class NormalEquations(Sums[RidgeSums]):
     """Accumulate `RidgeSums` over the rows of a table.
@@ -142,12 +149,17 @@ class NormalEquations(Sums[RidgeSums]):
         alpha : ridge that the user gave, or None if it is chosen from the sums. The rounding error stays below it,
             because a user who gives 1e-9 needs the digits.
         """
-        n = len(basis)
-        most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)
-        most_lift = most / (np.finfo(np.float64).eps * rows * np.sqrt(n)) if n and rows else np.inf
+        n, most_lift = len(basis), _most_lift(len(basis), rows, alpha)
         leading = 0
         while leading < n and basis.lift(leading, most_lift) > most_lift:
             leading = 2 * leading or _LEAST_LEADING
+        return cls(basis, centre, leading if leading < n else None)
+
+    @classmethod
+    def usual(cls, basis: Basis, centre: Float, rows: int, alpha: float | None = None) -> NormalEquations:
+        """The choice of `of` for a basis with a usual lift, before the basis is known: for the time of a plan."""
+        n, most_lift = len(basis), _most_lift(len(basis), rows, alpha)
+        leading = 0 if most_lift >= _USUAL_LIFT else _LEAST_LEADING if most_lift > 1.0 else n
         return cls(basis, centre, leading if leading < n else None)
 
     @property

@@ -1,0 +1,193 @@
+"""Measure the rates of this machine, or of the workers of a cluster, in about a minute."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamkernel.engine import Executor, ThreadExecutor
+from streamkernel.engine.layout import Layout
+from streamkernel.reductions import Moments
+from streamkernel.table import Scaler, Table, open_table
+from streamkernel.table.ingest.ingest import ingest
+from streamkernel.timing import _measure as measure
+from streamkernel.timing.rates import VERSION, KernelRate, Rates, SumRate
+from streamkernel.type_aliases import Untyped
+
+Notify = Callable[[str], None]
+
+_ROWS, _FEATURES, _CHUNK = 400_000, 20, 20_000  # of the table that is read if none is given: 35 MB
+_LEAVES = 200  # of the sweep that measures tasks
+_SENT = 4_000_000  # numbers that a worker sends to another
+_PROBE, _READ = 1.0, 2.0  # seconds
+_MOST_WORKERS = 64  # that are measured at once
+_STORAGE_BOUND = 0.75  # of the rate that so many readers would have if the storage had no limit
+_IDLE = 0.75  # share of the cores that reading may take, for the storage to be what limits it
+
+
+class _Place(Protocol):
+    """The place where measurements run."""
+
+    def one(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a call."""
+
+    def all(self, calls: list[Callable[[], Any]]) -> list[Any]:
+        """The results of calls at the same time."""
+
+    @property
+    def size(self) -> int:
+        """Number of calls that run at the same time."""
+
+
+class _Here:
+    """Threads of this process."""
+
+    def __init__(self, threads: int) -> None:
+        self.size = threads
+
+    def one(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
+
+    def all(self, calls: list[Callable[[], Any]]) -> list[Any]:
+        with ThreadPoolExecutor(len(calls)) as pool:
+            return [each.result() for each in [pool.submit(call) for call in calls]]
+
+
+class _Workers:
+    """Workers of a client, one task on each."""
+
+    def __init__(self, client: Untyped) -> None:
+        self._client = client
+        self.addresses = list(client.nthreads())[:_MOST_WORKERS]
+        self.size = len(self.addresses)
+
+    def submit(self, worker: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A future of a call on a worker."""
+        address, key = self.addresses[worker % self.size], f"calibrate/{uuid.uuid4().hex}"
+        return self._client.submit(function, *arguments, key=key, pure=False, workers=[address])
+
+    def one(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self.submit(0, function, *arguments).result()
+
+    def all(self, calls: list[Callable[[], Any]]) -> list[Any]:
+        return list(self._client.gather([self.submit(worker, call) for worker, call in enumerate(calls)]))
+
+
+def calibrate(executor: Executor | None = None, store: str | None = None, tell: Notify | None = None) -> Rates:
+    """Measure rates where the sweeps of an executor run.
+
+    Parameters
+    ----------
+    executor : threads of this process by default; a cluster's measures cores, storage and network of its workers.
+    store : path or URL of a table that is read to measure the storage, the same for all workers; by default a table
+        of 35 MB in the temporary folder of the first worker, or of this machine.
+    tell : function that gets a line about each part.
+    """
+    executor = executor or ThreadExecutor()
+    say = tell or (lambda text: None)
+    client = getattr(executor, "client", None)
+    place: _Here | _Workers = _Here(executor.threads_per_worker) if client is None else _Workers(client)
+    say("kernel blocks and sums of a core")
+    core = place.one(measure.core_rates)
+    say("cores together")
+    alone = place.one(measure.probe, _PROBE)
+    together = place.all([partial(measure.probe, _PROBE)] * place.size)
+    say("reading")
+    read = _reading(place, store, core["cores"])
+    say("tasks")
+    threads, sweep, task = _sweeps(executor)
+    return Rates(
+        version=VERSION,
+        measured=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {place.one(measure.host)}",
+        cores=core["cores"] if client is None else max(1, min(place.size, core["cores"])),
+        busy=max(1.0, alone / measure.middle(together)),
+        kernels=tuple(KernelRate.from_config(each) for each in core["kernels"]),
+        sums=tuple(SumRate.from_config(each) for each in core["sums"]),
+        memory_bytes=core["memory_bytes"],
+        network_bytes=core["memory_bytes"] if isinstance(place, _Here) else _network(place),
+        task_seconds=task,
+        sweep_seconds=sweep,
+        thread_sweep_seconds=threads,
+        algebra_flops=core["algebra_flops"],
+        **read,
+    )
+
+
+def _table(folder: Path) -> Table:
+    """A table of our own, written as `ingest` writes one."""
+    rng = np.random.default_rng(3)
+    np.save(folder / "rows.npy", rng.standard_normal((_ROWS, _FEATURES + 1)).astype(np.float32))
+    ingest(folder / "rows.npy", folder / "rows.zarr", target=_FEATURES, chunk_rows=_CHUNK)
+    return _scaled(open_table(folder / "rows.zarr"))
+
+
+def _scaled(table: Table) -> Table:
+    """Reading includes the scaling of columns, as in a sweep."""
+    p = table.n_features
+    return table.with_scaler(Scaler(np.zeros(p), np.ones(p)))
+
+
+def _read_own(seconds: float) -> tuple[int, float, float]:
+    with tempfile.TemporaryDirectory(prefix="streamkernel-calibrate-") as folder:
+        return measure.read_rate(_table(Path(folder)), seconds)
+
+
+def _reading(place: _Here | _Workers, store: str | None, cores: int) -> dict[str, Any]:
+    """Rates of reading: one reader alone, the part of it that needs a core, and many readers at once."""
+    if store is None:
+        count, wall, cpu = place.one(_read_own, _READ)
+        return {"read_bytes": count / wall, "decode_bytes": count / max(cpu, 1e-9), "storage_bytes": None}
+    table = _scaled(open_table(store))
+    count, wall, cpu = place.one(measure.read_rate, table, _READ)
+    read, decode = count / wall, count / max(cpu, 1e-9)
+    # Threads that wait do not need a core each.
+    readers = 8 * place.size if isinstance(place, _Here) else place.size
+    found = place.all([partial(measure.read_rate, table, _READ, 7 * reader) for reader in range(readers)])
+    total = sum(count / wall for count, wall, _ in found)
+    busy = total / decode / (cores if isinstance(place, _Here) else place.size)
+    limited = total < _STORAGE_BOUND * readers * read and busy < _IDLE
+    return {"read_bytes": read, "decode_bytes": decode, "storage_bytes": total if limited else None}
+
+
+def _sweep_of(executor: Executor, leaves: int) -> float:
+    """Seconds of a sweep of so many leaves without work."""
+    table = open_table(np.zeros((leaves, 1)))
+    layout = Layout([(leaf, leaf + 1) for leaf in range(leaves)], 1)
+    began = time.perf_counter()
+    executor.reduce(Moments(1, 0), table, layout, lambda rows: None)
+    return time.perf_counter() - began
+
+
+def _sweeps(executor: Executor) -> tuple[float, float, float]:
+    """Seconds of a sweep of one leaf on threads and on the workers, and of each further task."""
+    threads = min(_sweep_of(ThreadExecutor(1), 1) for _ in range(3))
+    if executor.n_workers == 0:
+        return threads, threads, 0.0
+    one = min(_sweep_of(executor, 1) for _ in range(3))
+    many = min(_sweep_of(executor, _LEAVES) for _ in range(3))
+    # A task a leaf, and one a sum of two.
+    return threads, one, max(many - one, 0.0) / (2 * _LEAVES - 2)
+
+
+def _network(place: _Workers) -> float:
+    """Bytes a second from one worker to another; to the driver if there is only one."""
+    seconds = []
+    for _ in range(3):
+        array = place.submit(0, measure.filled, _SENT)
+        place.submit(0, measure.size_of, array).result()
+        began = time.perf_counter()
+        if place.size > 1:
+            place.submit(1, measure.size_of, array).result()
+        else:
+            array.result()
+        seconds.append(time.perf_counter() - began)
+    return 8 * _SENT / min(seconds)

@@ -1,0 +1,224 @@
+"""Times of plans: what they are made of, for every kind, and the refusals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from streamkernel import KernelRidge, Nystroem
+from streamkernel import plan as plan_of_fit
+from streamkernel.engine import Machine, Plan
+from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
+from streamkernel.fits import plan_ridge
+from streamkernel.kernels import Gaussian, Matern
+from streamkernel.kinds import KINDS, settings_of
+from streamkernel.settings import RidgeSettings
+from streamkernel.table import Table, open_table
+from streamkernel.timing import (
+    BUILT_IN,
+    Slots,
+    plan_seconds,
+    read_rates,
+    scaling,
+    worker_counts,
+    write_rates,
+)
+from streamkernel.timing.rates import PLACE, VERSION, default_place
+
+RIDGE = RidgeSettings(n_components=1000, kernel="gaussian", metric="none", alpha="gcv")
+
+
+def shaped(rows: int, features: int = 20, dtype: Any = np.float32) -> Table:
+    """A table without its rows."""
+    return open_table(da.zeros((rows, features), chunks=(65_536, -1), dtype=dtype), da.zeros(rows, chunks=65_536))
+
+
+def ridge(rows: int, machine: Machine | None = None, **changes: Any) -> Plan:
+    return plan_ridge(shaped(rows), replace(RIDGE, **changes), machine or Machine(1, 1))
+
+
+def test_more_workers_take_less_time_and_more_of_it_together() -> None:
+    rows = scaling(lambda machine: ridge(10_000_000, machine), [1, 2, 4, 16, 64], BUILT_IN)
+    seconds, efficiency = ([getattr(each, name) for each in rows] for name in ("seconds", "efficiency"))
+    assert seconds == sorted(seconds, reverse=True)
+    assert efficiency == sorted(efficiency, reverse=True)
+    assert efficiency[0] == 1.0
+    assert all(0.0 < each <= 1.0 for each in efficiency)
+    for each in rows:
+        assert each.efficiency == pytest.approx(seconds[0] / (each.workers * each.seconds))
+        assert each.worker_bytes == ridge(10_000_000, Machine(each.workers, 1)).worker_bytes
+    assert [each.network_bytes for each in rows] == sorted(each.network_bytes for each in rows)
+
+
+def test_seconds_grow_with_what_they_are_made_of() -> None:
+    def of(rates: Any = BUILT_IN, rows: int = 1_000_000, **changes: Any) -> float:
+        return plan_seconds(ridge(rows, **changes), rates, Slots(1)).seconds
+
+    least = of()
+    assert of(rows=2_000_000) > 1.8 * least
+    assert of(n_components=2000) > 2 * least
+    assert of(BUILT_IN.changed(algebra_flops=1e8)) > least
+    assert of(BUILT_IN.changed(sums=tuple(each.changed(flops=1e9) for each in BUILT_IN.sums))) > 2 * least
+    slower = tuple(each.changed(seconds=1e-7) for each in BUILT_IN.kernels)
+    assert of(BUILT_IN.changed(kernels=slower)) > 2 * least
+    # Rows are read behind the work, unless reading is the longer.
+    assert of(BUILT_IN.changed(read_bytes=1e8)) == pytest.approx(least, rel=0.02)
+    assert of(BUILT_IN.changed(read_bytes=1e5)) > 10 * least
+
+
+def test_the_final_sweep_is_the_syrk_and_its_kernel_block() -> None:
+    rates = BUILT_IN.changed(sweep_seconds=0.0, task_seconds=0.0, network_bytes=1e30, memory_bytes=1e30)
+    plan = ridge(1_000_000)
+    at = [step.name for step in plan.steps].index("final sweep")
+    entry, flops = rates.entry_seconds("gaussian", "float32", 20), rates.sum_flops("float32", 1000)
+    row = 1000 * entry + (1000**2 + 2 * 1000) / flops + plan.table.row_bytes / rates.decode_bytes
+    assert plan_seconds(plan, rates, Slots(1)).steps[at] == pytest.approx(1e6 * row, rel=1e-6)
+    # A ridge that needs the digits whitens every block, for as many operations again.
+    whitened = plan_seconds(ridge(1_000_000, alpha=1e-12), rates, Slots(1)).steps[at]
+    assert whitened == pytest.approx(1e6 * (row + 1000**2 / flops), rel=1e-6)
+
+
+def test_the_part_that_is_a_guess_is_told() -> None:
+    [plain] = scaling(lambda machine: ridge(1_000_000, machine), [1], BUILT_IN)
+    [searched] = scaling(lambda machine: ridge(1_000_000, machine, metric="learned"), [1], BUILT_IN)
+    assert plain.rough_seconds < 0.2 * plain.seconds
+    assert searched.rough_seconds > plain.rough_seconds
+    assert plain.sweep_seconds < plain.seconds
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_has_a_time(name: str) -> None:
+    kind = KINDS[name]
+    table = open_table(
+        da.zeros((50_000, 6), chunks=(10_000, -1), dtype=np.float32),
+        da.from_array(np.arange(50_000) % 2) if kind.classify or name == "poisson" else da.zeros(50_000),
+        classify=kind.classify,
+    )
+    settings = settings_of(kind, {"n_components": 50}).for_table(table)
+    rows = scaling(lambda machine: kind.plan(table, settings, machine, 50), [1, 8, 1000], BUILT_IN)
+    assert all(np.isfinite(each.seconds) and each.seconds > 0.0 for each in rows)
+    assert rows[0].efficiency == 1.0
+    assert rows[2].seconds <= 1.2 * rows[0].seconds
+
+
+def test_kernels_without_a_rate_are_as_slow_as_the_slowest() -> None:
+    assert BUILT_IN.entry_seconds("my own", "float32", 10) == BUILT_IN.entry_seconds("gaussian", "float32", 10)
+    pair = tuple(BUILT_IN.kernels[0].changed(family=name, seconds=second) for name, second in (("a", 1.0), ("b", 2.0)))
+    rates = BUILT_IN.changed(kernels=pair)
+    assert rates.entry_seconds("a", "float32", 0) == 1.0
+    assert rates.entry_seconds("c", "float64", 0) == 2.0
+
+
+def test_a_sum_of_kernels_takes_the_time_of_both() -> None:
+    both = ridge(1_000_000, kernel=Gaussian(1.0) + Matern(1.0))
+    assert both.families == ("gaussian", "matern")
+    assert plan_seconds(both, BUILT_IN, Slots(1)).seconds > plan_seconds(ridge(1_000_000), BUILT_IN, Slots(1)).seconds
+
+
+def test_rates_of_sums_are_between_those_that_were_measured() -> None:
+    rates = [BUILT_IN.sum_flops("float64", columns) for columns in (1, 100, 200, 500, 1000, 9999)]
+    assert rates == sorted(rates)
+    assert (rates[0], rates[1], rates[-1]) == (1e10, 1e10, 2e10)
+
+
+# ------------------------------------------------------------------------------------------------------- numbers, files
+@pytest.mark.parametrize(("given", "found"), [(4, [4]), ("1,4, 16", [1, 4, 16]), ([2, 1], [2, 1]), ((8,), [8])])
+def test_numbers_of_workers(given: Any, found: list[int]) -> None:
+    assert worker_counts(given) == found
+
+
+@pytest.mark.parametrize("given", [0, -1, 1.5, "", "1,,2", "1,a", "1;2", True, [], [1, 1], "4,4", 10**7, [None], "٣"])
+def test_other_numbers_are_refused(given: Any) -> None:
+    with pytest.raises(ParameterError, match="workers"):
+        worker_counts(given)
+
+
+def test_a_file_keeps_the_rates(tmp_path: Path) -> None:
+    place = tmp_path / "rates.json"
+    rates = BUILT_IN.changed(measured="today", task_seconds=0.123)
+    assert write_rates(rates, place) == place
+    assert read_rates(place) == rates
+    write_rates(BUILT_IN, place)
+    assert read_rates(place) == BUILT_IN
+    assert [path.name for path in tmp_path.iterdir()] == ["rates.json"]
+
+
+def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PLACE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert default_place() == tmp_path / "cache" / "streamkernel" / "rates.json"
+    assert read_rates() is BUILT_IN
+    write_rates(BUILT_IN.changed(measured="today"))
+    assert read_rates().measured == "today"
+    monkeypatch.setenv(PLACE, str(tmp_path / "other.json"))
+    assert default_place() == tmp_path / "other.json"
+    assert read_rates() is BUILT_IN
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({**BUILT_IN.to_config(), "version": VERSION + 1}, f"has version {VERSION + 1} of the rates"),
+        ({"rows": 3}, "has no version"),
+        ([1], "has no version"),
+        ("{", "it is not JSON"),
+        ({**BUILT_IN.to_config(), "task_seconds": -1.0}, "task_seconds"),
+        ({**BUILT_IN.to_config(), "read_bytes": 0.0}, "read_bytes"),
+        ({**BUILT_IN.to_config(), "kernels": []}, "no rates of kernels"),
+        ({name: value for name, value in BUILT_IN.to_config().items() if name != "busy"}, "busy"),
+    ],
+    ids=str,
+)
+def test_a_file_that_holds_no_rates(tmp_path: Path, content: Any, words: str) -> None:
+    place = tmp_path / "rates.json"
+    place.write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(ParameterError, match=words) as caught:
+        read_rates(place)
+    assert "rates.json" in str(caught.value)
+    assert "calibrate" in str(caught.value)
+
+
+def test_files_that_are_not_there_and_that_are_not_ours(tmp_path: Path) -> None:
+    with pytest.raises(StoreNotFoundError, match="calibrate"):
+        read_rates(tmp_path / "none.json")
+    with pytest.raises(StoreNotFoundError, match="no folder"):
+        write_rates(BUILT_IN, tmp_path / "none" / "rates.json")
+    other = tmp_path / "settings.json"
+    other.write_text('{"version": 1}')
+    with pytest.raises(StoreExistsError, match="is no file of rates"):
+        write_rates(BUILT_IN, other)
+    assert other.read_text() == '{"version": 1}'
+    older = tmp_path / "older.json"
+    older.write_text(json.dumps({**BUILT_IN.to_config(), "version": 0}))
+    write_rates(BUILT_IN, older)  # rates of any version
+    assert read_rates(older) == BUILT_IN
+
+
+# ------------------------------------------------------------------------------------------------------------- Python
+def test_a_plan_from_python() -> None:
+    X, y = np.zeros((4000, 3)), np.zeros(4000)
+    found = plan_of_fit(KernelRidge(50, metric="none", kernel="gaussian"), X, y, workers=[1, 4], rates=BUILT_IN)
+    assert [each.workers for each in found.scaling] == [1, 4]
+    assert found.seconds == pytest.approx(sum(found.step_seconds))
+    assert len(found.step_seconds) == len(found.plan.steps)
+    assert found.plan.machine.workers == 0
+    [alone] = plan_of_fit(Nystroem(n_components=20), X, rates=BUILT_IN).scaling
+    assert alone.workers == 0
+    assert alone.seconds > 0.0
+
+
+def test_a_plan_from_python_refuses_what_is_none(tmp_path: Path) -> None:
+    X, y = np.zeros((100, 3)), np.zeros(100)
+    for given in ({"workers": 0}, {"workers": "1,x"}, {"cores": 0, "workers": 2}, {"cores": True}):
+        with pytest.raises(ParameterError, match=next(iter(given))):
+            plan_of_fit(KernelRidge(5), X, y, rates=BUILT_IN, **given)
+    with pytest.raises(ParameterError, match="estimator is a str"):
+        plan_of_fit("ridge", X, y)  # type: ignore[arg-type]
+    with pytest.raises(StoreNotFoundError):
+        plan_of_fit(KernelRidge(5), X, y, rates=tmp_path / "none")

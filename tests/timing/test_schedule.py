@@ -1,0 +1,106 @@
+"""The formula for the seconds of a sweep, against a simulation of its schedule."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from simulated_sweep import simulated_seconds
+
+from streamkernel.timing import BUILT_IN, Rates, Slots, SweepCost, sweep_seconds
+
+MEGABYTE = 1_000_000
+
+
+def rates(**values: Any) -> Rates:
+    plain = {"busy": 1.0, "sweep_seconds": 0.0, "thread_sweep_seconds": 0.0, "task_seconds": 0.0, "storage_bytes": None}
+    return BUILT_IN.changed(**{**plain, "read_bytes": 1e30, "memory_bytes": 1e30, "network_bytes": 1e30, **values})
+
+
+def seconds(cost: SweepCost, slots: Slots, of: Rates) -> float:
+    return sweep_seconds(cost, slots, of).seconds
+
+
+@given(
+    leaves=st.integers(1, 260),
+    slots=st.integers(1, 64),
+    combine=st.floats(0.0, 0.05),
+    send=st.floats(0.0, 0.05),
+    task=st.floats(0.0, 0.01),
+)
+@example(leaves=256, slots=64, combine=0.05, send=0.05, task=0.01)
+@example(leaves=64, slots=64, combine=0.0, send=0.0, task=0.01)
+def test_the_formula_is_the_schedule_to_some_percent(
+    leaves: int, slots: int, combine: float, send: float, task: float
+) -> None:
+    """Seconds of the tasks are shares of those of a leaf, which takes a second."""
+    # 3 bytes are moved for a byte of a sum.
+    known = rates(
+        task_seconds=task, memory_bytes=3 * MEGABYTE / max(combine, 1e-12), network_bytes=MEGABYTE / max(send, 1e-12)
+    )
+    cost = SweepCost(leaves, 1.0, state_bytes=MEGABYTE)
+    found = seconds(cost, Slots(slots), known) - send  # the last state goes to the driver
+    wanted = simulated_seconds(leaves, slots, 1.0, combine, send if slots > 1 else 0.0, task)
+    assert found == pytest.approx(wanted, rel=0.2)
+
+
+@given(leaves=st.integers(1, 1000), slots=st.integers(1, 100))
+def test_without_costs_beside_the_leaves_it_is_exact(leaves: int, slots: int) -> None:
+    assert seconds(SweepCost(leaves, 1.0), Slots(slots), rates()) == pytest.approx(math.ceil(leaves / slots))
+    assert simulated_seconds(leaves, slots, 1.0) == pytest.approx(math.ceil(leaves / slots))
+
+
+@given(leaves=st.integers(1, 2000), workers=st.integers(1, 500), state=st.floats(0, 1e8), payload=st.floats(0, 1e8))
+def test_more_work_takes_longer(leaves: int, workers: int, state: float, payload: float) -> None:
+    known, slots = BUILT_IN, Slots(workers)
+    cost = SweepCost(leaves, 0.1, 1e6, state, payload)
+    least = seconds(cost, slots, known)
+    for larger in (
+        SweepCost(leaves + 1, 0.1, 1e6, state, payload),
+        SweepCost(leaves, 0.2, 1e6, state, payload),
+        SweepCost(leaves, 0.1, 2e6, state, payload),
+        SweepCost(leaves, 0.1, 1e6, state + 1e6, payload),
+        SweepCost(leaves, 0.1, 1e6, state, payload + 1e6),
+    ):
+        assert seconds(larger, slots, known) >= least * (1.0 - 1e-12)
+
+
+def test_a_slow_scheduler_is_the_bound() -> None:
+    found = sweep_seconds(SweepCost(10_000, 0.1), Slots(10_000), rates(task_seconds=0.001))
+    assert found.bound == "scheduler"
+    assert found.seconds == pytest.approx(20.1, rel=0.01)
+    assert sweep_seconds(SweepCost(10_000, 0.1), Slots(10), rates(task_seconds=0.001)).bound == "work"
+
+
+def test_reading_is_hidden_behind_work_until_it_is_the_longer() -> None:
+    known = rates(read_bytes=1e6)
+    assert seconds(SweepCost(8, 1.0, leaf_bytes=0.9e6), Slots(2), known) == pytest.approx(4.0)
+    found = sweep_seconds(SweepCost(8, 1.0, leaf_bytes=3e6), Slots(2), known)
+    assert (found.bound, found.seconds) == ("reading", pytest.approx(12.0))
+    # The storage gives all workers together no more than this.
+    shared = sweep_seconds(SweepCost(8, 1.0, leaf_bytes=3e6), Slots(8), rates(read_bytes=1e7, storage_bytes=1e6))
+    assert (shared.bound, shared.seconds) == ("storage", pytest.approx(24.0))
+
+
+def test_threads_share_the_cores_that_there_are() -> None:
+    cost = SweepCost(8, 1.0)
+    assert seconds(cost, Slots(4, cores=2), rates()) == pytest.approx(4.0)
+    assert seconds(cost, Slots(2, cores=2), rates()) == pytest.approx(4.0)
+    assert seconds(cost, Slots(4), rates()) == pytest.approx(2.0)
+    # A core is slower while its neighbours work; one alone is not.
+    known = rates(busy=1.5, cores=2)
+    assert seconds(cost, Slots(1, cores=2), known) == pytest.approx(8.0)
+    assert seconds(cost, Slots(2, cores=2), known) == pytest.approx(6.0)
+    # Fewer leaves than threads: the others wait.
+    assert seconds(SweepCost(1, 1.0), Slots(4, cores=2), rates()) == pytest.approx(1.0)
+
+
+def test_bytes_over_the_network() -> None:
+    one = sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0, payload_bytes=10.0), Slots(1), rates())
+    assert one.network_bytes == 110.0  # the payload to the worker, the sum to the driver
+    four = sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0, payload_bytes=10.0), Slots(4), rates())
+    assert four.network_bytes == pytest.approx(40.0 + 100.0 * (15 * 3 / 4 + 1))
+    assert sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0), Slots(0, 4), rates()).network_bytes == 0.0
