@@ -10,12 +10,13 @@ __all__ = ["simulated_seconds"]
 
 
 def simulated_seconds(
-    leaves: int, slots: int, leaf: float, combine: float = 0.0, send: float = 0.0, task: float = 0.0
+    leaves: int, slots: int, leaf: float, combine: float = 0.0, send: float = 0.0, task: float = 0.0, branch: int = 2
 ) -> float:
     """Seconds until the sum of all leaves is made.
 
     The scheduler hands out one task in `task` seconds, in the order of submission, to a slot that is free; where a sum
-    of two states is made, the state that is elsewhere is sent first. A slot is a worker of one thread.
+    of states is made, those that are elsewhere are sent first. A slot is a worker of one thread. The states of `branch`
+    leaves are added by one task, and from there on in pairs.
     """
     inputs: list[tuple[int, ...]] = []
 
@@ -23,9 +24,10 @@ def simulated_seconds(
         inputs.append(of)
         return len(inputs) - 1
 
-    tree: PairingTree[int] = PairingTree(leaves, submit)
-    for each in range(leaves):
-        tree.add(each, submit())
+    tree: PairingTree[int] = PairingTree(-(-leaves // branch), submit)
+    for first in range(0, leaves, branch):
+        few = [submit() for _ in range(first, min(first + branch, leaves))]
+        tree.add(first // branch, submit(*few) if len(few) > 1 else few[0])
     root = tree.root()
 
     place: dict[int, int] = {}  # slot of each finished task
@@ -43,7 +45,8 @@ def simulated_seconds(
             slot = next((place[each] for each in of if place[each] in free), free[0])
             free.remove(slot)
             scheduler = max(scheduler, now) + task
-            work = combine + send * any(place[each] != slot for each in of) if of else leaf
+            moved = sum(place[each] != slot for each in of)
+            work = (len(of) - 1) * combine + send * moved if of else leaf
             heapq.heappush(running, (scheduler + work, number, slot))
         now, number, slot = heapq.heappop(running)
         place[number] = slot

@@ -1,12 +1,14 @@
 """Seconds of one sweep on a number of workers: a formula for the schedule that the engine makes.
 
-    T_W = max(ceil(L / S) t_leaf + S t_task, L t_task + t_leaf, (2 L - 1) t_task)
-          + (L - 1) / S t_combine + ceil(log2 L) (t_combine + t_task + 8 n^2 / bandwidth)
+    T_W = max(R t_leaf + S t_task, L t_task + t_leaf, (L + N) t_task)
+          + (L - 1) / S t_combine + D (t_combine + 8 n^2 / bandwidth) + D' t_task
 
-with L leaves and S threads of all workers (ALGORITHMS 23). Leaves are begun in their order, in ``ceil(L / S)`` rounds.
-The first task comes to the last thread after ``S t_task``; where the scheduler is slower than the
-threads, its tasks are the time: L leaves and L - 1 sums of two states. Sums are added on the threads between leaves.
-After the last leaf one path of the tree is left, and each of its states may come from another worker.
+with L leaves, S threads of all workers, and N tasks that add states (ALGORITHMS 23). Leaves are begun in their order,
+in ``R = ceil(L / S)`` rounds. The first task comes to the last thread after ``S t_task``; where the scheduler is slower
+than the threads, its tasks are the time. Sums are added on the threads between leaves. After the last leaf one path of
+the tree is left: D' tasks that add D states, each of which may come from another worker. Where a task adds the states
+of b leaves, and others pairs of these, there are ``B = ceil(L / b)`` branches, ``N = 2 B - 1``,
+``D = b - 1 + ceil(log2 B)`` and ``D' = 1 + ceil(log2 B)``; with b = 2 this is a tree of pairs.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ class SweepCost:
     leaves : number of tasks that read rows.
     work : seconds of a core for one leaf, decoding included.
     leaf_bytes : bytes that a leaf reads from the storage.
+    branch : number of neighbouring leaves whose states one task adds.
     state_bytes : bytes of one state.
     payload_bytes : bytes that each worker gets before its first leaf.
     """
@@ -69,6 +72,7 @@ class SweepCost:
     leaf_bytes: float = 0.0
     state_bytes: float = 0.0
     payload_bytes: float = 0.0
+    branch: int = 2
 
 
 @dataclass(frozen=True)
@@ -92,22 +96,29 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
     leaf = max(work, alone, together)
     bound = "work" if leaf == work else "reading" if leaf == alone else "storage"
     combine = 3 * cost.state_bytes / rates.memory_bytes * slower
-    depth = math.ceil(math.log2(cost.leaves)) if cost.leaves > 1 else 0
+    branches = math.ceil(cost.leaves / cost.branch)
+    pairs = (branches - 1).bit_length()  # ceil(log2 B)
+    depth = min(cost.branch, cost.leaves) - 1 + pairs
     rounds = math.ceil(cost.leaves / slots.count)
     merging = (cost.leaves - 1) / at_once * combine + depth * combine
     if slots.workers == 0:
         return SweepSeconds(rounds * leaf + merging + rates.thread_sweep_seconds, 0.0, bound)
     task = rates.task_seconds
-    leaves = rounds * leaf + at_once * task
-    scheduling = max(cost.leaves * task + leaf, (2 * cost.leaves - 1) * task)
+    last_round = (cost.leaves - 1) % slots.count + 1
+    leaves = max(rounds * leaf + last_round * task, (rounds - 1) * leaf + at_once * task)
+    sums = 2 * branches - 1 if cost.leaves > 1 else 0
+    if cost.branch == 2:
+        sums = cost.leaves - 1  # a last leaf without a neighbour needs no task
+    scheduling = max(cost.leaves * task + leaf, (cost.leaves + sums) * task)
     if scheduling > leaves:
         leaves, bound = scheduling, "scheduler"
     moved = min(slots.workers, cost.leaves) - 1
     send, payload = (each / rates.network_bytes for each in (cost.state_bytes, cost.payload_bytes))
     # Workers pass the payload on, so that those which have it double; the last state goes to the driver.
     spread = payload * (1 + math.ceil(math.log2(moved + 1)))
-    across = min(depth, math.ceil(math.log2(moved + 1)))
-    seconds = rates.sweep_seconds + spread + leaves + merging + depth * task + (across + 1) * send
+    across = min(depth, math.ceil(math.log2(moved + 1)) + cost.branch - 2) if moved else 0
+    last = (pairs + 1 if cost.leaves > 1 else 0) * task
+    seconds = rates.sweep_seconds + spread + leaves + merging + last + (across + 1) * send
     # Of two neighbouring states one is where they are added, as a rule; with one worker both are.
     states = 0.0 if moved == 0 else (cost.leaves - 1) * moved / (moved + 1)
     network = (moved + 1) * cost.payload_bytes + (states + 1) * cost.state_bytes

@@ -30,20 +30,21 @@ def seconds(cost: SweepCost, slots: Slots, of: Rates) -> float:
     combine=st.floats(0.0, 0.05),
     send=st.floats(0.0, 0.05),
     task=st.floats(0.0, 0.01),
+    branch=st.sampled_from([2, 16]),
 )
-@example(leaves=256, slots=64, combine=0.05, send=0.05, task=0.01)
-@example(leaves=64, slots=64, combine=0.0, send=0.0, task=0.01)
+@example(leaves=256, slots=64, combine=0.05, send=0.05, task=0.01, branch=2)
+@example(leaves=64, slots=64, combine=0.0, send=0.0, task=0.01, branch=16)
 def test_the_formula_is_the_schedule_to_some_percent(
-    leaves: int, slots: int, combine: float, send: float, task: float
+    leaves: int, slots: int, combine: float, send: float, task: float, branch: int
 ) -> None:
     """Seconds of the tasks are shares of those of a leaf, which takes a second."""
     # 3 bytes are moved for a byte of a sum.
     known = rates(
         task_seconds=task, memory_bytes=3 * MEGABYTE / max(combine, 1e-12), network_bytes=MEGABYTE / max(send, 1e-12)
     )
-    cost = SweepCost(leaves, 1.0, state_bytes=MEGABYTE)
+    cost = SweepCost(leaves, 1.0, state_bytes=MEGABYTE, branch=branch)
     found = seconds(cost, Slots(slots), known) - send  # the last state goes to the driver
-    wanted = simulated_seconds(leaves, slots, 1.0, combine, send if slots > 1 else 0.0, task)
+    wanted = simulated_seconds(leaves, slots, 1.0, combine, send if slots > 1 else 0.0, task, branch)
     assert found == pytest.approx(wanted, rel=0.2)
 
 
