@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from streamkernel.engine._chunk_writer import ChunkWriter
+from streamkernel.engine._read_ahead import blocks_ahead, read_ahead
 from streamkernel.engine.layout import aligned_blocks
 from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.reductions import RowMap, State
@@ -17,15 +18,51 @@ from streamkernel.type_aliases import AnyArray
 
 def map_span(table: Table, reduction: AnyReduction, span: tuple[int, int], block_rows: int) -> State:
     """State of one span: its blocks are folded one after another, in the order of their rows."""
-    multiple = reduction.row_multiple
-    assert (span[0] - table.start) % multiple == 0, "the span does not begin where a member does"
-    state = reduction.empty()
-    with single_threaded_blas(), within_range():
+    found: list[State] = []
+    map_spans(table, reduction, iter([(0, span)]), block_rows, lambda leaf, state: found.append(state))
+    return found[0]
+
+
+def map_spans(
+    table: Table,
+    reduction: AnyReduction,
+    spans: Iterator[tuple[int, tuple[int, int]]],
+    block_rows: int,
+    done: Callable[[int, State], None],
+) -> None:
+    """The states of numbered spans, one after another; rows of the next one are read while the last ones are worked on.
+
+    Parameters
+    ----------
+    done : function that gets the number and the state of each span.
+    """
+    rows = max(block_rows, reduction.row_multiple)
+    leaf, state = -1, None
+    blocks = _blocks_of_spans(table, reduction.row_multiple, spans, block_rows)
+    with single_threaded_blas(), within_range(), read_ahead(blocks, _ahead(table, rows)) as items:
+        for number, block in items:
+            if number != leaf:
+                if state is not None:
+                    done(leaf, state)
+                leaf, state = number, reduction.empty()
+            state = reduction.map_block(block) if state is None else reduction.fold(state, block)
+            del block  # the next one may be made in its place
+        if state is not None:
+            done(leaf, state)
+
+
+def _blocks_of_spans(
+    table: Table, multiple: int, spans: Iterator[tuple[int, tuple[int, int]]], block_rows: int
+) -> Iterator[tuple[int, RowBlock]]:
+    for number, span in spans:
+        assert (span[0] - table.start) % multiple == 0, "the span does not begin where a member does"
         runs = aligned_blocks(*span, block_rows, multiple)
         for block in table.blocks_between(runs, max(block_rows, multiple)):
-            state = reduction.map_block(block) if state is None else reduction.fold(state, block)
-    assert state is not None
-    return state
+            yield number, block
+
+
+def _ahead(table: Table, block_rows: int) -> int:
+    return blocks_ahead(table.chunk_rows, table.chunk_bytes, block_rows)
 
 
 @dataclass(frozen=True)
@@ -69,10 +106,10 @@ def write_span(table: Table, rows: RowMap, writer: ChunkWriter, span: tuple[int,
     chunks = [(start, min(start + sink.chunk_rows, last)) for start in range(first, last, sink.chunk_rows)]
     finished = {start for start, stop in chunks if sink.is_finished(start, stop)}
     runs = [(start + table.start, stop + table.start) for start, stop in chunks if start not in finished]
-    blocks = table.blocks_between(runs, block_rows)
     writing: list[Future[dict[str, str]]] = []
     state: State | None = None
-    with single_threaded_blas():
+    found = table.blocks_between(runs, block_rows)
+    with single_threaded_blas(), read_ahead(found, _ahead(table, block_rows)) as blocks:
         for start, stop in chunks:
             values: dict[str, AnyArray] = {}
             if start not in finished:

@@ -1,12 +1,12 @@
 """The plan of a fit, made before any work: pure arithmetic on shapes.
 
 Memory of a task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; during a
-fetch from an object store it is held twice as stored, and not decoded yet), the rows of the block, its scratch, and the
-state. Memory of a thread: the loops' copy of some rows. Memory of a process: one task for each thread, or for each span
-if there are fewer; the states that wait in the tree; the basis points as packed for the loops
-(`kernels.packed_bytes`), once for each packing of the step; rows beside them; names of columns; rows that an earlier
-step fetched and the fit keeps; the interpreter with its libraries. The promise is the sum over all processes at the
-costliest step.
+fetch from an object store it is held twice as stored, and not decoded yet), the rows of the block, those that are read
+ahead (of one chunk, or of one block), its scratch, and the state. Memory of a thread: the loops' copy of some rows.
+Memory of a process: one task for each thread, or for each span if there are fewer; the states that wait in the tree;
+the basis points as packed for the loops (`kernels.packed_bytes`), once for each packing of the step; rows beside them;
+names of columns; rows that an earlier step fetched and the fit keeps; the interpreter with its libraries. The promise
+is the sum over all processes at the costliest step.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field, replace
 
+from streamkernel.engine._read_ahead import blocks_ahead
 from streamkernel.engine.layout import block_rows, span_rows
 from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Composite, Kernel, packed_bytes, packing_bytes, workspace_bytes
@@ -281,7 +282,9 @@ def make_plan(
         of = table.sample(step.rows) if step.where == "sample" else table
         read = 0 if of.in_memory else 3 * of.chunk_bytes
         most = block_rows(lambda rows: 0, step.row_multiple, table.cut_bytes)
-        block = min(step.block_rows, most) * of.block_row_bytes
+        rows = min(step.block_rows, most)
+        block = rows * of.block_row_bytes
+        read += _ahead_bytes(of, rows)
         loops = workspace_bytes(table.width) if step.kernel_columns else 0
         return read + block + loops + step.scratch_bytes + step.state_bytes
 
@@ -329,6 +332,14 @@ def make_plan(
         table=table,
         families=("gaussian",) if kernel is None else _families(kernel),
     )
+
+
+def _ahead_bytes(table: TableShape, block_rows: int) -> int:
+    """Bytes of the rows that a task reads ahead: cut, or views of a chunk."""
+    chunk = 0 if table.in_memory else table.features * table.itemsize * table.chunk_rows
+    ahead = min(blocks_ahead(table.chunk_rows, chunk, block_rows) * block_rows, table.rows)
+    cut = ahead * (table.width * table.itemsize + 8 * (table.targets + table.weights))
+    return max(cut, table.chunk_bytes) if ahead else 0
 
 
 def _families(kernel: Kernel) -> tuple[str, ...]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from itertools import islice
 from queue import SimpleQueue
+from threading import Event, Lock
 from typing import TypeVar
 
 from streamkernel.engine._chunk_writer import ChunkWriter
-from streamkernel.engine._tasks import Advance, Receiver, Writing, map_span, write_span
+from streamkernel.engine._tasks import Advance, Receiver, Writing, map_spans, write_span
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.peak_memory import limit_arenas
@@ -21,6 +22,10 @@ from streamkernel.store import RowSink
 from streamkernel.table import Table
 
 T = TypeVar("T")
+
+
+class _Over(Exception):
+    """Another thread has failed, or the user has interrupted: this one need not go on."""
 
 
 def available_cpus() -> int:
@@ -79,16 +84,61 @@ class ThreadExecutor:
         return [results[index] for index in range(len(tasks))]
 
     def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
-        tree: PairingTree[State] = PairingTree(len(layout.spans), reduction.combine)
+        spans = layout.spans
+        tree: PairingTree[State] = PairingTree(len(spans), reduction.combine)
+        leaves, lock = iter(self._order(list(range(len(spans))))), Lock()
+        count = min(self.threads_per_worker, len(spans))
 
-        def task(leaf: int) -> None:
-            tree.add(leaf, map_span(table, reduction, layout.spans[leaf], layout.block_rows))
+        def taken() -> Iterator[tuple[int, tuple[int, int]]]:
+            """The leaves of one thread: the next one that no other has, as soon as its rows can be read."""
+            while True:
+                with lock:
+                    leaf = next(leaves, None)
+                if leaf is None:
+                    return
+                yield leaf, spans[leaf]
 
-        def done(leaf: int, _: None) -> None:
-            start, stop = layout.spans[leaf]
-            advance(stop - start)
+        def rows(leaf: int) -> int:
+            return spans[leaf][1] - spans[leaf][0]
 
-        self._run(len(layout.spans), task, done)
+        if count == 1:
+
+            def add(leaf: int, state: State) -> None:
+                tree.add(leaf, state)
+                advance(rows(leaf))
+
+            map_spans(table, reduction, taken(), layout.block_rows, add)
+            return tree.root()
+
+        made: SimpleQueue[int | None] = SimpleQueue()  # leaves; None for a thread that has ended
+        over = Event()
+
+        def done(leaf: int, state: State) -> None:
+            if over.is_set():
+                raise _Over
+            tree.add(leaf, state)
+            made.put(leaf)
+
+        with ThreadPoolExecutor(count, thread_name_prefix="streamkernel") as pool:
+            try:
+                running = [
+                    pool.submit(map_spans, table, reduction, taken(), layout.block_rows, done) for _ in range(count)
+                ]
+                for future in running:
+                    future.add_done_callback(lambda future: made.put(None))
+                at_work = count
+                while at_work:
+                    leaf = made.get()
+                    if leaf is not None:
+                        advance(rows(leaf))
+                        continue
+                    at_work -= 1
+                    for future in running:
+                        if future.done():
+                            future.result()
+            except BaseException:
+                over.set()
+                raise
         return tree.root()
 
     def write(

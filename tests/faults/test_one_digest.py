@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from runs import Cluster, fit
 
-from streamkernel.engine import ThreadExecutor, threads
+from streamkernel.engine import ThreadExecutor, _tasks, threads
 from streamkernel.engine.cluster import ClusterExecutor, connect, local_cluster
 
 
@@ -52,12 +52,13 @@ def test_processes(store: str, whole: Any, figure: Any, workers: int, threads: i
 def test_threads_and_tasks_run_twice(store: str, whole: Any, figure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fit(store, ThreadExecutor(2)).digest == whole.digest
     assert fit(store, ThreadExecutor(2, shuffled)).digest == whole.digest
-    once = threads.map_span
+    once = _tasks.map_spans
 
-    def twice(*arguments: Any) -> Any:
-        once(*arguments)
-        return once(*arguments)
+    def twice(table: Any, work: Any, spans: Any, rows: int, done: Any) -> None:
+        both = list(spans)
+        once(table, work, iter(both), rows, lambda leaf, state: None)
+        once(table, work, iter(both), rows, done)
 
-    monkeypatch.setattr(threads, "map_span", twice)
+    monkeypatch.setattr(threads, "map_spans", twice)
     assert fit(store, ThreadExecutor(2)).digest == whole.digest
     figure("1 and 2 threads, shuffled, twice: 1 digest")
