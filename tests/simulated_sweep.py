@@ -31,8 +31,9 @@ def simulated_seconds(
     root = tree.root()
 
     place: dict[int, int] = {}  # slot of each finished task
-    free = list(range(slots))
-    waiting = {number for number, of in enumerate(inputs) if of}
+    free = dict.fromkeys(range(slots))  # in the order in which they became free
+    missing = [len(of) for of in inputs]
+    user = {each: number for number, of in enumerate(inputs) for each in of}
     ready = [number for number, of in enumerate(inputs) if not of]
     heapq.heapify(ready)
     running: list[tuple[float, int, int]] = []
@@ -42,16 +43,17 @@ def simulated_seconds(
             number = heapq.heappop(ready)
             of = inputs[number]
             # Where one of its states is, if that slot is free.
-            slot = next((place[each] for each in of if place[each] in free), free[0])
-            free.remove(slot)
+            slot = next((place[each] for each in of if place[each] in free), next(iter(free)))
+            del free[slot]
             scheduler = max(scheduler, now) + task
             moved = sum(place[each] != slot for each in of)
             work = (len(of) - 1) * combine + send * moved if of else leaf
             heapq.heappush(running, (scheduler + work, number, slot))
         now, number, slot = heapq.heappop(running)
         place[number] = slot
-        free.append(slot)
-        for other in [each for each in waiting if number in inputs[each] and all(of in place for of in inputs[each])]:
-            waiting.remove(other)
-            heapq.heappush(ready, other)
+        free[slot] = None
+        if number in user:
+            missing[user[number]] -= 1
+            if not missing[user[number]]:
+                heapq.heappush(ready, user[number])
     return now

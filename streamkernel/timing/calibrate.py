@@ -14,13 +14,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamkernel.engine import Executor, ThreadExecutor
+from streamkernel.engine import Executor, ThreadExecutor, available_cpus
 from streamkernel.engine.layout import Layout
 from streamkernel.reductions import Moments
 from streamkernel.table import Scaler, Table, open_table
 from streamkernel.table.ingest.ingest import ingest
 from streamkernel.timing import _measure as measure
 from streamkernel.timing.rates import VERSION, KernelRate, Rates, SumRate
+from streamkernel.timing.schedule import BRANCH, sum_tasks
 from streamkernel.type_aliases import Untyped
 
 Notify = Callable[[str], None]
@@ -104,7 +105,7 @@ def calibrate(executor: Executor | None = None, store: str | None = None, tell: 
     say("reading")
     read = _reading(place, store, core["cores"])
     say("tasks")
-    threads, sweep, task = _sweeps(executor)
+    tasks = task_rates(executor)
     return Rates(
         version=VERSION,
         measured=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {place.one(measure.host)}",
@@ -113,13 +114,18 @@ def calibrate(executor: Executor | None = None, store: str | None = None, tell: 
         kernels=tuple(KernelRate.from_config(each) for each in core["kernels"]),
         sums=tuple(SumRate.from_config(each) for each in core["sums"]),
         memory_bytes=core["memory_bytes"],
-        network_bytes=core["memory_bytes"] if isinstance(place, _Here) else _network(place),
-        task_seconds=task,
-        sweep_seconds=sweep,
-        thread_sweep_seconds=threads,
+        network_bytes=core["memory_bytes"] if client is None else network_rate(client),
         algebra_flops=core["algebra_flops"],
         **read,
+        **tasks,
     )
+
+
+def storage_rates(executor: Executor, store: str | None = None) -> dict[str, Any]:
+    """Rates of reading alone, by name; parameters are those of `calibrate`."""
+    client = getattr(executor, "client", None)
+    place: _Here | _Workers = _Here(executor.threads_per_worker) if client is None else _Workers(client)
+    return _reading(place, store, available_cpus())
 
 
 def _table(folder: Path) -> Table:
@@ -167,20 +173,20 @@ def _sweep_of(executor: Executor, leaves: int) -> float:
     return time.perf_counter() - began
 
 
-def _sweeps(executor: Executor) -> tuple[float, float, float]:
+def task_rates(executor: Executor) -> dict[str, float]:
     """Seconds of a sweep of one leaf on threads and on the workers, and of each further task."""
-    threads = min(_sweep_of(ThreadExecutor(1), 1) for _ in range(3))
-    if executor.n_workers == 0:
-        return threads, threads, 0.0
-    one = min(_sweep_of(executor, 1) for _ in range(3))
-    many = min(_sweep_of(executor, _LEAVES) for _ in range(3))
-    # A task a leaf, and one a sum of two.
-    return threads, one, max(many - one, 0.0) / (2 * _LEAVES - 2)
+    threads = one = min(_sweep_of(ThreadExecutor(1), 1) for _ in range(3))
+    task = 0.0
+    if executor.n_workers:
+        one = min(_sweep_of(executor, 1) for _ in range(3))
+        many = min(_sweep_of(executor, _LEAVES) for _ in range(3))
+        task = max(many - one, 0.0) / (sum_tasks(_LEAVES, BRANCH) + _LEAVES - 1)
+    return {"thread_sweep_seconds": threads, "sweep_seconds": one, "task_seconds": task}
 
 
-def _network(place: _Workers) -> float:
-    """Bytes a second from one worker to another; to the driver if there is only one."""
-    seconds = []
+def network_rate(client: Untyped) -> float:
+    """Bytes a second from one worker of a client to another; to the driver if there is only one."""
+    place, seconds = _Workers(client), []
     for _ in range(3):
         array = place.submit(0, measure.filled, _SENT)
         place.submit(0, measure.size_of, array).result()

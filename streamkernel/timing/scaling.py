@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from streamkernel.engine import Machine, Plan, Step, layout
+from streamkernel.engine import Machine, Plan, Step
 from streamkernel.errors import ParameterError
 from streamkernel.timing.rates import Rates
 from streamkernel.timing.schedule import Slots, SweepCost, sweep_seconds
@@ -18,8 +18,6 @@ from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
 MOST_WORKERS = 1_000_000
-# Leaves whose states one task adds: two, unless the layout has branches.
-_BRANCH: int = getattr(layout, "BRANCH", 2)
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,6 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates) -> SweepCost:
         0.0 if in_memory else table.row_bytes * rows / leaves,
         step.state_bytes,
         0.0 if step.where == "sample" else 8.0 * step.points * table.width,
-        _BRANCH,
     )
 
 

@@ -16,7 +16,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from streamkernel.engine import layout
 from streamkernel.timing.rates import Rates
+
+# Neighbouring leaves whose states one task adds: two, unless the layout has branches.
+BRANCH: int = getattr(layout, "BRANCH", 2)
+
+
+def sum_tasks(leaves: int, branch: int) -> int:
+    """Number of tasks that add states."""
+    if leaves == 1 or branch == 2:
+        return leaves - 1  # a last leaf without a neighbour needs no task
+    return 2 * math.ceil(leaves / branch) - 1
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ class SweepCost:
     leaf_bytes: float = 0.0
     state_bytes: float = 0.0
     payload_bytes: float = 0.0
-    branch: int = 2
+    branch: int = BRANCH
 
 
 @dataclass(frozen=True)
@@ -106,10 +117,7 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
     task = rates.task_seconds
     last_round = (cost.leaves - 1) % slots.count + 1
     leaves = max(rounds * leaf + last_round * task, (rounds - 1) * leaf + at_once * task)
-    sums = 2 * branches - 1 if cost.leaves > 1 else 0
-    if cost.branch == 2:
-        sums = cost.leaves - 1  # a last leaf without a neighbour needs no task
-    scheduling = max(cost.leaves * task + leaf, (cost.leaves + sums) * task)
+    scheduling = max(cost.leaves * task + leaf, (cost.leaves + sum_tasks(cost.leaves, cost.branch)) * task)
     if scheduling > leaves:
         leaves, bound = scheduling, "scheduler"
     moved = min(slots.workers, cost.leaves) - 1
