@@ -166,10 +166,10 @@ def said(process: subprocess.Popen[str], words: str) -> str:
 
 def sleepers(quick: bool, sets: tuple[str, ...] | None) -> tuple[list[list[Any]], list[dict[str, Any]]]:
     """Leaves that sleep, on a real scheduler."""
-    counts, leaf, n = ((16, 64), 0.5, 50) if quick else ((64, 256), 5.0, 300)
+    counts, leaf, n = ((8, 32), 1.0, 50) if quick else ((64, 256), 5.0, 300)
     rows, claims = [], []
     for count in counts:
-        leaves = 4 * count
+        leaves = (5 if quick else 8) * count
         with many_workers(count, 4) as executor:
             rates = BUILT_IN.changed(
                 **task_rates(executor), network_bytes=network_rate(executor.client), memory_bytes=1e9, busy=1.0

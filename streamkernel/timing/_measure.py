@@ -152,6 +152,14 @@ def read_rate(table: Table, seconds: float, first: int = 0) -> tuple[int, float,
     return rows * row_bytes, time.perf_counter() - began, time.process_time() - cpu
 
 
+def check_time(table: Table) -> float:
+    """Seconds of the checks before and after a sweep: that the table is as it was when it was opened."""
+    began = time.perf_counter()
+    table.check_unchanged()
+    table.check_read()
+    return time.perf_counter() - began
+
+
 def host() -> str:
     """The machine's name and processor, for people."""
     uname = os.uname()

@@ -142,17 +142,20 @@ def _scaled(table: Table) -> Table:
     return table.with_scaler(Scaler(np.zeros(p), np.ones(p)))
 
 
-def _read_own(seconds: float) -> tuple[int, float, float]:
+def _read_own(seconds: float) -> tuple[float, tuple[int, float, float]]:
     with tempfile.TemporaryDirectory(prefix="streamkernel-calibrate-") as folder:
-        return measure.read_rate(_table(Path(folder)), seconds)
+        table = _table(Path(folder))
+        return measure.check_time(table), measure.read_rate(table, seconds)
 
 
 def _reading(place: _Here | _Workers, store: str | None, cores: int) -> dict[str, Any]:
     """Rates of reading: one reader alone, the part of it that needs a core, and many readers at once."""
     if store is None:
-        count, wall, cpu = place.one(_read_own, _READ)
-        return {"read_bytes": count / wall, "decode_bytes": count / max(cpu, 1e-9), "storage_bytes": None}
+        check, (count, wall, cpu) = place.one(_read_own, _READ)
+        rates = {"check_seconds": check, "read_bytes": count / wall, "decode_bytes": count / max(cpu, 1e-9)}
+        return {**rates, "storage_bytes": None}
     table = _scaled(open_table(store))
+    check = measure.check_time(table)  # by the driver
     count, wall, cpu = place.one(measure.read_rate, table, _READ)
     read, decode = count / wall, count / max(cpu, 1e-9)
     # Threads that wait do not need a core each.
@@ -161,7 +164,8 @@ def _reading(place: _Here | _Workers, store: str | None, cores: int) -> dict[str
     total = sum(count / wall for count, wall, _ in found)
     busy = total / decode / (cores if isinstance(place, _Here) else place.size)
     limited = total < _STORAGE_BOUND * readers * read and busy < _IDLE
-    return {"read_bytes": read, "decode_bytes": decode, "storage_bytes": total if limited else None}
+    rates = {"check_seconds": check, "read_bytes": read, "decode_bytes": decode}
+    return {**rates, "storage_bytes": total if limited else None}
 
 
 def _sweep_of(executor: Executor, leaves: int) -> float:

@@ -53,6 +53,7 @@ class Rates(Record):
     kernels, sums : rates of a core, by kernel family and dtype, and by number of columns.
     read_bytes : bytes of rows a second, read and decoded by one thread with nothing else to do.
     decode_bytes : bytes of rows a second for the part of a read that needs a core.
+    check_seconds : seconds of the driver's checks, before and after a sweep, that a stored table has not changed.
     storage_bytes : bytes a second of the storage to all workers together; None where no limit was met.
     memory_bytes : bytes a second of sums of states, and of rows in memory.
     network_bytes : bytes a second from one worker to another.
@@ -70,6 +71,7 @@ class Rates(Record):
     read_bytes: Positive
     decode_bytes: Positive
     storage_bytes: Positive | None
+    check_seconds: Annotated[float, AtLeast(0.0)]
     memory_bytes: Positive
     network_bytes: Positive
     task_seconds: Annotated[float, AtLeast(0.0)]
@@ -119,6 +121,7 @@ BUILT_IN = Rates(
     read_bytes=1.5e8,
     decode_bytes=3e8,
     storage_bytes=None,
+    check_seconds=0.1,
     memory_bytes=2e9,
     network_bytes=1e8,
     task_seconds=1e-3,

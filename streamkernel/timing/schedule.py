@@ -112,8 +112,9 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
     depth = min(cost.branch, cost.leaves) - 1 + pairs
     rounds = math.ceil(cost.leaves / slots.count)
     merging = (cost.leaves - 1) / at_once * combine + depth * combine
+    check = rates.check_seconds if cost.leaf_bytes else 0.0
     if slots.workers == 0:
-        return SweepSeconds(rounds * leaf + merging + rates.thread_sweep_seconds, 0.0, bound)
+        return SweepSeconds(rounds * leaf + merging + check + rates.thread_sweep_seconds, 0.0, bound)
     task = rates.task_seconds
     last_round = (cost.leaves - 1) % slots.count + 1
     leaves = max(rounds * leaf + last_round * task, (rounds - 1) * leaf + at_once * task)
@@ -126,7 +127,7 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
     spread = payload * (1 + math.ceil(math.log2(moved + 1)))
     across = min(depth, math.ceil(math.log2(moved + 1)) + cost.branch - 2) if moved else 0
     last = (pairs + 1 if cost.leaves > 1 else 0) * task
-    seconds = rates.sweep_seconds + spread + leaves + merging + last + (across + 1) * send
+    seconds = rates.sweep_seconds + check + spread + leaves + merging + last + (across + 1) * send
     # Of two neighbouring states one is where they are added, as a rule; with one worker both are.
     states = 0.0 if moved == 0 else (cost.leaves - 1) * moved / (moved + 1)
     network = (moved + 1) * cost.payload_bytes + (states + 1) * cost.state_bytes

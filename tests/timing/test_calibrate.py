@@ -59,6 +59,7 @@ def test_threads(tmp_path: Path, store: str) -> None:
         assert {rate.family for rate in rates.kernels} == {"gaussian", "linear"}
         assert rates.task_seconds == 0.0  # no scheduler
         assert rates.busy >= 1.0
+        assert rates.check_seconds > 0.0
     assert "reading" in lines
 
 

@@ -73,7 +73,8 @@ def test_seconds_grow_with_what_they_are_made_of() -> None:
 
 
 def test_the_final_sweep_is_the_syrk_and_its_kernel_block() -> None:
-    rates = BUILT_IN.changed(sweep_seconds=0.0, task_seconds=0.0, network_bytes=1e30, memory_bytes=1e30)
+    none = {"sweep_seconds": 0.0, "task_seconds": 0.0, "check_seconds": 0.0}
+    rates = BUILT_IN.changed(**none, network_bytes=1e30, memory_bytes=1e30)
     plan = ridge(1_000_000)
     at = [step.name for step in plan.steps].index("final sweep")
     entry, flops = rates.entry_seconds("gaussian", "float32", 20), rates.sum_flops("float32", 1000)

@@ -16,8 +16,9 @@ MEGABYTE = 1_000_000
 
 
 def rates(**values: Any) -> Rates:
-    plain = {"busy": 1.0, "sweep_seconds": 0.0, "thread_sweep_seconds": 0.0, "task_seconds": 0.0, "storage_bytes": None}
-    return BUILT_IN.changed(**{**plain, "read_bytes": 1e30, "memory_bytes": 1e30, "network_bytes": 1e30, **values})
+    seconds = dict.fromkeys(("sweep_seconds", "thread_sweep_seconds", "task_seconds", "check_seconds"), 0.0)
+    fast = dict.fromkeys(("read_bytes", "memory_bytes", "network_bytes"), 1e30)
+    return BUILT_IN.changed(**{"busy": 1.0, "storage_bytes": None, **seconds, **fast, **values})
 
 
 def seconds(cost: SweepCost, slots: Slots, of: Rates) -> float:
@@ -84,6 +85,13 @@ def test_reading_is_hidden_behind_work_until_it_is_the_longer() -> None:
     # The storage gives all workers together no more than this.
     shared = sweep_seconds(SweepCost(8, 1.0, leaf_bytes=3e6), Slots(8), rates(read_bytes=1e7, storage_bytes=1e6))
     assert (shared.bound, shared.seconds) == ("storage", pytest.approx(24.0))
+
+
+def test_stored_tables_are_checked_before_and_after_a_sweep() -> None:
+    known = rates(check_seconds=0.7)
+    for slots in (Slots(4), Slots(0, 4)):
+        assert seconds(SweepCost(4, 1.0, leaf_bytes=1.0), slots, known) == pytest.approx(1.7)
+        assert seconds(SweepCost(4, 1.0), slots, known) == pytest.approx(1.0)
 
 
 def test_threads_share_the_cores_that_there_are() -> None:
