@@ -25,7 +25,7 @@ from streamkernel.timing.rates import check_writable
     "--rates",
     default=None,
     metavar="FILE",
-    help="The file to write. [default: STREAMKERNEL_RATES, else streamkernel/rates.json in the user's cache folder]",
+    help="The file to write. [default: STREAMKERNEL_RATES, else rates.json in the user's cache folder]",
 )
 @run_options
 @common
