@@ -147,7 +147,7 @@ class Step:
             return self.usual[1]
         if self.spans is not None:
             return self.spans
-        return max(1, math.ceil(self.rows / span_rows(self.rows, self.flops_per_row)))
+        return max(1, -(-self.rows // span_rows(self.rows, self.flops_per_row)))
 
 
 def driver_step(name: str, held_bytes: int, remedy: str = "", algebra: float = 0.0) -> Step:
@@ -338,8 +338,8 @@ def _ahead_bytes(table: TableShape, block_rows: int) -> int:
     """Bytes of the rows that a task reads ahead: cut, or views of a chunk."""
     chunk = 0 if table.in_memory else table.features * table.itemsize * table.chunk_rows
     ahead = min(blocks_ahead(table.chunk_rows, chunk, block_rows) * block_rows, table.rows)
-    cut = ahead * (table.width * table.itemsize + 8 * (table.targets + table.weights))
-    return max(cut, table.chunk_bytes) if ahead else 0
+    values = ahead * (table.width * table.itemsize + 8 * (table.targets + table.weights))
+    return max(values, table.chunk_bytes) if ahead else 0
 
 
 def _families(kernel: Kernel) -> tuple[str, ...]:
