@@ -101,7 +101,9 @@ def calibrate(executor: Executor | None = None, store: str | None = None, tell: 
     core = place.one(measure.core_rates)
     say("cores together")
     alone = place.one(measure.probe, _PROBE)
-    together = place.all([partial(measure.probe, _PROBE)] * place.size)
+    # More workers than cores would slow each other down twice: here, and by the number of cores in a plan.
+    probes = place.size if executor.remote else min(place.size, core["cores"])
+    together = place.all([partial(measure.probe, _PROBE)] * probes)
     say("reading")
     read = _reading(place, store, core["cores"])
     say("tasks")
@@ -109,7 +111,7 @@ def calibrate(executor: Executor | None = None, store: str | None = None, tell: 
     return Rates(
         version=VERSION,
         measured=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {place.one(measure.host)}",
-        cores=core["cores"] if client is None else max(1, min(place.size, core["cores"])),
+        cores=core["cores"],
         busy=max(1.0, alone / measure.middle(together)),
         kernels=tuple(KernelRate.from_config(each) for each in core["kernels"]),
         sums=tuple(SumRate.from_config(each) for each in core["sums"]),

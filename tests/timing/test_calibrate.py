@@ -104,3 +104,24 @@ def test_the_limit_of_a_storage_is_what_readers_get_together(store: str) -> None
     assert found(120.0, 0.1) == pytest.approx(120.0)
     assert found(1e9, 0.1) is None  # two readers get twice as much
     assert found(120.0, 2.0) is None  # the cores are the limit
+
+
+def test_no_more_workers_than_cores_are_measured_together(
+    workers: ClusterExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They share the cores in the plan: a core's rate must not have that in it already."""
+    asked: list[int] = []
+    every = calibration._Workers.all
+
+    def noted(self: Any, calls: list[Any]) -> list[Any]:
+        asked.append(len(calls))
+        return every(self, calls)
+
+    monkeypatch.setattr(calibration._Workers, "all", noted)
+    monkeypatch.setattr(measure, "available_cpus", lambda: 1)
+    assert calibrate(workers).cores == 1
+    assert asked == [1]
+    # Workers elsewhere have cores that nobody knows here.
+    workers.remote = True
+    calibrate(workers)
+    assert asked == [1, 2]

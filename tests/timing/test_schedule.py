@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,9 +72,12 @@ def test_more_work_takes_longer(leaves: int, workers: int, state: float, payload
 
 
 def test_a_slow_scheduler_is_the_bound() -> None:
-    found = sweep_seconds(SweepCost(10_000, 0.1), Slots(10_000), rates(task_seconds=0.001))
+    cost = SweepCost(10_000, 0.1, branch=2)
+    found = sweep_seconds(cost, Slots(10_000), rates(task_seconds=0.001))
     assert found.bound == "scheduler"
     assert found.seconds == pytest.approx(20.1, rel=0.01)
+    few = sweep_seconds(replace(cost, branch=16), Slots(10_000), rates(task_seconds=0.001))
+    assert few.seconds == pytest.approx(11.26, rel=0.01)
     assert sweep_seconds(SweepCost(10_000, 0.1), Slots(10), rates(task_seconds=0.001)).bound == "work"
 
 
