@@ -94,6 +94,7 @@ def calibrate(executor: Executor | None = None, store: str | None = None, tell: 
     tell : function that gets a line about each part.
     """
     executor = executor or ThreadExecutor()
+    table = None if store is None else _scaled(open_table(store))  # errors of the place come first
     say = tell or (lambda text: None)
     client = getattr(executor, "client", None)
     place: _Here | _Workers = _Here(executor.threads_per_worker) if client is None else _Workers(client)
@@ -105,7 +106,7 @@ def calibrate(executor: Executor | None = None, store: str | None = None, tell: 
     probes = place.size if executor.remote else min(place.size, core["cores"])
     together = place.all([partial(measure.probe, _PROBE)] * probes)
     say("reading")
-    read = _reading(place, store, core["cores"])
+    read = _reading(place, table, core["cores"])
     say("tasks")
     tasks = task_rates(executor)
     return Rates(
@@ -127,7 +128,7 @@ def storage_rates(executor: Executor, store: str | None = None) -> dict[str, Any
     """Rates of reading alone, by name; parameters are those of `calibrate`."""
     client = getattr(executor, "client", None)
     place: _Here | _Workers = _Here(executor.threads_per_worker) if client is None else _Workers(client)
-    return _reading(place, store, available_cpus())
+    return _reading(place, None if store is None else _scaled(open_table(store)), available_cpus())
 
 
 def _table(folder: Path) -> Table:
@@ -150,13 +151,12 @@ def _read_own(seconds: float) -> tuple[float, tuple[int, float, float]]:
         return measure.check_time(table), measure.read_rate(table, seconds)
 
 
-def _reading(place: _Here | _Workers, store: str | None, cores: int) -> dict[str, Any]:
+def _reading(place: _Here | _Workers, table: Table | None, cores: int) -> dict[str, Any]:
     """Rates of reading: one reader alone, the part of it that needs a core, and many readers at once."""
-    if store is None:
+    if table is None:
         check, (count, wall, cpu) = place.one(_read_own, _READ)
         rates = {"check_seconds": check, "read_bytes": count / wall, "decode_bytes": count / max(cpu, 1e-9)}
         return {**rates, "storage_bytes": None}
-    table = _scaled(open_table(store))
     check = measure.check_time(table)  # by the driver
     count, wall, cpu = place.one(measure.read_rate, table, _READ)
     read, decode = count / wall, count / max(cpu, 1e-9)

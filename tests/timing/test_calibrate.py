@@ -13,6 +13,7 @@ from thread_clients import thread_client
 from streamkernel import ingest, open_table
 from streamkernel.engine import ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.errors import StoreNotFoundError
 from streamkernel.timing import _measure as measure
 from streamkernel.timing import calibrate as calibration
 from streamkernel.timing import read_rates, write_rates
@@ -98,7 +99,7 @@ class Readers:
 def test_the_limit_of_a_storage_is_what_readers_get_together(store: str) -> None:
     def found(limit: float, cpu: float) -> float | None:
         readers: Any = Readers(limit, cpu)
-        value: float | None = calibration._reading(readers, store, 2)["storage_bytes"]
+        value: float | None = calibration._reading(readers, open_table(store), 2)["storage_bytes"]
         return value
 
     assert found(120.0, 0.1) == pytest.approx(120.0)
@@ -125,3 +126,11 @@ def test_no_more_workers_than_cores_are_measured_together(
     workers.remote = True
     calibrate(workers)
     assert asked == [1, 2]
+
+
+def test_a_table_that_is_not_there_is_an_error_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "core_rates", lambda: pytest.fail("something was measured"))
+    with pytest.raises(StoreNotFoundError):
+        calibrate(ThreadExecutor(1), str(tmp_path / "none"))
