@@ -170,7 +170,9 @@ def write_page(path: Path, heading: str, words: Sequence[str], result: dict[str,
     lines = [f"# {heading}", "", *words, "", "| claim | measured | bound | |", "|---|---|---|---|"]
     for claim in result["claims"]:
         mark = {True: "holds", False: "missed", None: "not asked"}[claim["ok"]]
-        lines.append(f"| {claim['name']} | {claim['value']} | {claim['bound']} {claim['floor']} | {mark} |")
+        value, floor = ("" if claim[name] is None else claim[name] for name in ("value", "floor"))
+        bound = f"{claim['bound']} {floor}".strip()
+        lines.append(f"| {claim['name']} | {value} | {bound} | {mark} |")
     lines += ["", f"| {' | '.join(result['columns'])} |", "|" + "---|" * len(result["columns"])]
     lines += [f"| {' | '.join('' if value is None else str(value) for value in row)} |" for row in result["rows"]]
     path.parent.mkdir(parents=True, exist_ok=True)
