@@ -3,7 +3,8 @@
 All that a fit has come to is in its folder, so that a run of the benchmark that is interrupted goes on with the fit at
 which it was, from the sweeps that were finished::
 
-    FOLDER/NAME.log       a line of JSON for each event: started, swept, killed, ended
+    FOLDER/NAME.log       a line of JSON for each event: started, swept, killed (as asked), stopped
+                          (with the benchmark), ended
     FOLDER/NAME.json      the result, once there is one
     FOLDER/NAME.zarr      the model; beside it the checkpoints of the fit
 """
@@ -21,6 +22,7 @@ from typing import Any
 from streamkernel.models import RidgeModel
 
 _LOOK = 0.1  # seconds
+_ENDS = ("killed", "stopped", "ended")  # of a life; the first two lose the sweep at work
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Fit:
                 pass
             scores = self._command("evaluate", str(self.model), self.store, "--rows", self._held_out)
             run = RidgeModel.load(self.model).config["run"]
-            lives = [event for event in self.events if event["event"] in ("killed", "ended")]
+            lives = [event for event in self.events if event["event"] in _ENDS]
             result = {
                 "rows": self.rows,
                 "rmse": json.loads(scores)["rmse"],
@@ -121,6 +123,8 @@ class Fit:
             finally:
                 if process.poll() is None:
                     process.kill()
+                    process.wait()
+                    self._say("stopped", peak=peak, seconds=time.time() - began, since=time.time() - since)
         if process.returncode:
             raise RuntimeError((self.folder / f"{self.name}.out").read_text())
         run_record = RidgeModel.load(self.model).config["run"]
@@ -143,11 +147,11 @@ class Fit:
 
     def _seconds(self) -> float:
         """Seconds in all lives, without what the kill has lost."""
-        lives = [event["seconds"] for event in self.events if event["event"] in ("killed", "ended")]
+        lives = [event["seconds"] for event in self.events if event["event"] in _ENDS]
         return float(sum(lives)) - self._lost()
 
     def _lost(self) -> float:
-        return float(sum(event["since"] for event in self.events if event["event"] == "killed"))
+        return float(sum(event["since"] for event in self.events if event["event"] in _ENDS[:2]))
 
 
 def _steps(run: Path) -> set[str]:

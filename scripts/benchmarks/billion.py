@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -118,6 +120,7 @@ _SAID = {
     "killed": lambda event: (
         f"killed with SIGKILL, {event['since']:.0f} s after the last saved sweep; peak {event['peak'] / 2**20:.0f} MiB"
     ),
+    "stopped": lambda event: f"stopped with the benchmark, {event['since']:.0f} s after the last saved sweep",
     "ended": lambda event: f"ended; the final sweep took {event['final']:.0f} s; peak {event['peak'] / 2**20:.0f} MiB",
 }
 
@@ -136,8 +139,8 @@ def _write(folder: Path, found: dict[str, dict[int, dict[str, Any]]], result: di
         f"`scripts/bench billion --results docs/results`, {time.strftime('%Y-%m-%d')}: ridge of {n} functions on",
         "Friedman's function, ten features, under a limit of 2 GB, on threads of one process.",
         "Rows are made when they are read (`synthetic://friedman`), or the same rows lie in a Zarr store.",
-        f"The machine's load was {os.getloadavg()[0]:.1f} at the end, on {os.cpu_count()} cores: beside other work, seconds",
-        "are no measurement.",
+        f"The machine's load was {os.getloadavg()[0]:.1f} at the end, on {os.cpu_count()} cores; beside other work the",
+        "seconds are no measurement.",
         f"The fit to {max(found[MADE]):,} made rows was killed in the final sweep and resumed.",
         "",
         "![Peak memory against rows](billion.png)",
@@ -161,4 +164,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
+    # As Ctrl-C: the fit at work is ended, and the log says so.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     main(run, __doc__, _add)
