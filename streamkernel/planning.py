@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from streamkernel.engine import Machine, Plan, available_cpus, executor_of, machine_of
 from streamkernel.errors import ParameterError
-from streamkernel.estimators.base import SavedEstimator
 from streamkernel.kinds import KINDS
 from streamkernel.table import open_table
 from streamkernel.timing import Rates, Scaling, Slots, plan_seconds, read_rates, scaled, scaling, worker_counts
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
+
+if TYPE_CHECKING:
+    # The command needs none of the estimators, with which scikit-learn would come.
+    from streamkernel.estimators.base import SavedEstimator
 
 
 @dataclass(frozen=True)
