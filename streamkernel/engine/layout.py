@@ -1,8 +1,25 @@
-"""Blocks and spans: how a sweep cuts the rows. Set by the table's layout and the reduction, never by the cluster.
+"""Blocks, spans and branches: how a sweep cuts the rows. Set by the table's layout and the reduction alone.
 
-A block is the unit of work of the kernel loop and BLAS. A span is the unit of one task, which reads and sums it: whole
-chunks, in stored order. Equal tables and reductions are cut equally on every machine, which is half of the promise of
+A block is the unit of work of the kernel loop and BLAS. A span is the rows of one task, which reads and sums them:
+whole chunks, in stored order. Its state is a leaf of the tree (`_tree.py`), and a branch is 16 neighbouring leaves.
+Equal tables and reductions are cut equally on every machine and for every cluster, which is half of the promise of
 equal bits; the tree is the other half.
+
+The cut has two levels. Blocks are folded in order into the state of their span, on the worker that computes them; only
+the states of spans travel, and are combined in pairs. The number of spans L follows from the work F of the sweep::
+
+    F < 16 s of a core          L = 16, or a power of two where rows are few: two, four, eight threads share evenly
+    F < 2,048 s                 L = F / 1 s: a cluster of some hundred threads is kept busy to the end of a sweep
+    F < 2.8 h                   L = 2,048: spans grow to 5 s
+    F < 23 h                    L = F / 5 s: a thousand threads have five each where m = 1e9 and n = 1,000
+    above                       L = 16,384: the driver's part, some milliseconds a task, stays below a minute
+
+Five seconds are two bounds in one: a worker that dies loses what it was computing, and the scheduler hands out a
+thousand threads' work in time. Why a span is a task of its own, and not 16 of them: a task of 16 x 5 s is lost whole
+with its worker, and a billion rows have 330 such tasks, so that two thirds of 1,000 workers would wait.
+
+A row counts as its operations or its bytes, whichever takes longer (object stores give a core some 100 MB/s), so that
+passes that only read are shared, too.
 """
 
 from __future__ import annotations
@@ -18,10 +35,12 @@ _ROWS_BYTES = (
     256 << 20
 )  # limit on the rows themselves, which from some thousand features on take more memory than their kernel block
 _LEAST_BLOCK = 64
-_SPAN_FLOPS = 4e10  # about a second of one core
+_SHORT_SPAN, LONG_SPAN = 4e10, 2e11  # operations: about one second and five of one core
+_BYTE_FLOPS = 400  # operations in the time that a core takes to fetch and decode a byte
 _MIN_SPAN = 4096
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
-_MIN_SPANS, _MAX_SPANS = 16, 256  # enough for all threads; few enough that waiting states take little memory
+_MIN_SPANS, _SHORT_SPANS, _MAX_SPANS = 16, 2048, 16_384
+BRANCH = 16  # leaves whose states are combined by one task, where a cluster is large enough
 
 
 @dataclass(frozen=True)
@@ -30,6 +49,48 @@ class Layout:
 
     spans: list[tuple[int, int]]
     block_rows: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The numbers of a sweep's tree, before any row is cut.
+
+    Attributes
+    ----------
+    leaves : number of spans, each a task.
+    span_rows : rows of a span, before rounding to whole chunks.
+    state_bytes : bytes of a state.
+    """
+
+    leaves: int
+    span_rows: int
+    state_bytes: int
+
+    @property
+    def branches(self) -> int:
+        """Number of groups of 16 neighbouring leaves."""
+        return -(-self.leaves // BRANCH)
+
+    @property
+    def depth(self) -> int:
+        """Levels of the tree: so many states are combined one after another when the last leaf is there.
+
+        It is also the number of states that wait for their neighbours, if leaves come in order.
+        """
+        return (self.leaves - 1).bit_length()
+
+
+def cut(rows: int, flops_per_row: float, row_bytes: int = 0, chunks: int | None = None, state_bytes: int = 0) -> Cut:
+    """The cut of a table of `rows` rows.
+
+    Parameters
+    ----------
+    row_bytes : bytes of a row as stored (`TableShape.row_bytes`).
+    chunks : number of chunks, of which a span has at least one; None where they are not known, or for outputs of rows.
+    """
+    each = span_rows(rows, flops_per_row, row_bytes)
+    leaves = max(1, -(-rows // each) if chunks is None else min(rows // each, chunks))
+    return Cut(leaves, each, state_bytes)
 
 
 def block_rows(scratch_bytes: Callable[[int], int], multiple: int = 1, row_bytes: int = 0) -> int:
@@ -66,9 +127,13 @@ def aligned_blocks(start: int, stop: int, rows: int, multiple: int) -> list[tupl
     return list(pairwise([*(start + units * i // count * multiple for i in range(count)), stop]))
 
 
-def span_rows(m: int, flops_per_row: float) -> int:
-    """Rows of a span, before rounding to whole chunks, for m rows of `flops_per_row` operations each."""
-    by_work = int(_SPAN_FLOPS / max(flops_per_row, 1.0))
+def span_rows(m: int, flops_per_row: float, row_bytes: int = 0) -> int:
+    """Rows of a span, before rounding to whole chunks, for m rows of `flops_per_row` operations and `row_bytes` bytes.
+
+    At least 4,096, of which SYRK makes two blocks: rows of more than 5e7 operations (n > 7,000) make longer spans.
+    """
+    work = max(flops_per_row, float(_BYTE_FLOPS * row_bytes), 1.0)
+    by_work = int(min(max(_SHORT_SPAN, m * work / _SHORT_SPANS), LONG_SPAN) / work)
     rows = max(_MIN_SPAN, min(by_work, -(-m // _MIN_SPANS)), -(-m // _MAX_SPANS))
     if rows > _MIN_SPAN:
         return rows

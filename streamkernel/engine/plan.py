@@ -11,11 +11,10 @@ is the sum over all processes at the costliest step.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field, replace
 
 from streamkernel.engine._read_ahead import blocks_ahead
-from streamkernel.engine.layout import block_rows, span_rows
+from streamkernel.engine.layout import block_rows, cut, span_rows
 from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Composite, Kernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.metric import MetricScaler
@@ -195,7 +194,8 @@ def step_of(
     else:
         shape = TableShape.of(table) if sampled is None else TableShape.of(table).sample(sampled)
         rows, cut_bytes = shape.rows, shape.cut_bytes
-        spans = _most_spans(rows, work.flops_per_row(), shape.chunks if isinstance(work, Reduction) else None)
+        chunks = shape.chunks if isinstance(work, Reduction) else None
+        spans = cut(rows, work.flops_per_row(), shape.row_bytes, chunks).leaves
     # No block has more rows than there are.
     b = min(block_rows(work.scratch_bytes, multiple, cut_bytes), max(rows, 1))
     return Step(
@@ -217,12 +217,6 @@ def step_of(
         spans=spans,
         algebra=algebra,
     )
-
-
-def _most_spans(rows: int, flops_per_row: float, chunks: int | None) -> int:
-    """Largest number of spans, as `Table.spans` cuts rows; for outputs of rows a span is whole chunks of the output."""
-    each = span_rows(rows, flops_per_row)
-    return max(1, -(-rows // each) if chunks is None else min(rows // each, chunks))
 
 
 def outgrown_bytes(step: Step) -> int:
@@ -289,9 +283,8 @@ def make_plan(
         return read + block + loops + step.scratch_bytes + step.state_bytes
 
     def waiting(step: Step, threads: int) -> int:
-        spans = max(1, math.ceil(step.rows / span_rows(step.rows, step.flops_per_row)))
-        depth = max(1, math.ceil(math.log2(spans))) if spans > 1 else 0
-        return min(spans, depth + 2 * threads) * step.state_bytes
+        spans = cut(step.rows, step.flops_per_row).leaves if step.spans is None else step.spans
+        return min(spans, (spans - 1).bit_length() + 2 * threads) * step.state_bytes
 
     def process(step: Step, threads: int) -> int:
         packed = step.packings * packed_bytes(step.points, table.width, formulas) + step.packed_bytes

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from streamkernel.engine._tasks import Written
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.executor import Executor
-from streamkernel.engine.layout import Layout, aligned_spans, block_rows, span_rows
+from streamkernel.engine.layout import Layout, aligned_spans, block_rows, cut, span_rows
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent
 from streamkernel.engine.threads import ThreadExecutor
@@ -57,9 +57,9 @@ def _made(folder: Path | None) -> Path | None:
 def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
     """The spans and blocks of a table for this work; they depend only on these two."""
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
-    spans = table.spans(span_rows(table.n_rows, work.flops_per_row()))
-    cut_bytes = TableShape.of(table).cut_bytes
-    return Layout(aligned_spans(spans, multiple), block_rows(work.scratch_bytes, multiple, cut_bytes))
+    shape = TableShape.of(table)
+    spans = table.spans(span_rows(table.n_rows, work.flops_per_row(), shape.row_bytes))
+    return Layout(aligned_spans(spans, multiple), block_rows(work.scratch_bytes, multiple, shape.cut_bytes))
 
 
 class Session:
@@ -176,7 +176,7 @@ class Session:
 
 def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
     """Spans of whole chunks of the output, nearly equal in number, independent of the table's own chunks."""
-    chunks = -(-table.n_rows // chunk_rows)
-    count = min(chunks, -(-table.n_rows // span_rows(table.n_rows, rows.flops_per_row())))
+    chunks, shape = -(-table.n_rows // chunk_rows), TableShape.of(table)
+    count = min(chunks, cut(table.n_rows, rows.flops_per_row(), shape.row_bytes).leaves)
     edges = [table.start + chunks * i // count * chunk_rows for i in range(count)] + [table.stop]
-    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes, 1, TableShape.of(table).cut_bytes))
+    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes, 1, shape.cut_bytes))
