@@ -104,7 +104,8 @@ class ClusterExecutor:
             queue = LeafQueue(sweep, sweep.completions, self._order(list(range(len(spans)))), finished, twice=True)
             while (root := tree.root()) is None:
                 if sweep.look():
-                    queue.hurry(sweep.threads)
+                    late = queue.hurry(sweep.threads)
+                    sweep.avoid(queue.slow | (sweep.silent() if late else set()), tree)
                 queue.fill(sweep.threads, tree.held < 2 * len(spans).bit_length() + _WAITING * sweep.threads)
                 sweep.completions.handle()
                 tree.mend()

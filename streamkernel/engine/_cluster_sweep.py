@@ -13,6 +13,7 @@ from distributed import Client, KilledWorker
 from streamkernel.engine._cluster_tasks import hold
 from streamkernel.engine._completions import Completions
 from streamkernel.engine._killed_worker import blame, killed_worker
+from streamkernel.engine._state_tree import StateTree
 from streamkernel.engine.cluster_state import ClosedClientError, NoValidWorkerError, NoWorkerError
 from streamkernel.errors import ClusterError
 from streamkernel.type_aliases import Unchecked
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _ANSWER = 600.0  # seconds for the transfer of a finished result
 _TURN = 0.25  # seconds between two looks at the workers
+_SILENT = 4.0  # seconds between two signs of life, at least, of a worker that is given up
 _OTHERS = 3  # workers of which one gets a copy
 
 
@@ -50,6 +52,7 @@ class ClusterSweep:
         self._task, self._spans = task, spans
         self._futures: WeakSet[Future] = WeakSet()
         self._workers: dict[str, int] = {}
+        self._avoided: set[str] = set()
         self._looked = -_TURN
         self._turned = 0
         self.threads = 1
@@ -75,10 +78,32 @@ class ClusterSweep:
         found: Mapping[str, Sequence[Any]] = self._asked(self._client.processing)
         return found
 
+    def silent(self) -> set[str]:
+        """Addresses of workers that the scheduler has not heard of for much longer than of others."""
+        told = self._asked(lambda: self._client.scheduler_info(n_workers=-1))["workers"]
+        seen = {address: float(worker["last_seen"]) for address, worker in told.items()}
+        ages = sorted(max(seen.values(), default=0.0) - each for each in seen.values())
+        return {each for each in seen if max(seen.values()) - seen[each] > _SILENT + 3 * ages[(len(ages) - 1) // 2]}
+
+    def avoid(self, addresses: set[str], tree: StateTree) -> None:
+        """Do without some workers, as if they had ended."""
+        there = set(self._workers)
+        before, self._avoided = self._avoided, addresses & there
+        if not self._avoided or self._avoided == there:
+            return
+        tasks = self.processing()
+        stuck = {key for worker in self._avoided for key in tasks.get(worker, ())}
+        if not self._avoided <= before:
+            # Dask keeps one copy of the payload where no task waits for it: perhaps there.
+            self._payload = self._submitted(hold, f"payload-{self.tasks}", *self._sent)
+            stuck.update(key for keys in tasks.values() for key in keys)
+        holders = self._asked(lambda: self._client.who_has(tree.futures))
+        tree.avoid(holders, self._avoided, stuck)
+
     def others(self, futures: Sequence[Future]) -> list[list[str]]:
         """For each finished future, addresses of some workers that do not hold its result; in turn, so that all do."""
         holders: Mapping[Any, Sequence[str]] = self._asked(lambda: self._client.who_has(list(futures)))
-        addresses = list(self._workers)
+        addresses = [each for each in self._workers if each not in self._avoided]
         found = []
         for future in futures:
             self._turned += 1
@@ -118,6 +143,8 @@ class ClusterSweep:
         workers: Sequence[str] = (),
         priority: int = 0,
     ) -> Future:
+        if not workers and self._avoided:
+            workers = [each for each in self._workers if each not in self._avoided]
         where = {"workers": list(workers), "allow_other_workers": True} if workers else {}
         future: Future = self._client.submit(
             function, *arguments, key=f"{self._prefix}/{name}", pure=False, priority=priority, **where

@@ -10,6 +10,7 @@ bits. Tasks that write are not doubled: the slower one could still write when th
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -63,6 +64,9 @@ class LeafQueue:
         self._running: dict[int, list[Future]] = {}  # a leaf's task, and its second one
         self._twice = twice
         self._done, self._began, self._idle_since = 0, time.monotonic(), 0.0
+        self._starved = False
+        self._first: dict[int, str] = {}  # workers of leaves that were given to a second one
+        self.slow: set[str] = set()  # those of them whose leaf the second one finished first
         self.given_twice = 0
 
     @property
@@ -80,6 +84,7 @@ class LeafQueue:
         while self._waiting and len(self._running) < OUTSTANDING * threads and (room or not self._running):
             leaf = self._waiting.pop()
             self._submit(leaf, f"leaf-{leaf}")
+        self._starved = len(self._running) < OUTSTANDING * threads
 
     def _submit(self, leaf: int, name: str, workers: Sequence[str] = ()) -> None:
         future = self._workers.submit_leaf(leaf, name, workers)
@@ -96,25 +101,35 @@ class LeafQueue:
                 return
             self._workers.failed(leaf, future, [leaf, *sorted(each for each in self._running if each != leaf)])
         del self._running[leaf]
+        if leaf in self._first and future is not attempts[0]:
+            self.slow.add(self._first[leaf])
         for other in attempts:
             if other is not future:
                 self._completions.forget(other)
         self._done += 1
         self._finished(leaf, future)
 
-    def hurry(self, threads: int) -> None:
-        """Give late tasks to idle workers, where no other task is left for these."""
+    def hurry(self, threads: int) -> bool:
+        """Give late tasks to idle workers, where no other task is left for these; returns whether any is late."""
         now = time.monotonic()
-        tail = self._twice and self._running and not self._waiting and self._done
-        tasks = self._workers.processing() if tail else {}
-        free = [worker for worker, keys in tasks.items() if not keys]
+        tasks = self._workers.processing() if self._twice and self._starved and self._done else {}
+        # Tasks that combine take no time, unless they wait for a state that a slow worker holds.
+        waits = re.compile(r"/(node|copy)-\d+$")
+        free = [
+            worker
+            for worker, keys in tasks.items()
+            if worker not in self.slow and all(waits.search(str(key)) for key in keys)
+        ]
         if not free:
             self._idle_since = now
-            return
+            return False
         usual = (now - self._began) * threads / self._done
         if now - self._idle_since < max(_LATE * usual, _LEAST_LATE):
-            return
+            return False
         for leaf, attempts in sorted(self._running.items()):
             if free and len(attempts) == 1:
+                key = attempts[0].key
+                self._first[leaf] = next((worker for worker, keys in tasks.items() if key in keys), "")
                 self._submit(leaf, f"leaf-{leaf}-again", [free.pop()])
                 self.given_twice += 1
+        return True

@@ -17,7 +17,7 @@ are about 3 MB/s for each worker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,6 +53,9 @@ class Tasks(Protocol):
     def checked(self, future: Future) -> Future:
         """The future of a task that adds up sums, if it has not failed; else its error is raised."""
 
+    def submit_leaf(self, leaf: int, name: str) -> Future:
+        """Submit the task of a leaf."""
+
     def others(self, futures: Sequence[Future]) -> list[list[str]]:
         """For each finished future, addresses of some workers that do not hold its result."""
 
@@ -65,11 +68,12 @@ class Node:
     copies : finished futures of the state, on different workers.
     task : future of the task that makes it, while it is not done.
     inputs : the nodes that it is made of, while they are kept.
+    leaves : numbers of its leaves.
     work : operations behind the state.
     """
 
-    def __init__(self, work: float, inputs: list[Node]) -> None:
-        self.work, self.inputs = work, inputs
+    def __init__(self, leaves: range, work: float, inputs: list[Node]) -> None:
+        self.leaves, self.work, self.inputs = leaves, work, inputs
         self.copies: list[Future] = []
         self.task: Future | None = None
         self.copying: Future | None = None
@@ -111,7 +115,7 @@ class StateTree:
 
     def add(self, leaf: int, future: Future) -> None:
         """Add the finished state of a leaf."""
-        node = Node(self._work[leaf], [])
+        node = Node(range(leaf, leaf + 1), self._work[leaf], [])
         self._nodes.add(node)
         node.copies.append(future)
         if node.work > _EXPOSED:
@@ -153,7 +157,8 @@ class StateTree:
     def _combined(self, inputs: list[Node]) -> Node:
         if len(inputs) == 1:
             return inputs[0]
-        node = Node(sum(each.work for each in inputs), inputs)
+        leaves = range(inputs[0].leaves.start, inputs[-1].leaves.stop)
+        node = Node(leaves, sum(each.work for each in inputs), inputs)
         self._nodes.add(node)
         self._start(node)
         return node
@@ -241,8 +246,9 @@ class StateTree:
                 # Its inputs are lost or made again; with other copies it need not wait, and Dask not repair them.
                 if all(each.there is not None for each in node.inputs):
                     self._completions.forget(node.task)
+                    node.task = None
                     self._start(node)
-            elif node.task is None and not node.copies:
+            elif node.task is None and not node.copies and node.inputs:
                 self._start(node)
         self._copy_all()
 
@@ -257,11 +263,56 @@ class StateTree:
                 node.copying = None
             self._copy(node)
         elif node.inputs and all(each.there is not None for each in node.inputs):
-            self._forget(node)
+            self._remake(node)
+
+    def _remake(self, node: Node) -> None:
+        """Make a state again: from its inputs if they are there, else from the rows."""
+        self._forget(node)
+        if node.parent is not None and node.parent.task is not None:
+            self._completions.forget(node.parent.task)  # it waits for the lost state
+            node.parent.task = None
+        if node.inputs:
             self._start(node)
-            if node.parent is not None and node.parent.task is not None:
-                self._completions.forget(node.parent.task)  # it waits for the lost state
-                node.parent.task = None
+            return
+        names = [f"leaf-{leaf}-remade-{next(self._numbers)}" for leaf in node.leaves]
+        leaves = [self._tasks.submit_leaf(leaf, name) for leaf, name in zip(node.leaves, names, strict=True)]
+        one = leaves[0] if len(leaves) == 1 else self._tasks.submit(combine_states, f"{names[0]}-on", *leaves)
+        node.task = one
+        self._completions.watch(one, partial(self._done, node))
+
+    def avoid(self, holders: Mapping[Any, Collection[str]], avoided: Collection[str], stuck: Collection[Any]) -> None:
+        """Do without some workers that are slow or silent, as if they had ended; what only they hold is made again.
+
+        It is the end of a sweep, when others are idle. A state of much work has a copy elsewhere.
+
+        Parameters
+        ----------
+        holders : addresses of the workers that hold the results of `futures`, by key.
+        avoided : addresses of the workers to do without.
+        stuck : keys of the tasks that these have, or that wait for something of theirs.
+        """
+        for node in list(self._nodes):
+            elsewhere = [copy for copy in node.copies if set(holders.get(copy.key, ())) - set(avoided)]
+            if elsewhere and len(elsewhere) < len(node.copies):
+                for copy in set(node.copies) - set(elsewhere):
+                    copy.release()
+                node.copies = elsewhere
+            elif node.copies and not elsewhere and (node.inputs or node.work <= max(_EXPOSED, max(self._work))):
+                self._remake(node)
+        for node in list(self._nodes):
+            if node.task is not None and node.task.key in stuck and node.inputs:
+                self._completions.forget(node.task)
+                node.task = None
+                self._start(node)
+            if node.copying is not None and node.copying.key in stuck:
+                self._completions.forget(node.copying)
+                node.copying = None
+                self._copy(node)
+
+    @property
+    def futures(self) -> list[Future]:
+        """The futures of all states that are there."""
+        return [copy for node in self._nodes for copy in node.copies]
 
 
 def branch_level(work: float, threads: int, state_bytes: int) -> int:
