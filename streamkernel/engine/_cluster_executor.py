@@ -105,7 +105,8 @@ class ClusterExecutor:
             while (root := tree.root()) is None:
                 if sweep.look():
                     late = queue.hurry(sweep.threads)
-                    sweep.avoid(queue.slow | (sweep.silent() if late else set()), tree)
+                    if sweep.avoid(queue.slow | (sweep.silent() if late else set()), tree):
+                        queue.again()
                 queue.fill(sweep.threads, tree.held < 2 * len(spans).bit_length() + _WAITING * sweep.threads)
                 sweep.completions.handle()
                 tree.mend()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 _ANSWER = 600.0  # seconds for the transfer of a finished result
 _TURN = 0.25  # seconds between two looks at the workers
 _SILENT = 4.0  # seconds between two signs of life, at least, of a worker that is given up
-_OTHERS = 3  # workers of which one gets a copy
 
 
 class ClusterSweep:
@@ -85,32 +83,38 @@ class ClusterSweep:
         ages = sorted(max(seen.values(), default=0.0) - each for each in seen.values())
         return {each for each in seen if max(seen.values()) - seen[each] > _SILENT + 3 * ages[(len(ages) - 1) // 2]}
 
-    def avoid(self, addresses: set[str], tree: StateTree) -> None:
-        """Do without some workers, as if they had ended."""
+    def avoid(self, addresses: set[str], tree: StateTree) -> bool:
+        """Do without some workers, as if they had ended; returns whether there is a new one among them."""
         there = set(self._workers)
         before, self._avoided = self._avoided, addresses & there
         if not self._avoided or self._avoided == there:
-            return
-        tasks = self.processing()
-        stuck = {key for worker in self._avoided for key in tasks.get(worker, ())}
-        if not self._avoided <= before:
-            # Dask keeps one copy of the payload where no task waits for it: perhaps there.
+            return False
+        new = not self._avoided <= before
+        if new:
+            # Dask keeps one copy of the payload where few tasks are left: perhaps there.
             self._payload = self._submitted(hold, f"payload-{self.tasks}", *self._sent)
-            stuck.update(key for keys in tasks.values() for key in keys)
         holders = self._asked(lambda: self._client.who_has(tree.futures))
-        tree.avoid(holders, self._avoided, stuck)
+        tree.avoid(self._avoided, holders, self.processing(), new=new)
+        return new
 
-    def others(self, futures: Sequence[Future]) -> list[list[str]]:
-        """For each finished future, addresses of some workers that do not hold its result; in turn, so that all do."""
+    def places(self, futures: Sequence[Future]) -> list[tuple[str, str]]:
+        """For each finished future, the address of a worker that holds its result, and of one that does not, or "".
+
+        The others are taken in turn, so that each gets its share.
+        """
         holders: Mapping[Any, Sequence[str]] = self._asked(lambda: self._client.who_has(list(futures)))
         addresses = [each for each in self._workers if each not in self._avoided]
         found = []
         for future in futures:
             self._turned += 1
+            here = list(holders.get(future.key, ()))
             turned = (addresses[(self._turned + step) % len(addresses)] for step in range(len(addresses)))
-            here = set(holders.get(future.key, ()))
-            found.append(list(islice((each for each in turned if each not in here), _OTHERS)))
+            found.append((here[0] if here else "", next((each for each in turned if each not in here), "")))
         return found
+
+    def is_there(self, worker: str) -> bool:
+        """Whether a worker was part of the cluster at the last look."""
+        return worker in self._workers
 
     def _asked(self, question: Callable[[], Any]) -> Any:
         """The scheduler's answer; a client that another thread has closed has no scheduler to ask."""
@@ -128,7 +132,7 @@ class ClusterSweep:
         workers: Sequence[str] = (),
         priority: int = 0,
     ) -> Future:
-        """Submit a task of payload and arguments, preferably on one of `workers`."""
+        """Submit a task of payload and arguments, on one of `workers` if some are given."""
         return self._submitted(function, name, self._payload, *arguments, workers=workers, priority=priority)
 
     def submit_leaf(self, leaf: int, name: str, workers: Sequence[str] = ()) -> Future:
@@ -143,9 +147,11 @@ class ClusterSweep:
         workers: Sequence[str] = (),
         priority: int = 0,
     ) -> Future:
+        # Not "preferably": Dask may give such a task away, and a copy then lies where the state is.
+        where: dict[str, Any] = {"workers": list(workers)} if workers else {}
         if not workers and self._avoided:
-            workers = [each for each in self._workers if each not in self._avoided]
-        where = {"workers": list(workers), "allow_other_workers": True} if workers else {}
+            healthy = [each for each in self._workers if each not in self._avoided]
+            where = {"workers": healthy, "allow_other_workers": True}
         future: Future = self._client.submit(
             function, *arguments, key=f"{self._prefix}/{name}", pure=False, priority=priority, **where
         )

@@ -63,7 +63,8 @@ class LeafQueue:
         self._waiting = list(reversed(order))
         self._running: dict[int, list[Future]] = {}  # a leaf's task, and its second one
         self._twice = twice
-        self._done, self._began, self._idle_since = 0, time.monotonic(), 0.0
+        self._done, self._began = 0, time.monotonic()
+        self._idle_since = self._ended_at = self._began
         self._starved = False
         self._first: dict[int, str] = {}  # workers of leaves that were given to a second one
         self.slow: set[str] = set()  # those of them whose leaf the second one finished first
@@ -107,12 +108,16 @@ class LeafQueue:
             if other is not future:
                 self._completions.forget(other)
         self._done += 1
+        self._ended_at = time.monotonic()
         self._finished(leaf, future)
 
     def hurry(self, threads: int) -> bool:
         """Give late tasks to idle workers, where no other task is left for these; returns whether any is late."""
         now = time.monotonic()
-        tasks = self._workers.processing() if self._twice and self._starved and self._done else {}
+        usual = (now - self._began) * threads / max(self._done, 1)
+        late = max(_LATE * usual, _LEAST_LATE)
+        look = self._twice and self._done and (self._starved or now - self._ended_at > late)
+        tasks = self._workers.processing() if look else {}
         # Tasks that combine take no time, unless they wait for a state that a slow worker holds.
         waits = re.compile(r"/(node|copy)-\d+$")
         free = [
@@ -123,13 +128,19 @@ class LeafQueue:
         if not free:
             self._idle_since = now
             return False
-        usual = (now - self._began) * threads / self._done
-        if now - self._idle_since < max(_LATE * usual, _LEAST_LATE):
+        if now - self._idle_since < late:
             return False
         for leaf, attempts in sorted(self._running.items()):
             if free and len(attempts) == 1:
                 key = attempts[0].key
                 self._first[leaf] = next((worker for worker, keys in tasks.items() if key in keys), "")
-                self._submit(leaf, f"leaf-{leaf}-again", [free.pop()])
+                self._submit(leaf, f"leaf-{leaf}-again-{self.given_twice}", [free.pop()])
                 self.given_twice += 1
         return True
+
+    def again(self) -> None:
+        """Give up the second tasks: they may wait for something that a slow worker holds. `hurry` submits others."""
+        for attempts in self._running.values():
+            for second in attempts[1:]:
+                self._completions.forget(second)
+            del attempts[1:]

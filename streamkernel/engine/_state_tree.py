@@ -17,6 +17,8 @@ are about 3 MB/s for each worker.
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _EXPOSED = 1.5 * LONG_SPAN  # operations behind a state, above which it is copied
 _BRANCH_BYTES = 128 << 20  # limit on the states that one task combines, but for two
+_STUCK = 2.0  # seconds after which a sum waits for something that a slow worker holds
 FIRST = 10  # priority of combining: it frees memory
 
 
@@ -48,7 +51,7 @@ class Tasks(Protocol):
         workers: Sequence[str] = (),
         priority: int = 0,
     ) -> Future:
-        """Submit a task of the sweep, preferably on one of `workers`."""
+        """Submit a task of the sweep, on one of `workers` if some are given."""
 
     def checked(self, future: Future) -> Future:
         """The future of a task that adds up sums, if it has not failed; else its error is raised."""
@@ -56,8 +59,11 @@ class Tasks(Protocol):
     def submit_leaf(self, leaf: int, name: str) -> Future:
         """Submit the task of a leaf."""
 
-    def others(self, futures: Sequence[Future]) -> list[list[str]]:
-        """For each finished future, addresses of some workers that do not hold its result."""
+    def places(self, futures: Sequence[Future]) -> list[tuple[str, str]]:
+        """For each finished future, the address of a worker that holds its result, and of one that does not, or ""."""
+
+    def is_there(self, worker: str) -> bool:
+        """Whether a worker is part of the cluster."""
 
 
 class Node:
@@ -66,6 +72,8 @@ class Node:
     Attributes
     ----------
     copies : finished futures of the state, on different workers.
+    places : addresses of their workers, by key, where they are known.
+    safe : whether it is copied, or need not be.
     task : future of the task that makes it, while it is not done.
     inputs : the nodes that it is made of, while they are kept.
     leaves : numbers of its leaves.
@@ -75,9 +83,12 @@ class Node:
     def __init__(self, leaves: range, work: float, inputs: list[Node]) -> None:
         self.leaves, self.work, self.inputs = leaves, work, inputs
         self.copies: list[Future] = []
+        self.places: dict[Any, str] = {}
+        self.safe = True
         self.task: Future | None = None
         self.copying: Future | None = None
         self.used: list[Future] = []
+        self.since = 0.0  # when the task was submitted
         self.parent: Node | None = None
         for node in inputs:
             node.parent = self
@@ -118,7 +129,8 @@ class StateTree:
         node = Node(range(leaf, leaf + 1), self._work[leaf], [])
         self._nodes.add(node)
         node.copies.append(future)
-        if node.work > _EXPOSED:
+        node.safe = node.work <= _EXPOSED
+        if not node.safe:
             self._copy(node)
         branch = leaf >> self._level
         leaves = self._leaves.setdefault(branch, {})
@@ -163,14 +175,13 @@ class StateTree:
         self._start(node)
         return node
 
-    def _start(self, node: Node) -> None:
-        """Submit the task of a node, if all of its inputs are in memory."""
-        found = [each.there for each in node.inputs]
-        used = [each for each in found if each is not None]
-        if len(used) < len(found):
+    def _start(self, node: Node, workers: Sequence[str] = ()) -> None:
+        """Submit the task of a node, on one of `workers` if some are given, if its inputs are in memory and safe."""
+        if not all(each.safe and each.there is not None for each in node.inputs):
             return
-        node.used = used
-        node.task = self._tasks.submit(combine_states, f"node-{next(self._numbers)}", *used, priority=FIRST)
+        node.used, node.since = _nearest(node.inputs), time.monotonic()
+        name = f"node-{next(self._numbers)}"
+        node.task = self._tasks.submit(combine_states, name, *node.used, workers=workers, priority=FIRST)
         self._completions.watch(node.task, partial(self._done, node))
 
     def _done(self, node: Node, future: Future) -> None:
@@ -178,12 +189,11 @@ class StateTree:
             return
         node.copies.append(self._tasks.checked(future))
         node.task, node.used = None, []
-        if node.work > _EXPOSED and node is not self._root:
-            self._copy(node)
-        else:
+        node.safe = node.work <= _EXPOSED or node is self._root
+        if node.safe:
             self._settle(node)
-        if node.parent is not None and node.parent.task is None and not node.parent.copies:
-            self._start(node.parent)
+        else:
+            self._copy(node)
 
     def _copy(self, node: Node) -> None:
         """Copy a state to a second worker, with others of this moment: one question where they are."""
@@ -195,12 +205,14 @@ class StateTree:
         self._uncopied = [node for node, source in found if source is None]
         if not sources:
             return
-        for (node, source), others in zip(sources, self._tasks.others([each for _, each in sources]), strict=True):
-            if not others:
+        places = self._tasks.places([source for _, source in sources])
+        for (node, source), (here, other) in zip(sources, places, strict=True):
+            if not other:
                 self._settle(node)  # without a second worker it is as safe as it can be
                 continue
             name = f"copy-{next(self._numbers)}"
-            node.copying = self._tasks.submit(pass_on, name, source, workers=others, priority=FIRST)
+            node.copying = self._tasks.submit(pass_on, name, source, workers=[other], priority=FIRST)
+            node.places = {source.key: here, node.copying.key: other}
             self._completions.watch(node.copying, partial(self._copied, node))
 
     def _copied(self, node: Node, future: Future) -> None:
@@ -214,10 +226,13 @@ class StateTree:
         self._settle(node)  # also where it cannot be copied: then Dask repairs a loss
 
     def _settle(self, node: Node) -> None:
-        """Let go of what a state was made of."""
+        """Let go of what a state was made of, and go on with it."""
         for each in node.inputs:
             self._drop(each)
-        node.inputs = []
+        node.inputs, node.safe = [], True
+        parent = node.parent
+        if parent is not None and parent.task is None and not parent.copies:
+            self._start(parent)
 
     def _drop(self, node: Node) -> None:
         self._nodes.discard(node)
@@ -250,6 +265,10 @@ class StateTree:
                     self._start(node)
             elif node.task is None and not node.copies and node.inputs:
                 self._start(node)
+            if node.copying is not None and not self._tasks.is_there(node.places.get(node.copying.key, "")):
+                self._completions.forget(node.copying)  # its worker left before it
+                node.copying = None
+                self._copy(node)
         self._copy_all()
 
     def _replace(self, node: Node) -> None:
@@ -280,16 +299,25 @@ class StateTree:
         node.task = one
         self._completions.watch(one, partial(self._done, node))
 
-    def avoid(self, holders: Mapping[Any, Collection[str]], avoided: Collection[str], stuck: Collection[Any]) -> None:
+    def avoid(
+        self,
+        avoided: Collection[str],
+        holders: Mapping[Any, Collection[str]],
+        processing: Mapping[str, Collection[Any]],
+        *,
+        new: bool,
+    ) -> None:
         """Do without some workers that are slow or silent, as if they had ended; what only they hold is made again.
 
-        It is the end of a sweep, when others are idle. A state of much work has a copy elsewhere.
+        It is the end of a sweep, when others are idle. A state of much work has a copy elsewhere. To be called again
+        while they are avoided.
 
         Parameters
         ----------
-        holders : addresses of the workers that hold the results of `futures`, by key.
         avoided : addresses of the workers to do without.
-        stuck : keys of the tasks that these have, or that wait for something of theirs.
+        holders : addresses of the workers that hold the results of `futures`, by key.
+        processing : keys of the tasks that each worker has.
+        new : whether one of them was not avoided at the last call.
         """
         for node in list(self._nodes):
             elsewhere = [copy for copy in node.copies if set(holders.get(copy.key, ())) - set(avoided)]
@@ -299,12 +327,20 @@ class StateTree:
                 node.copies = elsewhere
             elif node.copies and not elsewhere and (node.inputs or node.work <= max(_EXPOSED, max(self._work))):
                 self._remake(node)
+        place = {key: worker for worker, keys in processing.items() for key in keys}
+        now = time.monotonic()
         for node in list(self._nodes):
-            if node.task is not None and node.task.key in stuck and node.inputs:
+            at = None if node.task is None else place.get(node.task.key)
+            if node.task is not None and node.inputs and (at in avoided or new or now - node.since > _STUCK):
+                # A healthy worker may be waiting for a state that it asked an avoided one for. It would wait for it
+                # again, though others have it: so another worker, and other copies.
                 self._completions.forget(node.task)
                 node.task = None
-                self._start(node)
-            if node.copying is not None and node.copying.key in stuck:
+                for each in node.inputs:
+                    each.copies.reverse()
+                    each.places = {}
+                self._start(node, [each for each in processing if each != at and each not in avoided])
+            if node.copying is not None and (new or place.get(node.copying.key) in avoided):
                 self._completions.forget(node.copying)
                 node.copying = None
                 self._copy(node)
@@ -313,6 +349,21 @@ class StateTree:
     def futures(self) -> list[Future]:
         """The futures of all states that are there."""
         return [copy for node in self._nodes for copy in node.copies]
+
+
+def _nearest(nodes: Sequence[Node]) -> list[Future]:
+    """A copy of each state, as many of them as possible on one worker.
+
+    What is on the same worker need not travel. And a state that travels though its worker's neighbour holds it would
+    end with both copies on one worker: Dask keeps one of the results of a key.
+    """
+    there = [[copy for copy in node.copies if copy.status == "finished"] for node in nodes]
+    places = [
+        {node.places.get(copy.key, ""): copy for copy in copies} for node, copies in zip(nodes, there, strict=True)
+    ]
+    common = Counter(place for each in places for place in each if place)
+    best = max(common, key=lambda place: common[place], default="")
+    return [each.get(best, copies[0]) for each, copies in zip(places, there, strict=True)]
 
 
 def branch_level(work: float, threads: int, state_bytes: int) -> int:
