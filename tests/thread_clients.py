@@ -1,4 +1,4 @@
-"""A Dask client whose two workers are threads of this process."""
+"""A Dask client whose workers are threads of this process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["thread_client"]
 
 
 @contextmanager
-def thread_client() -> Iterator[Client]:
-    """Two workers of one thread; the scheduler's HTTP server on any free port, as other tests run at the same time."""
+def thread_client(workers: int = 2, threads: int = 1) -> Iterator[Client]:
+    """Two workers of one thread, or others; the scheduler's HTTP server on any free port, as other tests run at the same time."""
     with (
         LocalCluster(
             processes=False,
-            n_workers=2,
-            threads_per_worker=1,
+            n_workers=workers,
+            threads_per_worker=threads,
             dashboard_address=None,
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         ) as cluster,

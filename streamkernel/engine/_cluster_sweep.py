@@ -87,6 +87,8 @@ class ClusterSweep:
         """Do without some workers, as if they had ended; returns whether there is a new one among them."""
         there = set(self._workers)
         before, self._avoided = self._avoided, addresses & there
+        if len(self._avoided) > max(1, len(there) // 4):
+            self._avoided = set()  # where so many are slow, all are: to do their work again would make them slower
         if not self._avoided or self._avoided == there:
             return False
         new = not self._avoided <= before

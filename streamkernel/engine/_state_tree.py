@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _EXPOSED = 1.5 * LONG_SPAN  # operations behind a state, above which it is copied
 _BRANCH_BYTES = 128 << 20  # limit on the states that one task combines, but for two
-_STUCK = 2.0  # seconds after which a sum waits for something that a slow worker holds
+_PATIENCE = 2.0  # seconds for a sum, after which it may wait for what a slow worker holds; twice as long each time
 FIRST = 10  # priority of combining: it frees memory
 
 
@@ -88,7 +88,7 @@ class Node:
         self.task: Future | None = None
         self.copying: Future | None = None
         self.used: list[Future] = []
-        self.since = 0.0  # when the task was submitted
+        self.since, self.patience = 0.0, _PATIENCE  # when the task was submitted, and how long it may take
         self.parent: Node | None = None
         for node in inputs:
             node.parent = self
@@ -331,11 +331,12 @@ class StateTree:
         now = time.monotonic()
         for node in list(self._nodes):
             at = None if node.task is None else place.get(node.task.key)
-            if node.task is not None and node.inputs and (at in avoided or new or now - node.since > _STUCK):
+            if node.task is not None and node.inputs and (at in avoided or new or now - node.since > node.patience):
                 # A healthy worker may be waiting for a state that it asked an avoided one for. It would wait for it
                 # again, though others have it: so another worker, and other copies.
                 self._completions.forget(node.task)
                 node.task = None
+                node.patience *= 2.0
                 for each in node.inputs:
                     each.copies.reverse()
                     each.places = {}
