@@ -20,6 +20,7 @@ from types import TracebackType
 from streamkernel.atomic import canonical_json, text_digest
 from streamkernel.blobs import joined, normalised
 from streamkernel.errors import (
+    CheckpointMismatchError,
     CorruptMetadataError,
     IncompleteStoreError,
     MissingChunkError,
@@ -38,8 +39,8 @@ from streamkernel.type_aliases import AnyArray, Fields
 KIND = "checkpoint"
 # Number of the way in which fits compute their states, raised with each change of it: a state of another way would be
 # taken for one of this way, and give a wrong model. 2: sums of partly whitened blocks, the sample of the search;
-# 3: more functions whitened.
-REVISION = 3
+# 3: more functions whitened; 4: up to 16,384 spans of a sweep in place of 256, so that sums have other last digits.
+REVISION = 4
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _STEP = re.compile(r"(\d{4,})-([a-z][a-z0-9_]*)")
@@ -90,7 +91,8 @@ class Checkpoints:
     Raises
     ------
     CheckpointMismatchError
-        An earlier run with another configuration is here; the message lists the differing fields.
+        An earlier run with another configuration is here, and the message lists the differing fields; or a run of a
+        release that computes other states.
     RunLockedError
         Another driver works on this run; nothing was written.
     """
@@ -204,7 +206,18 @@ class Checkpoints:
             if self.steps():
                 raise
             earlier = None
+        own = {"format": "streamkernel.run", "version": 1, "revision": REVISION, "config": self.config}
         if earlier is None:
-            self._storage.write_description({"format": "streamkernel.run", "version": 1, "config": self.config})
-        else:
-            require_equal(self.config, earlier.get("config"), f"the run in {self.folder}")
+            self._storage.write_description(own)
+            return
+        require_equal(self.config, earlier.get("config"), f"the run in {self.folder}")
+        if earlier.get("revision") == REVISION:
+            return
+        # Releases before revision 4 wrote no number here. Half of the sweeps of one release and half of another would
+        # make a model that no run makes twice.
+        if self.steps():
+            raise CheckpointMismatchError(
+                f"the run in {self.folder} was begun by another release, whose sweeps add up in another order; finish "
+                "it with that release, or start without resuming"
+            )
+        self._storage.write_description(own)

@@ -35,9 +35,7 @@ def flops(n: int) -> float:
         (10**10, 1000, (16_384, 16_384), (10.0, 20.0)),
     ],
 )
-def test_leaves_are_short_and_many(
-    rows: int, n: int, leaves: tuple[int, int], seconds: tuple[float, float]
-) -> None:
+def test_leaves_are_short_and_many(rows: int, n: int, leaves: tuple[int, int], seconds: tuple[float, float]) -> None:
     found = cut(rows, flops(n), 48, None, 8 * n * n)
     assert leaves[0] <= found.leaves <= leaves[1]
     assert seconds[0] <= found.span_rows * flops(n) / SECOND <= seconds[1]
@@ -52,7 +50,9 @@ def test_a_pass_that_only_reads_is_shared_too() -> None:
     assert found.leaves > 256
     assert 0.5 < found.span_rows * 48 / RATE < 2.0
     table = open_table(da.zeros((10**9, 10), chunks=(10**6, -1), dtype=np.float32))
-    assert len(layout_of(Moments(10, 0), table).spans) == step_of("m", Moments(10, 0), table, kernel_columns=0).spans > 256
+    assert (
+        len(layout_of(Moments(10, 0), table).spans) == step_of("m", Moments(10, 0), table, kernel_columns=0).spans > 256
+    )
 
 
 @given(st.integers(1, 10**10), st.floats(1.0, 1e8), st.integers(0, 10**5))
