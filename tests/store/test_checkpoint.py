@@ -210,7 +210,7 @@ def test_a_run_of_an_earlier_release_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with zipfile.ZipFile(FROZEN / "2026-11" / "run-of-revision-3.zip") as archive:
         archive.extractall(folder)
-    with pytest.raises(errors.CheckpointMismatchError, match="begun by another release .* start without resuming"):
+    with pytest.raises(errors.CheckpointMismatchError, match=r"begun by another release, .* start without resuming"):
         Checkpoints(folder, {"seed": 1})
     # The refusal touched nothing; the way out is a run from the start.
     assert (folder / "0000-look" / "COMPLETE").exists()
