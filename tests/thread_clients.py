@@ -12,7 +12,7 @@ __all__ = ["thread_client"]
 
 @contextmanager
 def thread_client(workers: int = 2, threads: int = 1) -> Iterator[Client]:
-    """Two workers of one thread, or others; the scheduler's HTTP server on any free port, as other tests run at the same time."""
+    """Workers of so many threads; the scheduler's HTTP server on any free port, as other tests run at the same time."""
     with (
         LocalCluster(
             processes=False,

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from distributed import Client
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     Future = _Future[Any]  # a class without parameters before distributed 2025.12
 
-_WAITING = 4  # states of finished leaves for each thread, beside those of the tree
+_STATES = 3  # of each thread, beside those that wait in the tree: one at work, two that wait to be combined
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class DriverCost:
 
     tasks: int
     seconds: float
+
+
+def _room(tree: StateTree, queue: LeafQueue, most: int) -> bool:
+    """Whether the workers have memory for the state of one more leaf."""
+    return tree.held + queue.running < most
 
 
 class ClusterExecutor:
@@ -107,7 +113,9 @@ class ClusterExecutor:
                     late = queue.hurry(sweep.threads)
                     if sweep.avoid(queue.slow | (sweep.silent() if late else set()), tree):
                         queue.again()
-                queue.fill(sweep.threads, tree.held < 2 * len(spans).bit_length() + _WAITING * sweep.threads)
+                # What the plan counts for each worker, of the states that are there or at work.
+                most = min(sweep.workers, 2) * len(spans).bit_length() + _STATES * sweep.threads
+                queue.fill(sweep.threads, partial(_room, tree, queue, most))
                 sweep.completions.handle()
                 tree.mend()
             state: State = sweep.sums(root)
@@ -126,7 +134,7 @@ class ClusterExecutor:
             queue = LeafQueue(sweep, sweep.completions, self._order(list(range(len(spans)))), finished, twice=False)
             while not queue.over:
                 sweep.look()
-                queue.fill(sweep.threads, room=True)
+                queue.fill(sweep.threads, lambda: True)
                 sweep.completions.handle()
 
     @contextlib.contextmanager

@@ -71,6 +71,11 @@ class ClusterSweep:
         self.threads = sum(self._workers.values()) or self.threads
         return True
 
+    @property
+    def workers(self) -> int:
+        """Number of workers at the last look, at least one."""
+        return len(self._workers) or 1
+
     def processing(self) -> Mapping[str, Sequence[Any]]:
         """Keys of the tasks that each worker has."""
         found: Mapping[str, Sequence[Any]] = self._asked(self._client.processing)

@@ -75,14 +75,19 @@ class LeafQueue:
         """Whether all leaves are finished."""
         return not self._waiting and not self._running
 
-    def fill(self, threads: int, room: bool) -> None:
+    @property
+    def running(self) -> int:
+        """Number of leaves that are submitted and not finished."""
+        return len(self._running)
+
+    def fill(self, threads: int, room: Callable[[], bool]) -> None:
         """Submit leaves for so many threads.
 
         Parameters
         ----------
-        room : whether the workers have memory for more states; one leaf at least is always at work.
+        room : function that tells whether the workers have memory for more states; one leaf at least is always at work.
         """
-        while self._waiting and len(self._running) < OUTSTANDING * threads and (room or not self._running):
+        while self._waiting and len(self._running) < OUTSTANDING * threads and (room() or not self._running):
             leaf = self._waiting.pop()
             self._submit(leaf, f"leaf-{leaf}")
         self._starved = len(self._running) < OUTSTANDING * threads

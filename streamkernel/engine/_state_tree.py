@@ -5,7 +5,7 @@ The tree is that of `PairingTree`. The driver holds futures, and no state but th
 - **Branches.** The states of up to 16 neighbouring leaves are combined by one task, in the order of the tree, and from
   there on pairs. Dask runs a task on a worker that holds one of its inputs. A branch has fewer leaves where 16 of them
   are more than 5 s of work and the cluster has fewer threads, or where 16 states are large; the bits are the same.
-- **Copies.** A state of more work than one leaf may cost is copied to a second worker, and what it was made of is kept
+- **Copies.** A state of more work than one leaf may cost is made on a second worker too, and what it is made of is kept
   until then. If a worker ends, the copies take over; what has no copy is made again from its inputs. Without this, a
   worker that ends near the end of a sweep takes half of the sweep's work with it.
 - **Dask's own repair** is the last resort: it runs again whatever led to a lost state that is still wanted. Therefore a
@@ -211,7 +211,11 @@ class StateTree:
                 self._settle(node)  # without a second worker it is as safe as it can be
                 continue
             name = f"copy-{next(self._numbers)}"
-            node.copying = self._tasks.submit(pass_on, name, source, workers=[other], priority=FIRST)
+            # A second sum, from the same inputs: of a result that is passed on Dask keeps one copy where it likes.
+            inputs = [each.there for each in node.inputs]
+            again = bool(inputs) and None not in inputs
+            function, used = (combine_states, _nearest(node.inputs, other)) if again else (pass_on, [source])
+            node.copying = self._tasks.submit(function, name, *used, workers=[other], priority=FIRST)
             node.places = {source.key: here, node.copying.key: other}
             self._completions.watch(node.copying, partial(self._copied, node))
 
@@ -352,8 +356,8 @@ class StateTree:
         return [copy for node in self._nodes for copy in node.copies]
 
 
-def _nearest(nodes: Sequence[Node]) -> list[Future]:
-    """A copy of each state, as many of them as possible on one worker.
+def _nearest(nodes: Sequence[Node], worker: str = "") -> list[Future]:
+    """A copy of each state, as many of them as possible on one worker, or on the one that is given.
 
     What is on the same worker need not travel. And a state that travels though its worker's neighbour holds it would
     end with both copies on one worker: Dask keeps one of the results of a key.
@@ -363,7 +367,7 @@ def _nearest(nodes: Sequence[Node]) -> list[Future]:
         {node.places.get(copy.key, ""): copy for copy in copies} for node, copies in zip(nodes, there, strict=True)
     ]
     common = Counter(place for each in places for place in each if place)
-    best = max(common, key=lambda place: common[place], default="")
+    best = worker or max(common, key=lambda place: common[place], default="")
     return [each.get(best, copies[0]) for each, copies in zip(places, there, strict=True)]
 
 
