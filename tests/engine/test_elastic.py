@@ -82,7 +82,7 @@ def test_a_worker_that_dies_costs_what_it_was_computing(cluster: Cluster, tmp_pa
     cluster.start(workers=3)
     sweep = Sweep(cluster, tmp_path)
     sweep.run(lambda client: cluster.kill(cluster.workers[0]), at)
-    assert sweep.twice <= 4
+    assert sweep.twice <= 6  # leaves of 0.1 s: some end while the driver submits a sum
 
 
 def test_without_copies_it_would_cost_what_it_holds(
