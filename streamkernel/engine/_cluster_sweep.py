@@ -51,6 +51,7 @@ class ClusterSweep:
         self._futures: WeakSet[Future] = WeakSet()
         self._workers: dict[str, int] = {}
         self._avoided: set[str] = set()
+        self._all_slow = False
         self._looked = -_TURN
         self._turned = 0
         self.threads = 1
@@ -91,9 +92,11 @@ class ClusterSweep:
     def avoid(self, addresses: set[str], tree: StateTree) -> bool:
         """Do without some workers, as if they had ended; returns whether there is a new one among them."""
         there = set(self._workers)
-        before, self._avoided = self._avoided, addresses & there
-        if len(self._avoided) > max(1, len(there) // 4):
-            self._avoided = set()  # where so many are slow, all are: to do their work again would make them slower
+        # Once avoided, always: each new one lets all sums begin again, which must come to an end.
+        before, self._avoided = self._avoided, (self._avoided | addresses) & there
+        if self._all_slow or len(self._avoided) > max(1, len(there) // 4):
+            # Where so many are slow, all are, and to do their work again would make them slower.
+            self._all_slow, self._avoided = True, set()
         if not self._avoided or self._avoided == there:
             return False
         new = not self._avoided <= before
