@@ -110,9 +110,7 @@ class ClusterExecutor:
             queue = LeafQueue(sweep, sweep.completions, self._order(list(range(len(spans)))), finished, twice=True)
             while (root := tree.root()) is None:
                 if sweep.look():
-                    late = queue.hurry(sweep.threads)
-                    if sweep.avoid(queue.slow | (sweep.silent() if late else set()), tree):
-                        queue.again()
+                    queue.hurry(sweep.threads)
                 # What the plan counts for each worker, of the states that are there or at work.
                 most = min(sweep.workers, 2) * len(spans).bit_length() + _STATES * sweep.threads
                 queue.fill(sweep.threads, partial(_room, tree, queue, most))

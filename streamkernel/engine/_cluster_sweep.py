@@ -12,7 +12,6 @@ from distributed import Client, KilledWorker
 from streamkernel.engine._cluster_tasks import hold
 from streamkernel.engine._completions import Completions
 from streamkernel.engine._killed_worker import blame, killed_worker
-from streamkernel.engine._state_tree import StateTree
 from streamkernel.engine.cluster_state import ClosedClientError, NoValidWorkerError, NoWorkerError
 from streamkernel.errors import ClusterError
 from streamkernel.type_aliases import Unchecked
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _ANSWER = 600.0  # seconds for the transfer of a finished result
 _TURN = 0.25  # seconds between two looks at the workers
-_SILENT = 4.0  # seconds between two signs of life, at least, of a worker that is given up
 
 
 class ClusterSweep:
@@ -50,8 +48,6 @@ class ClusterSweep:
         self._task, self._spans = task, spans
         self._futures: WeakSet[Future] = WeakSet()
         self._workers: dict[str, int] = {}
-        self._avoided: set[str] = set()
-        self._all_slow = False
         self._looked = -_TURN
         self._turned = 0
         self.threads = 1
@@ -82,38 +78,13 @@ class ClusterSweep:
         found: Mapping[str, Sequence[Any]] = self._asked(self._client.processing)
         return found
 
-    def silent(self) -> set[str]:
-        """Addresses of workers that the scheduler has not heard of for much longer than of others."""
-        told = self._asked(lambda: self._client.scheduler_info(n_workers=-1))["workers"]
-        seen = {address: float(worker["last_seen"]) for address, worker in told.items()}
-        ages = sorted(max(seen.values(), default=0.0) - each for each in seen.values())
-        return {each for each in seen if max(seen.values()) - seen[each] > _SILENT + 3 * ages[(len(ages) - 1) // 2]}
-
-    def avoid(self, addresses: set[str], tree: StateTree) -> bool:
-        """Do without some workers, as if they had ended; returns whether there is a new one among them."""
-        there = set(self._workers)
-        # Once avoided, always: each new one lets all sums begin again, which must come to an end.
-        before, self._avoided = self._avoided, (self._avoided | addresses) & there
-        if self._all_slow or len(self._avoided) > max(1, len(there) // 4):
-            # Where so many are slow, all are, and to do their work again would make them slower.
-            self._all_slow, self._avoided = True, set()
-        if not self._avoided or self._avoided == there:
-            return False
-        new = not self._avoided <= before
-        if new:
-            # Dask keeps one copy of the payload where few tasks are left: perhaps there.
-            self._payload = self._submitted(hold, f"payload-{self.tasks}", *self._sent)
-        holders = self._asked(lambda: self._client.who_has(tree.futures))
-        tree.avoid(self._avoided, holders, self.processing(), new=new)
-        return new
-
     def places(self, futures: Sequence[Future]) -> list[tuple[str, str]]:
         """For each finished future, the address of a worker that holds its result, and of one that does not, or "".
 
         The others are taken in turn, so that each gets its share.
         """
         holders: Mapping[Any, Sequence[str]] = self._asked(lambda: self._client.who_has(list(futures)))
-        addresses = [each for each in self._workers if each not in self._avoided]
+        addresses = list(self._workers)
         found = []
         for future in futures:
             self._turned += 1
@@ -159,9 +130,6 @@ class ClusterSweep:
     ) -> Future:
         # Not "preferably": Dask may give such a task away, and a copy then lies where the state is.
         where: dict[str, Any] = {"workers": list(workers)} if workers else {}
-        if not workers and self._avoided:
-            healthy = [each for each in self._workers if each not in self._avoided]
-            where = {"workers": healthy, "allow_other_workers": True}
         future: Future = self._client.submit(
             function, *arguments, key=f"{self._prefix}/{name}", pure=False, priority=priority, **where
         )

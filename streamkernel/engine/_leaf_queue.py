@@ -116,8 +116,8 @@ class LeafQueue:
         self._ended_at = time.monotonic()
         self._finished(leaf, future)
 
-    def hurry(self, threads: int) -> bool:
-        """Give late tasks to idle workers, where no other task is left for these; returns whether any is late."""
+    def hurry(self, threads: int) -> None:
+        """Give late tasks to idle workers, where no other task is left for these."""
         now = time.monotonic()
         usual = (now - self._began) * threads / max(self._done, 1)
         late = max(_LATE * usual, _LEAST_LATE)
@@ -132,20 +132,12 @@ class LeafQueue:
         ]
         if not free:
             self._idle_since = now
-            return False
+            return
         if now - self._idle_since < late:
-            return False
+            return
         for leaf, attempts in sorted(self._running.items()):
             if free and len(attempts) == 1:
                 key = attempts[0].key
                 self._first[leaf] = next((worker for worker, keys in tasks.items() if key in keys), "")
                 self._submit(leaf, f"leaf-{leaf}-again-{self.given_twice}", [free.pop()])
                 self.given_twice += 1
-        return True
-
-    def again(self) -> None:
-        """Give up the second tasks: they may wait for something that a slow worker holds. `hurry` submits others."""
-        for attempts in self._running.values():
-            for second in attempts[1:]:
-                self._completions.forget(second)
-            del attempts[1:]

@@ -17,9 +17,8 @@ are about 3 MB/s for each worker.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 _EXPOSED = 1.5 * LONG_SPAN  # operations behind a state, above which it is copied
 _BRANCH_BYTES = 128 << 20  # limit on the states that one task combines, but for two
-_PATIENCE = 2.0  # seconds for a sum, after which it may wait for what a slow worker holds; twice as long each time
 FIRST = 10  # priority of combining: it frees memory
 
 
@@ -55,9 +53,6 @@ class Tasks(Protocol):
 
     def checked(self, future: Future) -> Future:
         """The future of a task that adds up sums, if it has not failed; else its error is raised."""
-
-    def submit_leaf(self, leaf: int, name: str) -> Future:
-        """Submit the task of a leaf."""
 
     def places(self, futures: Sequence[Future]) -> list[tuple[str, str]]:
         """For each finished future, the address of a worker that holds its result, and of one that does not, or ""."""
@@ -88,7 +83,6 @@ class Node:
         self.task: Future | None = None
         self.copying: Future | None = None
         self.used: list[Future] = []
-        self.since, self.patience = 0.0, _PATIENCE  # when the task was submitted, and how long it may take
         self.parent: Node | None = None
         for node in inputs:
             node.parent = self
@@ -175,13 +169,13 @@ class StateTree:
         self._start(node)
         return node
 
-    def _start(self, node: Node, workers: Sequence[str] = ()) -> None:
-        """Submit the task of a node, on one of `workers` if some are given, if its inputs are in memory and safe."""
+    def _start(self, node: Node) -> None:
+        """Submit the task of a node, if its inputs are in memory and safe."""
         if not all(each.safe and each.there is not None for each in node.inputs):
             return
-        node.used, node.since = _nearest(node.inputs), time.monotonic()
+        node.used = _nearest(node.inputs)
         name = f"node-{next(self._numbers)}"
-        node.task = self._tasks.submit(combine_states, name, *node.used, workers=workers, priority=FIRST)
+        node.task = self._tasks.submit(combine_states, name, *node.used, priority=FIRST)
         self._completions.watch(node.task, partial(self._done, node))
 
     def _done(self, node: Node, future: Future) -> None:
@@ -289,71 +283,12 @@ class StateTree:
             self._remake(node)
 
     def _remake(self, node: Node) -> None:
-        """Make a state again: from its inputs if they are there, else from the rows."""
+        """Make a state again from its inputs."""
         self._forget(node)
         if node.parent is not None and node.parent.task is not None:
             self._completions.forget(node.parent.task)  # it waits for the lost state
             node.parent.task = None
-        if node.inputs:
-            self._start(node)
-            return
-        names = [f"leaf-{leaf}-remade-{next(self._numbers)}" for leaf in node.leaves]
-        leaves = [self._tasks.submit_leaf(leaf, name) for leaf, name in zip(node.leaves, names, strict=True)]
-        one = leaves[0] if len(leaves) == 1 else self._tasks.submit(combine_states, f"{names[0]}-on", *leaves)
-        node.task = one
-        self._completions.watch(one, partial(self._done, node))
-
-    def avoid(
-        self,
-        avoided: Collection[str],
-        holders: Mapping[Any, Collection[str]],
-        processing: Mapping[str, Collection[Any]],
-        *,
-        new: bool,
-    ) -> None:
-        """Do without some workers that are slow or silent, as if they had ended; what only they hold is made again.
-
-        It is the end of a sweep, when others are idle. A state of much work has a copy elsewhere. To be called again
-        while they are avoided.
-
-        Parameters
-        ----------
-        avoided : addresses of the workers to do without.
-        holders : addresses of the workers that hold the results of `futures`, by key.
-        processing : keys of the tasks that each worker has.
-        new : whether one of them was not avoided at the last call.
-        """
-        for node in list(self._nodes):
-            elsewhere = [copy for copy in node.copies if set(holders.get(copy.key, ())) - set(avoided)]
-            if elsewhere and len(elsewhere) < len(node.copies):
-                for copy in set(node.copies) - set(elsewhere):
-                    copy.release()
-                node.copies = elsewhere
-            elif node.copies and not elsewhere and (node.inputs or node.work <= max(_EXPOSED, max(self._work))):
-                self._remake(node)
-        place = {key: worker for worker, keys in processing.items() for key in keys}
-        now = time.monotonic()
-        for node in list(self._nodes):
-            at = None if node.task is None else place.get(node.task.key)
-            if node.task is not None and node.inputs and (at in avoided or new or now - node.since > node.patience):
-                # A healthy worker may be waiting for a state that it asked an avoided one for. It would wait for it
-                # again, though others have it: so another worker, and other copies.
-                self._completions.forget(node.task)
-                node.task = None
-                node.patience *= 2.0
-                for each in node.inputs:
-                    each.copies.reverse()
-                    each.places = {}
-                self._start(node, [each for each in processing if each != at and each not in avoided])
-            if node.copying is not None and (new or place.get(node.copying.key) in avoided):
-                self._completions.forget(node.copying)
-                node.copying = None
-                self._copy(node)
-
-    @property
-    def futures(self) -> list[Future]:
-        """The futures of all states that are there."""
-        return [copy for node in self._nodes for copy in node.copies]
+        self._start(node)
 
 
 def _nearest(nodes: Sequence[Node], worker: str = "") -> list[Future]:
