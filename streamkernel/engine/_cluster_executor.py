@@ -2,8 +2,7 @@
 
 Tasks have explicit keys (run/sweep/leaf) and ``pure=False``; table and reduction travel once, as the result of a task
 that any worker can repeat; at most four leaves a thread are outstanding; combining follows the fixed tree, so that a
-lost worker costs time and never a bit (docs/reliability.md, rules 7 to 10, 15, 17). Workers may come and go during a
-sweep: the driver looks at them four times a second.
+lost worker costs time and never a bit (docs/reliability.md, rules 7 to 10, 15, 17).
 """
 
 from __future__ import annotations
@@ -11,51 +10,36 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
-from distributed import Client
+from distributed import Client, KilledWorker, as_completed
 
-from streamkernel.engine._cluster_sweep import ClusterSweep
-from streamkernel.engine._cluster_tasks import map_leaf, write_leaf
-from streamkernel.engine._leaf_queue import LeafQueue
-from streamkernel.engine._state_tree import StateTree
+from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaf, write_leaf
+from streamkernel.engine._killed_worker import blame, killed_worker
 from streamkernel.engine._tasks import Advance, Receiver
+from streamkernel.engine._tree import PairingTree
+from streamkernel.engine.cluster_state import ClosedClientError, NoValidWorkerError, NoWorkerError
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.lost_cluster import scheduler_of, translated_loss
 from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.versions import check_versions
 from streamkernel.engine.worker_warm_up import granted_bytes
-from streamkernel.errors import ClusterError
+from streamkernel.errors import ClusterError, StreamKernelError
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
+from streamkernel.type_aliases import Unchecked
 
 if TYPE_CHECKING:
     from distributed import Future as _Future
 
     Future = _Future[Any]  # a class without parameters before distributed 2025.12
 
-_STATES = 3  # of each thread, beside those that wait in the tree: one at work, two that wait to be combined
-
-
-@dataclass(frozen=True)
-class DriverCost:
-    """The driver's part of a sweep: its tasks (leaves, sums, copies), and seconds of this process for all of them.
-
-    The scheduler's seconds are part of it where it runs in this process, as that of a local cluster does.
-    """
-
-    tasks: int
-    seconds: float
-
-
-def _room(tree: StateTree, queue: LeafQueue, most: int) -> bool:
-    """Whether the workers have memory for the state of one more leaf."""
-    return tree.held + queue.running < most
+_OUTSTANDING = 4
+_ANSWER = 600.0  # seconds for the transfer of a finished result
 
 
 class ClusterExecutor:
@@ -78,7 +62,8 @@ class ClusterExecutor:
         self._order = order or (lambda leaves: leaves)
         self._run_id = uuid.uuid4().hex[:12]
         self._sweeps = 0
-        self.costs: list[DriverCost] = []  # of each sweep
+        self._sent: tuple[Any, ...] = ()
+        self._futures: WeakSet[Future] = WeakSet()
         self.remote = remote
         threads = list(client.nthreads().values())
         if not threads:
@@ -89,6 +74,7 @@ class ClusterExecutor:
                 self._check_versions()
         self.n_workers = len(threads)
         self.threads_per_worker = max(threads)
+        self._threads = sum(threads)
 
     @property
     def client(self) -> Client:
@@ -98,54 +84,33 @@ class ClusterExecutor:
     # --- one sweep ---------------------------------------------------------------------------------------------------
 
     def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
-        spans = layout.spans
-        with self._sweep(map_leaf, spans, table, reduction, layout.block_rows) as sweep:
-            work = [(stop - start) * max(reduction.flops_per_row(), 1.0) for start, stop in spans]
-            tree = StateTree(sweep, sweep.completions, work, sweep.threads, reduction.state_bytes())
+        with self._sweep(table, reduction, layout.block_rows) as (prefix, payload):
+            count = iter(range(1, 2 * len(layout.spans)))
 
-            def finished(leaf: int, future: Future) -> None:
-                tree.add(leaf, future)
-                advance(spans[leaf][1] - spans[leaf][0])
+            def combine(left: Future, right: Future) -> Future:
+                return self._submit(combine_states, f"{prefix}/node-{next(count)}", payload, left, right)
 
-            queue = LeafQueue(sweep, sweep.completions, self._order(list(range(len(spans)))), finished, twice=True)
-            while (root := tree.root()) is None:
-                if sweep.look():
-                    queue.hurry(sweep.threads)
-                # What the plan counts for each worker, of the states that are there or at work.
-                most = min(sweep.workers, 2) * len(spans).bit_length() + _STATES * sweep.threads
-                queue.fill(sweep.threads, partial(_room, tree, queue, most))
-                sweep.completions.handle()
-                tree.mend()
-            state: State = sweep.sums(root)
-            return state
+            tree: PairingTree[Future] = PairingTree(len(layout.spans), combine)
+            self._leaves(map_leaf, prefix, payload, layout, advance, submitted=tree.add)
+            try:
+                root: State = self._result(tree.root(), "the tree of sums")
+            except KilledWorker as error:
+                raise killed_worker(self._client, error, "a task that adds up sums") from error
+            return root
 
     def write(
         self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
     ) -> None:
-        spans = layout.spans
-        with self._sweep(write_leaf, spans, table, rows, sink, layout.block_rows) as sweep:
-
-            def finished(leaf: int, future: Future) -> None:
-                written(leaf, sweep.result(future, "rows {}:{}".format(*spans[leaf])))
-                advance(spans[leaf][1] - spans[leaf][0])
-
-            queue = LeafQueue(sweep, sweep.completions, self._order(list(range(len(spans)))), finished, twice=False)
-            while not queue.over:
-                sweep.look()
-                queue.fill(sweep.threads, lambda: True)
-                sweep.completions.handle()
+        with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
+            self._leaves(write_leaf, prefix, payload, layout, advance, finished=written)
 
     @contextlib.contextmanager
-    def _sweep(
-        self, task: Callable[..., Any], spans: Sequence[tuple[int, int]], *payload: Any
-    ) -> Iterator[ClusterSweep]:
+    def _sweep(self, *payload: Any) -> Iterator[tuple[str, Future]]:
         self._sweeps += 1
-        began = time.process_time()
+        prefix = f"{self._run_id}/{self._sweeps}"
+        self._sent = payload
         with self._translated_loss(f"during sweep {self._sweeps}"):
-            sweep = ClusterSweep(self._client, f"{self._run_id}/{self._sweeps}", payload, task, spans)
-            sweep.look()
-            yield sweep
-            self.costs.append(DriverCost(sweep.tasks, time.process_time() - began))
+            yield prefix, self._submit(hold, f"{prefix}/payload", *payload)
             if self.remote:
                 self._check_versions()
 
@@ -155,6 +120,90 @@ class ClusterExecutor:
         if there - self._checked:
             check_versions(self._client)
             self._checked = there
+
+    def _leaves(
+        self,
+        task: Callable[..., Any],
+        prefix: str,
+        payload: Future,
+        layout: Layout,
+        advance: Advance,
+        submitted: Callable[[int, Future], None] | None = None,
+        finished: Callable[[int, Any], None] | None = None,
+    ) -> None:
+        """Submit a task for every span, a bounded number at a time, in the order of submission."""
+        spans = layout.spans
+        leaves = iter(self._order(list(range(len(spans)))))
+        running: dict[Future, int] = {}
+        completed = as_completed(loop=self._client.loop)  # this client's loop, not that of the default client
+
+        def submit_next() -> None:
+            leaf = next(leaves, None)
+            if leaf is None:
+                return
+            future = self._submit(task, f"{prefix}/leaf-{leaf}", payload, spans[leaf])
+            running[future] = leaf
+            if submitted is not None:
+                submitted(leaf, future)
+            completed.add(future)
+
+        for _ in range(_OUTSTANDING * self._threads):
+            submit_next()
+        while running:
+            self._await(completed.has_ready)
+            future = next(completed)
+            leaf = running.pop(future)
+            start, stop = spans[leaf]
+            if future.status != "finished":
+                try:
+                    self._result(future, f"rows {start}:{stop}")
+                except KilledWorker as error:
+                    suspects = [spans[each] for each in (leaf, *sorted(running.values()))]
+                    raise self._killed(task, prefix, suspects, error) from error
+            if finished is not None:
+                finished(leaf, future.result(_ANSWER))
+            advance(stop - start)
+            submit_next()
+
+    def _killed(
+        self, task: Callable[..., Any], prefix: str, suspects: list[tuple[int, int]], error: KilledWorker
+    ) -> StreamKernelError:
+        """The error for tasks on workers that died; `blame` finds the one that caused it."""
+        # Release, not cancel: the scheduler fails on a cancel where a task has raised already (distributed 2026.8).
+        for future in list(self._futures):
+            future.release()
+        payload = self._submit(hold, f"{prefix}/payload-again", *self._sent)
+
+        def attempt(piece: tuple[int, int], worker: str) -> Future:
+            key = f"{prefix}/alone-{piece[0]}-{piece[1]}"
+            return self._client.submit(task, payload, piece, key=key, pure=False, workers=[worker])
+
+        table, work, *_ = self._sent
+        return blame(self._client, error, suspects, (work, table), attempt)
+
+    def _submit(self, function: Callable[..., Any], key: str, *arguments: Unchecked) -> Future:
+        future = self._client.submit(function, *arguments, key=key, pure=False)
+        self._futures.add(future)
+        return future
+
+    def _await(self, ready: Callable[[], bool]) -> None:
+        """Wait in short intervals, because a client that another thread closes may not wake this one.
+
+        Closing does not cancel a future that is submitted or awaited at that moment, and its event loop is gone.
+        """
+        pause = 0.001
+        while not ready():
+            if self._client.status == "closed" and not ready():
+                raise ClosedClientError("the client was closed")
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+    def _result(self, future: Future, what: str) -> Any:
+        self._await(future.done)
+        try:
+            return future.result(_ANSWER)
+        except (NoValidWorkerError, NoWorkerError) as error:
+            raise ClusterError(f"no worker is left for {what}; start workers and resume") from error
 
     # --- the cluster -------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from streamkernel.engine._chunk_writer import ChunkWriter
 from streamkernel.engine._tasks import Written, map_span, write_span
-from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.peak_memory import limit_arenas
 from streamkernel.kernels import compile_all
 from streamkernel.linalg import single_threaded_blas
@@ -32,17 +31,8 @@ def map_leaf(payload: tuple[Table, AnyReduction, int], span: tuple[int, int]) ->
     return map_span(table, reduction, span, rows)
 
 
-def combine_states(payload: tuple[Table, AnyReduction, int], *states: State) -> State:
-    """The state of neighbouring nodes of one level, as the whole tree combines them."""
-    tree: PairingTree[State] = PairingTree(len(states), payload[1].combine)
-    for number, state in enumerate(states):
-        tree.add(number, state)
-    return tree.root()
-
-
-def pass_on(payload: tuple[Any, ...], state: State) -> State:
-    """The same state, for the memory of another worker."""
-    return state
+def combine_states(payload: tuple[Table, AnyReduction, int], left: State, right: State) -> State:
+    return payload[1].combine(left, right)
 
 
 def write_leaf(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -> Written:

@@ -14,14 +14,14 @@ from typing import Generic, TypeVar
 S = TypeVar("S")
 
 
-def width(leaves: int, level: int) -> int:
+def _width(leaves: int, level: int) -> int:
     """Number of nodes on a level: ceil(leaves / 2^level)."""
     return -(-leaves // (1 << level))
 
 
 def parent_is_complete(leaves: int, level: int, index: int) -> bool:
     """Whether node (level, index) has no sibling to wait for."""
-    return index % 2 == 0 and index + 1 == width(leaves, level)
+    return index % 2 == 0 and index + 1 == _width(leaves, level)
 
 
 class PairingTree(Generic[S]):
@@ -43,7 +43,7 @@ class PairingTree(Generic[S]):
     def add(self, leaf: int, state: S) -> None:
         """Add a leaf, and combine it with siblings that have arrived. Thread-safe; combining runs outside the lock."""
         level, index = 0, leaf
-        while width(self._leaves, level) > 1:
+        while _width(self._leaves, level) > 1:
             if not parent_is_complete(self._leaves, level, index):
                 with self._lock:
                     sibling = self._waiting.pop((level, index ^ 1), None)

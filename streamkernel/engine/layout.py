@@ -1,7 +1,7 @@
-"""Blocks, spans and branches: how a sweep cuts the rows. Set by the table's layout and the reduction alone.
+"""Blocks and spans: how a sweep cuts the rows. Set by the table's layout and the reduction alone.
 
 A block is the unit of work of the kernel loop and BLAS. A span is the rows of one task, which reads and sums them:
-whole chunks, in stored order. Its state is a leaf of the tree (`_tree.py`), and a branch is 16 neighbouring leaves.
+whole chunks, in stored order. Its state is a leaf of the tree (`_tree.py`).
 Equal tables and reductions are cut equally on every machine and for every cluster, which is half of the promise of
 equal bits; the tree is the other half.
 
@@ -40,7 +40,6 @@ _BYTE_FLOPS = 400  # operations in the time that a core takes to fetch and decod
 _MIN_SPAN = 4096
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
 _MIN_SPANS, _SHORT_SPANS, _MAX_SPANS = 16, 2048, 16_384
-BRANCH = 16  # leaves whose states are combined by one task, where a cluster is large enough
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,6 @@ class Cut:
     leaves: int
     span_rows: int
     state_bytes: int
-
-    @property
-    def branches(self) -> int:
-        """Number of groups of 16 neighbouring leaves."""
-        return -(-self.leaves // BRANCH)
 
     @property
     def depth(self) -> int:

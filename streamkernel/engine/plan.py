@@ -29,7 +29,7 @@ from streamkernel.type_aliases import Fields
 # loaded the whole package (deploy/dask.yaml) and begins with a cold cache in each new container. A worker of the local
 # cluster loads only the modules of its tasks.
 BASE_BYTES = 480 << 20  # a driver's
-WORKER_BYTES = 480 << 20
+WORKER_BYTES = 400 << 20
 LOCAL_WORKER_BYTES = 340 << 20
 COMPILING_BYTES = 165 << 20  # the compiler's part, which a process that has just begun does not hold yet
 _NAME_BYTES = 128  # two short strings, and a place for each in a tuple and in the list that it is made of
@@ -338,7 +338,8 @@ def _ahead_bytes(table: TableShape, block_rows: int) -> int:
 def _families(kernel: Kernel) -> tuple[str, ...]:
     if isinstance(kernel, Composite):
         return _families(kernel.left) + _families(kernel.right)
-    return (kernel.name,)
+    # A user's kernel may have no name; rates are measured of ours.
+    return (str(getattr(kernel, "name", type(kernel).__name__)),)
 
 
 def format_bytes(count: float) -> str:

@@ -155,7 +155,7 @@ def _member_steps(problem: Problem, settings: BoostingSettings, each: int, *, ke
     held_rows = rows * (3 * table.width * table.dtype.itemsize + 64) + 2 * T * each * (8 * K + 8)
     held_rows += 2 * n * (table.width * table.dtype.itemsize + 8)
     held = learner_bytes(settings, min(rows, table.n_rows), table.width, C)
-    searched = (sample_rows(table),) if settings.bounded else ()
+    searched = (min(sample_rows(table), table.n_rows),) if settings.bounded else ()
     # The rows on which the weights of members are found, their votes, and three copies in a step of the search.
     held_rows += sum(searched) * (table.width * table.dtype.itemsize + 8 * (4 + 4 * C))
 

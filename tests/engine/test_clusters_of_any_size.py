@@ -1,4 +1,4 @@
-"""One sum, bit for bit: 1, 2, 4, 64 workers or threads; and what the driver submits for it."""
+"""One sum, bit for bit: 1, 2, 4, 64 workers or threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamkernel.engine import ThreadExecutor
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
 
-LEAVES = 150  # branches, the last of them not whole
+LEAVES = 150
 
 
 @contextmanager
@@ -39,16 +39,12 @@ def test_threads(one_thread: bytes, threads: int) -> None:
     assert sums(ThreadExecutor(threads)) == one_thread
 
 
-@pytest.mark.parametrize(("workers", "threads"), [(1, 1), (2, 1), (4, 1), (1, 64), (64, 1)])
+@pytest.mark.parametrize(
+    ("workers", "threads"), [(1, 1), (2, 1), (4, 1), (1, 64), (16, 4), pytest.param(64, 1, marks=pytest.mark.slow)]
+)
 def test_workers(one_thread: bytes, workers: int, threads: int) -> None:
     with in_this_process(workers, threads) as executor:
         assert sums(executor) == one_thread
-        assert sums(executor, heavy=False) == one_thread
-        copied, plain = executor.costs
-    # A task a leaf, its share of a branch, and of the pairs above; none of a light sweep is copied.
-    assert LEAVES < plain.tasks <= LEAVES + 2 * (LEAVES // 16 + 1) + 8
-    assert copied.tasks <= 3 * LEAVES + 8
-    assert 0 < plain.seconds < 60
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 3, 16, 17, 33])

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.engine import Machine, TableShape, layout_of, step_of
-from streamkernel.engine._state_tree import branch_level
 from streamkernel.engine.layout import cut
 from streamkernel.reductions import Moments
 from streamkernel.table import open_table
@@ -39,7 +38,6 @@ def test_leaves_are_short_and_many(rows: int, n: int, leaves: tuple[int, int], s
     found = cut(rows, flops(n), 48, None, 8 * n * n)
     assert leaves[0] <= found.leaves <= leaves[1]
     assert seconds[0] <= found.span_rows * flops(n) / SECOND <= seconds[1]
-    assert found.branches == -(-found.leaves // 16)
     assert 2 ** (found.depth - 1) < found.leaves <= 2**found.depth
     assert found.state_bytes == 8 * n * n
 
@@ -75,12 +73,3 @@ def test_the_plan_has_the_layouts_number_of_tasks() -> None:
     shape = TableShape(10**8, 10, 10, 1, 4, 65_536, False, chunks=1526)
     assert cut(shape.rows, flops(300), shape.row_bytes, shape.chunks).leaves <= 1526
     assert Machine(0, 1).driver_threads == 1
-
-
-def test_a_branch_is_smaller_where_states_are_large_or_threads_few() -> None:
-    """All that one task combines are finished at about the same time, and fit into a worker."""
-    leaf = 2e11
-    assert branch_level(leaf, 1000, 8_000_000) == 4
-    assert branch_level(leaf, 2, 8_000_000) == 1
-    assert branch_level(leaf, 1000, 128_000_000) == 1
-    assert branch_level(1e9, 2, 8_000_000) == 4  # light: nothing is lost with a worker that holds all

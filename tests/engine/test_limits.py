@@ -140,7 +140,7 @@ def test_workers_need_not_fit_into_the_drivers_machine(enough: Client, monkeypat
 @pytest.mark.parametrize("asked", [None, "100GB"])
 def test_a_worker_that_could_not_hold_its_share(little: Client, asked: str | None) -> None:
     """Also with a limit for all: beyond its own Dask ends a worker."""
-    said = r"projected memory of each worker \(5\d\d MB\) exceeds allowed memory \(300 MB\); no basis fits: use fewer"
+    said = r"projected memory of each worker \(4\d\d MB\) exceeds allowed memory \(300 MB\); no basis fits: use fewer"
     with pytest.raises(ResourceLimitError, match=said):
         KernelRidge(20, client=little, memory_limit=asked).fit(DATA.X, DATA.y)
 
