@@ -20,7 +20,6 @@ from types import TracebackType
 from streamkernel.atomic import canonical_json, text_digest
 from streamkernel.blobs import joined, normalised
 from streamkernel.errors import (
-    CheckpointMismatchError,
     CorruptMetadataError,
     IncompleteStoreError,
     MissingChunkError,
@@ -91,8 +90,7 @@ class Checkpoints:
     Raises
     ------
     CheckpointMismatchError
-        An earlier run with another configuration is here, and the message lists the differing fields; or a run of a
-        release that computes other states.
+        An earlier run with another configuration is here; the message lists the differing fields.
     RunLockedError
         Another driver works on this run; nothing was written.
     """
@@ -206,18 +204,7 @@ class Checkpoints:
             if self.steps():
                 raise
             earlier = None
-        own = {"format": "streamkernel.run", "version": 1, "revision": REVISION, "config": self.config}
         if earlier is None:
-            self._storage.write_description(own)
-            return
-        require_equal(self.config, earlier.get("config"), f"the run in {self.folder}")
-        if earlier.get("revision") == REVISION:
-            return
-        # Releases before revision 4 wrote no number here. Half of the sweeps of one release and half of another would
-        # make a model that no run makes twice.
-        if self.steps():
-            raise CheckpointMismatchError(
-                f"the run in {self.folder} was begun by another release, whose sweeps add up in another order; finish "
-                "it with that release, or start without resuming"
-            )
-        self._storage.write_description(own)
+            self._storage.write_description({"format": "streamkernel.run", "version": 1, "config": self.config})
+        else:
+            require_equal(self.config, earlier.get("config"), f"the run in {self.folder}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from streamkernel import errors
 from streamkernel.store import Checkpoints, checkpoint
 from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
 
-FROZEN = Path(__file__).parents[1] / "frozen"
 CONFIG = {"seed": 1, "kernel": {"name": "gaussian", "lengthscale": 0.5}, "plan": [1, 2]}
 
 
@@ -203,29 +201,3 @@ def test_nan_in_the_configuration_is_refused_before_anything_is_made(tmp_path: P
     with pytest.raises(errors.ParameterError, match=r"config\.alpha is nan"):
         Checkpoints(tmp_path / "run", {"alpha": float("nan")})
     assert os.listdir(tmp_path) == []
-
-
-def test_a_run_of_an_earlier_release_is_refused(tmp_path: Path) -> None:
-    """Its sweeps were cut otherwise (at most 256 spans): some of its states and some of ours make another model."""
-    folder = tmp_path / "run"
-    with zipfile.ZipFile(FROZEN / "2026-11" / "run-of-revision-3.zip") as archive:
-        archive.extractall(folder)
-    with pytest.raises(errors.CheckpointMismatchError, match=r"begun by another release, .* start without resuming"):
-        Checkpoints(folder, {"seed": 1})
-    # The refusal touched nothing; the way out is a run from the start.
-    assert (folder / "0000-look" / "COMPLETE").exists()
-    with Checkpoints(folder, {"seed": 1}, fresh=True) as checkpoints:
-        assert checkpoints.steps() == []
-        checkpoints.save(0, "look", state(0))
-    with Checkpoints(folder, {"seed": 1}) as checkpoints:
-        assert checkpoints.steps() == [(0, "look")]
-
-
-def test_an_earlier_run_without_a_step_is_taken_over(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    with zipfile.ZipFile(FROZEN / "2026-11" / "run-of-revision-3.zip") as archive:
-        archive.extract("run.json", folder)
-    with Checkpoints(folder, {"seed": 1}) as checkpoints:
-        checkpoints.save(0, "look", state(0))
-    with Checkpoints(folder, {"seed": 1}) as checkpoints:
-        assert checkpoints.load(0, "look") is not None
