@@ -78,7 +78,7 @@ def shuffled(leaves: list[int]) -> list[int]:
 
 
 # Their reductions are those of others.
-ALIKE = ("kmp-classifier", "poisson", "svc, hinge", "svr", "one-class")
+ALIKE = ("kmp-classifier", "poisson", "svc, hinge", "svr", "quantile", "one-class")
 
 
 @pytest.mark.parametrize(

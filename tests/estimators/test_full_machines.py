@@ -203,7 +203,7 @@ class Interrupt(Silent):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("kind", ["svc", "svr", "one-class"])
+@pytest.mark.parametrize("kind", [pytest.param("svc", marks=pytest.mark.slow), "svr", "one-class"])
 def test_equal_bits_for_any_workers_resumed_and_read_back(kind: str, store: str, tmp_path: Path) -> None:
     whole = fit(store, kind)
     shuffled = ThreadExecutor(3, lambda leaves: random.Random(0).sample(leaves, len(leaves)))

@@ -176,7 +176,7 @@ class Interrupt(Silent):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("kind", ["lp", "lp-regressor"])
+@pytest.mark.parametrize("kind", [pytest.param("lp", marks=pytest.mark.slow), "lp-regressor"])
 def test_equal_bits_for_any_workers_resumed_and_read_back(
     kind: str, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

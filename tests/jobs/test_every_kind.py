@@ -63,7 +63,17 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 # Their specifications have nothing that those of others have not.
-ALIKE = ("gp-classifier", "poisson", "svr", "kmp-classifier", "lp", "kernel-pca")
+ALIKE = (
+    "gp-classifier",
+    "poisson",
+    "svr",
+    "kmp-classifier",
+    "lp",
+    "kernel-pca",
+    "quantile",
+    "one-class",
+    "ridge-classifier",
+)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_proposals_are_independent_draws() -> None:
     assert stats.chisquare(counts.ravel(), expected.ravel()).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("block", [1, 4])
+@pytest.mark.parametrize("block", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_distribution_on_six_points(block: int) -> None:
     """ALGORITHMS 15, property 22: chi-square of ordered triples, the rule itself, look and all."""
     rule = RPCholesky(block=block)
