@@ -9,12 +9,12 @@ from streamkernel.reductions.boosting import Drawn, Members, bounded_losses, bou
 from streamkernel.solvers.boosting import member_factor
 from streamkernel.table import Table
 
-_ROWS, _LEAST_ROWS, _BYTES = 5_000, 1_000, 32 << 20
+_ROWS, _LEAST_ROWS, _BYTES = 10_000, 1_000, 32 << 20
 _LEAST_FACTOR = 1e-4
 
 
 def sample_rows(table: Table) -> int:
-    """Rows on which weights are found: enough for a sampling error of one or two hundredths, of wide tables 32 MiB."""
+    """Rows on which weights are found: enough for a sampling error of a hundredth, of wide tables 32 MiB."""
     return min(_ROWS, max(_LEAST_ROWS, _BYTES // (table.width * table.dtype.itemsize)))
 
 
