@@ -88,8 +88,8 @@ def main() -> None:
     picture(folder)
 
     X = zarr.open_array(folder / "friedman.zarr", path="X", mode="r")[train : options.rows]
-    predicted = zarr.open_array(folder / "predictions.zarr", path="prediction", mode="r")[:]
-    excess = float(np.sqrt(np.mean((np.ravel(predicted) - noise_free(np.asarray(X, dtype=np.float64))) ** 2)))
+    values = zarr.open_array(folder / "predictions.zarr", path="prediction", mode="r")[:]
+    excess = float(np.sqrt(np.mean((np.ravel(values) - noise_free(np.asarray(X, dtype=np.float64))) ** 2)))
     rows = {
         "rows ingested, and the seconds it took": f"{table['rows']:,} in {table['seconds']:.1f} s",
         "rows of the fit, basis functions": f"{fit['rows']:,}, {fit['basis_size']:,}",
