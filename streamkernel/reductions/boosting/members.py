@@ -143,8 +143,12 @@ class Members(SentAsFields):
         ----------
         codes : (b, T); weights : (v,) a of the first members.
         """
-        V, rows = np.zeros((len(codes), self.classes)), np.arange(len(codes))
-        for t, weight in enumerate(weights):
+        return self.with_votes(np.zeros((len(codes), self.classes)), codes, weights)
+
+    def with_votes(self, V: Float, codes: AnyArray, weights: Float, first: int = 0) -> Float:
+        """Votes V (b, C) of the members before `first`, and those from it on that have a weight; V stays as it is."""
+        V, rows = V.copy(), np.arange(len(codes))
+        for t, weight in enumerate(weights[first:], start=first):
             step, winner = np.divmod(codes[:, t].astype(np.int64), self.classes)
             V[rows, winner] += weight * ((step + 1) / _STEPS) if self.soft else weight
         return V

@@ -103,9 +103,11 @@ class BoostingStep(SentAsFields, Reduction[Boosted]):
         codes = self.codes(block)
         classes = self.members.classes_of(codes)
         trained = np.where(held, 0.0, w)
-        voted = self.members.votes(codes, self.votes)
+        # With bounded masses, the vote without the newest member too: one pass over the codes for both.
+        old = max(len(self.members) - 1, 0)
+        before = self.members.votes(codes, self.votes[:old])
+        voted = self.members.with_votes(before, codes, self.votes, old)
         if self.bounded:
-            before = self.members.votes(codes, self.votes[: max(len(self.members) - 1, 0)])
             mass, after = (trained * bounded_masses(vote_margins(V, y)) for V in (before, voted))
         else:
             mass = after = self._mass(classes, y, trained)
