@@ -31,6 +31,19 @@ def solution(model: Any) -> Any:
     return model.model_.record.solution
 
 
+def assert_votes(model: Any, found: naive.Boosted, labels: Any, w: Any, rtol: float) -> Any:
+    """Errors and factors of all members to `rtol`, their samples, and every vote of the first ones; the members."""
+    tried = solution(model).members
+    np.testing.assert_allclose([each.error for each in tried], found.errors, rtol=rtol)
+    np.testing.assert_allclose(model.member_weights_, found.factors, rtol=rtol)
+    assert [each.rows for each in tried] == [len(rows) for rows, _ in found.samples]
+    for count, staged in enumerate(model.staged_predict(X), start=1):
+        np.testing.assert_array_equal(staged, naive.votes(found, count, labels.max() + 1))
+        error = float(w @ (staged != labels) / w.sum())
+        assert tried[count - 1].vote_training_error == pytest.approx(error, rel=1e-12)
+    return tried
+
+
 @pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_members_and_votes_are_those_of_plain_numpy(labels: Any, weighted: bool) -> None:
@@ -40,14 +53,7 @@ def test_members_and_votes_are_those_of_plain_numpy(labels: Any, weighted: bool)
         **SMALL, learner="ridge", member_alpha=0.5, validation=0, voting="hard", random_state=4
     ).fit(X, labels, w if weighted else None)
     found = naive.adaboost(X, labels, w, 6, 40, 0.7, 0.5, 4)
-    tried = solution(model).members
-    np.testing.assert_allclose([each.error for each in tried], found.errors, rtol=1e-12)
-    np.testing.assert_allclose(model.member_weights_, found.factors, rtol=1e-12)
-    assert [each.rows for each in tried] == [len(rows) for rows, _ in found.samples]
-    for count, staged in enumerate(model.staged_predict(X), start=1):
-        np.testing.assert_array_equal(staged, naive.votes(found, count, labels.max() + 1))
-        error = float(w @ (staged != labels) / w.sum())
-        assert tried[count - 1].vote_training_error == pytest.approx(error, rel=1e-12)
+    tried = assert_votes(model, found, labels, w, rtol=1e-12)
     assert model.model_.bound == pytest.approx(np.minimum(np.cumprod(found.changes), 1.0), rel=1e-12)
     assert (np.array([each.vote_training_error for each in tried]) <= model.model_.bound).all()
 
@@ -60,14 +66,7 @@ def test_bounded_masses_and_their_factors_are_those_of_plain_numpy(labels: Any, 
         **SMALL, learner="ridge", member_alpha=0.5, validation=0, voting="hard", masses="bounded", random_state=4
     ).fit(X, labels, w if weighted else None)
     found = naive.madaboost(X, labels, w, 6, 40, 0.7, 0.5, 4)
-    np.testing.assert_allclose(model.member_weights_, found.factors, rtol=1e-4)
-    tried = solution(model).members
-    np.testing.assert_allclose([each.error for each in tried], found.errors, rtol=1e-4)
-    assert [each.rows for each in tried] == [len(rows) for rows, _ in found.samples]
-    for count, staged in enumerate(model.staged_predict(X), start=1):
-        np.testing.assert_array_equal(staged, naive.votes(found, count, labels.max() + 1))
-        error = float(w @ (staged != labels) / w.sum())
-        assert tried[count - 1].vote_training_error == pytest.approx(error, rel=1e-12)
+    assert_votes(model, found, labels, w, rtol=1e-4)
     assert model.model_.bound is None
 
 
