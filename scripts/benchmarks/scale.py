@@ -66,7 +66,7 @@ PLAIN = RidgeSettings(kernel="gaussian", metric="none", alpha="gcv", objective="
 
 
 def compared(part: str, what: str, predicted: float, measured: float) -> tuple[list[Any], dict[str, Any]]:
-    """A row, and the claim that the model is right to 20 % of what was measured."""
+    """A row of the table, and the claim that predicted seconds differ from measured ones by at most 20 %."""
     off = predicted / measured - 1.0
     row = [part, what, round(predicted, 3), round(measured, 3), round(off, 3)]
     return row, at_most(f"{part}, {what}: error of the model", abs(off), OFF)

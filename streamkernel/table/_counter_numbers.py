@@ -5,7 +5,7 @@ without the rest::
 
     word i = word i mod 4 of Philox4x64-10 with key (seed, stream) and counter i div 4        (Salmon et al. 2011)
 
-What is made of words uses +, -, *, /, square roots and whole numbers, each of which IEEE 754 rounds in one way. A
+Words become numbers by +, -, *, /, square roots and whole numbers alone: IEEE 754 rounds each of these in one way. A
 library's sine and logarithm differ in the last digit from processor to processor, and so do fused products, which
 NumPy's operations on arrays never are. Hence cosine and logarithm are sums of their series here.
 """

@@ -67,7 +67,9 @@ class Friedman(Generator):
 
     def check(self, noise: float, options: Mapping[str, int]) -> None:
         if not 0.0 <= noise <= 1e100:
-            raise ParameterError(f"noise is the deviation of what is added to the target, at least 0, not {noise:g}")
+            raise ParameterError(
+                f"noise is the standard deviation of the noise in the target, at least 0, not {noise:g}"
+            )
 
     def classes(self, options: Mapping[str, int]) -> AnyArray | None:
         return None

@@ -195,7 +195,7 @@ def test_normal_form_is_the_same_table(url: str, normal: str) -> None:
         ("checkers?rows=10&features=1", "features is a whole number from 2 to"),
         ("friedman?rows=10&noise=loud", "noise is a number, not 'loud'"),
         ("friedman?rows=10&noise=inf", "noise is a number"),
-        ("friedman?rows=10&noise=-1", "noise is the deviation of what is added to the target, at least 0, not -1"),
+        ("friedman?rows=10&noise=-1", "noise is the standard deviation of the noise in the target, at least 0, not -1"),
         ("checkers?rows=10&noise=1.5", "noise is the share of labels that are drawn anew, from 0 to 1, not 1.5"),
         ("checkers?rows=10&classes=1", "classes is a number from 2 to 1000, not 1"),
         ("friedman?rows=10&dtype=int8", "dtype is float32 or float64, not 'int8'"),
