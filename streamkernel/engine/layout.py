@@ -1,11 +1,10 @@
 """Blocks and spans: how a sweep cuts the rows. Set by the table's layout and the reduction alone.
 
 A block is the unit of work of the kernel loop and BLAS. A span is the rows of one task, which reads and sums them:
-whole chunks, in stored order. Its state is a leaf of the tree (`_tree.py`).
-Equal tables and reductions are cut equally on every machine and for every cluster, which is half of the promise of
-equal bits; the tree is the other half.
+whole chunks, in stored order. Its state is a leaf of the tree (`_tree.py`). Equal tables and reductions are cut equally
+on every machine and for every cluster, which is half of the promise of equal bits; the tree is the other half.
 
-The cut has two levels. Blocks are folded in order into the state of their span, on the worker that computes them; only
+Blocks are folded in order into the state of their span, on the worker that computes them; only
 the states of spans travel, and are combined in pairs. The number of spans L follows from the work F of the sweep::
 
     F < 16 s of a core          L = 16, or a power of two where rows are few: two, four, eight threads share evenly
@@ -35,7 +34,7 @@ _ROWS_BYTES = (
     256 << 20
 )  # limit on the rows themselves, which from some thousand features on take more memory than their kernel block
 _LEAST_BLOCK = 64
-_SHORT_SPAN, LONG_SPAN = 4e10, 2e11  # operations: about one second and five of one core
+_SHORT_SPAN, _LONG_SPAN = 4e10, 2e11  # operations: about one second and five of one core
 _BYTE_FLOPS = 400  # operations in the time that a core takes to fetch and decode a byte
 _MIN_SPAN = 4096
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
@@ -127,7 +126,7 @@ def span_rows(m: int, flops_per_row: float, row_bytes: int = 0) -> int:
     At least 4,096, of which SYRK makes two blocks: rows of more than 5e7 operations (n > 7,000) make longer spans.
     """
     work = max(flops_per_row, float(_BYTE_FLOPS * row_bytes), 1.0)
-    by_work = int(min(max(_SHORT_SPAN, m * work / _SHORT_SPANS), LONG_SPAN) / work)
+    by_work = int(min(max(_SHORT_SPAN, m * work / _SHORT_SPANS), _LONG_SPAN) / work)
     rows = max(_MIN_SPAN, min(by_work, -(-m // _MIN_SPANS)), -(-m // _MAX_SPANS))
     if rows > _MIN_SPAN:
         return rows

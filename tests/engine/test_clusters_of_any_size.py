@@ -8,7 +8,7 @@ from typing import Any
 
 import dask
 import pytest
-from sleepers import Sleeper, layout, table
+from ordered_sums import OrderedSums, layout, table
 from thread_clients import thread_client
 
 from streamkernel.engine import ThreadExecutor
@@ -24,8 +24,8 @@ def in_this_process(workers: int, threads: int = 1) -> Iterator[ClusterExecutor]
         yield ClusterExecutor(client, remote=False)
 
 
-def sums(executor: Any, leaves: int = LEAVES, *, heavy: bool = True) -> bytes:
-    found = executor.reduce(Sleeper(heavy=heavy), table(leaves), layout(leaves), lambda rows: None)["sums"]
+def sums(executor: Any, leaves: int = LEAVES) -> bytes:
+    found = executor.reduce(OrderedSums(), table(leaves), layout(leaves), lambda rows: None)["sums"]
     return bytes(found.tobytes())
 
 
@@ -57,14 +57,14 @@ def test_few_leaves(leaves: int) -> None:
 
 def test_the_order_of_adding_shows() -> None:
     """Otherwise these tests would show nothing."""
-    tree: PairingTree[Any] = PairingTree(LEAVES, Sleeper().combine)
+    tree: PairingTree[Any] = PairingTree(LEAVES, OrderedSums().combine)
     rows = table(LEAVES)
-    states = [ThreadExecutor(1).reduce(Sleeper(), rows, one, lambda rows: None) for one in _single(LEAVES)]
+    states = [ThreadExecutor(1).reduce(OrderedSums(), rows, one, lambda rows: None) for one in _single(LEAVES)]
     for leaf, state in enumerate(states):
         tree.add(leaf, state)
     in_order = states[0]
     for state in states[1:]:
-        in_order = Sleeper().combine(in_order, state)
+        in_order = OrderedSums().combine(in_order, state)
     assert tree.root()["sums"].tobytes() == sums(ThreadExecutor(1))
     assert in_order["sums"].tobytes() != sums(ThreadExecutor(1))
 

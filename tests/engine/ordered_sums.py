@@ -1,0 +1,49 @@
+"""Sums whose digits tell the order of adding, and layouts of as many leaves as a test wants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamkernel.engine.layout import Layout
+from streamkernel.reductions import State
+from streamkernel.reductions.contract import Sums
+from streamkernel.table import RowBlock, Table, open_table
+
+__all__ = ["OrderedSums", "layout", "table"]
+
+ROWS = 4  # of a leaf
+
+
+@dataclass(frozen=True)
+class OrderedSums(Sums[Any]):
+    """Sums of numbers of different sizes: another order of adding gives other last digits."""
+
+    size: int = 3
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"sums": (self.size,)}
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        state["sums"] += np.random.default_rng(block.start).standard_normal(self.size) * 10.0 ** (block.start % 7)
+        return state
+
+    def finalize(self, state: State) -> Any:
+        return state["sums"]
+
+    def scratch_bytes(self, rows: int) -> int:
+        return 0
+
+    def flops_per_row(self) -> float:
+        return 1.0
+
+
+def table(leaves: int) -> Table:
+    return open_table(np.zeros((leaves * ROWS, 1)))
+
+
+def layout(leaves: int) -> Layout:
+    return Layout([(first, first + ROWS) for first in range(0, leaves * ROWS, ROWS)], ROWS)
