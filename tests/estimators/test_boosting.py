@@ -14,6 +14,7 @@ from problems import zarr_of_chunks
 from streamkernel import KernelBoostingClassifier, open_table
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ModelFormatError, ParameterError, SingleClassError
+from streamkernel.fits import _boosting_path
 from streamkernel.fits.boosting import fit_boosting
 from streamkernel.kinds import KINDS, settings_of
 from streamkernel.models.boosting import BoostingModel
@@ -253,6 +254,19 @@ def test_a_member_no_better_than_chance_is_left_out(masses: str) -> None:
     model = KernelBoostingClassifier(**{**SMALL, "members": 30}, validation=0, masses=masses).fit(X, coins)
     assert solution(model).ended == "chance"
     assert len(model.member_weights_) == len(solution(model).members) - 1
+    assert (model.member_errors_ < 0.5).all()
+
+
+def test_a_sweep_knows_chance_better_than_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the few rows that weigh members the last one is better than a coin; on all rows it is not, and left out."""
+    monkeypatch.setattr(_boosting_path, "sample_rows", lambda table: 40)
+    coins = np.random.default_rng(1).integers(0, 2, 600)
+    model = KernelBoostingClassifier(**{**SMALL, "members": 30}, validation=0, random_state=25).fit(X, coins)
+    tried = solution(model).members
+    assert solution(model).ended == "chance"
+    assert len(model.member_weights_) == len(tried) - 1
+    assert tried[-1].error >= 0.5
+    assert tried[-1].factor == 0.0
     assert (model.member_errors_ < 0.5).all()
 
 
