@@ -34,6 +34,11 @@ class Both(Reduction[tuple[Any, Any]]):
         states = [work.combine(*pair) for work, pair in zip((self.first, self.second), parts, strict=True)]
         return _joined(*states)
 
+    def fold(self, state: State, block: RowBlock) -> State:
+        # By the folds of both, which may be far cheaper than to map the block and combine (`CountRepeats`).
+        first, second = _parted(state)
+        return _joined(self.first.fold(first, block), self.second.fold(second, block))
+
     def finalize(self, state: State) -> tuple[Any, Any]:
         first, second = _parted(state)
         return self.first.finalize(first), self.second.finalize(second)
