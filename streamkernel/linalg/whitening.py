@@ -1,7 +1,8 @@
 """``K L^-T`` for many rows, at the rate of a matrix product.
 
 The triangle is divided into halves recursively (`in_place`). Blocks on its diagonal that are not well conditioned are
-solved by substitution; for a basis in the order of its picks this is at most the first block.
+divided further, and solved by substitution if they cannot be; for a basis in the order of its picks this is at most the
+first one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Whitener(Triangle):
         if L.shape[0] != L.shape[1]:
             raise ValueError(f"the factor has shape {L.shape}; it must be square")
         t = len(L) if leading is None else min(leading, len(L))
-        super().__init__(L, {start: _inverse(L[start:stop, start:stop]) for start, stop in leaves(0, t)})
+        super().__init__(L, leaves(0, t, lambda start, stop: _inverse(L[start:stop, start:stop])))
         self._leading = t
 
     def __call__(self, K: Float) -> None:
