@@ -32,9 +32,34 @@ def test_rounding_of_a_sum_of_squares_grows_with_the_root_of_n(basis: Basis, tim
     # The near points are the last ones.
     assert leading == (None if whitened else 0)
     assert FeatureGram.within(Features.of_basis(basis), times * unit).whiten_first == whitened
-    # Of a chosen alpha no more is known than that rounding must not be noticed; many rows bring it.
+    # Of a chosen alpha no more is known than that rounding must not be noticed: many rows bring both more of it, and
+    # larger eigenvalues.
     assert NormalEquations.of(basis, np.zeros(1), ROWS).leading == 0
-    assert NormalEquations.of(basis, np.zeros(1), 10**9).leading is None
+    assert NormalEquations.of(basis, np.zeros(1), 10**9).leading == 0
+    assert NormalEquations.of(basis, np.zeros(1), 10**9, alpha=1e-3).leading is None
+
+
+def test_many_rows_need_no_more_digits() -> None:
+    """The error of a prediction from whitened sums is that from whitened blocks, for few rows and for many."""
+    rng = np.random.default_rng(5)
+    Z = rng.standard_normal((150, 4))
+    basis = Basis.empty(Gaussian(6.0), 4, Z.dtype).append(Z, np.arange(150))[0]
+    off = []
+    for m in (3000, 48_000):
+        X = rng.standard_normal((m, 4))
+        y = np.sin(X[:, :1]) * X[:, 1:2]
+        work = NormalEquations.of(basis, np.zeros(1), m)
+        assert work.leading in (32, 64, 128)
+        solutions = []
+        for each in (work, NormalEquations(basis, np.zeros(1))):
+            state = each.map_block(RowBlock(0, X[:2000], y[:2000]))
+            for start in range(2000, m, 2000):
+                state = each.fold(state, RowBlock(start, X[start : start + 2000], y[start : start + 2000]))
+            sums = each.finalize(state)
+            solutions.append(np.linalg.solve(sums.H + 1e-6 * np.eye(len(sums.H)), sums.g))
+        moved = np.sqrt(np.mean((basis.features(X[:2000]) @ (solutions[0] - solutions[1])) ** 2))
+        off.append(moved / y.std())
+    assert max(off) < 1e-6
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -35,12 +35,11 @@ from streamkernel.reductions.contract import State, Sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
-# Largest harmless rounding error of the whitened sums, in the units of alpha: it sets the least alpha that is chosen.
-# Targets without noise want alphas of 1e-5 to 1e-8 on some thousand rows. With 3e-4 in place of this, the error on one
-# half of kin40k was .28 (now .12), and that of a smooth function of three columns .31 (now .019). Sweeps take up to 6 %
-# longer for it.
-_MOST_LIFTED_ROUNDING = 3e-6
-_USUAL_LIFT = 100.0  # of a basis of some hundred functions from a few-sweep rule
+# Largest harmless rounding error of the whitened sums, as a share of m (docs/methods.md has what was measured). It is a
+# share, because the eigenvalues of H are: rounding moves predictions by as much with many rows as with few.
+_MOST_LIFTED_ROUNDING = 1e-9
+_FEW_ROWS = 3000  # fewer count as so many: alphas below 3e-6 are not chosen from them
+_USUAL_LIFTS = 1e6, 1e3  # of a basis of some hundred functions from a few-sweep rule; of what 32 leading ones leave
 _LEAST_LEADING = 32  # functions that blocks are whitened of, where they are; then twice as many, till they are enough
 
 
@@ -117,8 +116,10 @@ class Factors(NamedTuple):
 
 def _most_lift(n: int, rows: int, alpha: float | None) -> float:
     """Largest lift of a basis of n functions whose sums over so many rows keep the digits that are needed."""
-    most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)
-    return float(most / (np.finfo(np.float64).eps * rows * np.sqrt(n))) if n and rows else np.inf
+    if not n or not rows:
+        return np.inf
+    most = _MOST_LIFTED_ROUNDING * max(rows, _FEW_ROWS)
+    return float(min(most, most if alpha is None else alpha) / (np.finfo(np.float64).eps * rows * np.sqrt(n)))
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,8 @@ class NormalEquations(Sums[RidgeSums]):
     def usual(cls, basis: Basis, centre: Float, rows: int, alpha: float | None = None) -> NormalEquations:
         """The choice of `of` for a basis with a usual lift, before the basis is known: for the time of a plan."""
         n, most_lift = len(basis), _most_lift(len(basis), rows, alpha)
-        leading = 0 if most_lift >= _USUAL_LIFT else _LEAST_LEADING if most_lift > 1.0 else n
+        whole, left = _USUAL_LIFTS
+        leading = 0 if most_lift >= whole else _LEAST_LEADING if most_lift >= left else n
         return cls(basis, centre, leading if leading < n else None)
 
     @property
