@@ -30,6 +30,9 @@ from itertools import pairwise
 
 _SCRATCH_BYTES = 56 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
+# Of passes that do little with a row: every operation on a block takes the interpreter's lock, and with blocks of 8,192
+# rows two threads that gather and count rows take 1.5 times as long.
+_MAX_LIGHT_BLOCK, _LIGHT_FLOPS = 16_384, 2000.0
 _ROWS_BYTES = (
     256 << 20
 )  # limit on the rows themselves, which from some thousand features on take more memory than their kernel block
@@ -86,7 +89,9 @@ def cut(rows: int, flops_per_row: float, row_bytes: int = 0, chunks: int | None 
     return Cut(leaves, each, state_bytes)
 
 
-def block_rows(scratch_bytes: Callable[[int], int], multiple: int = 1, row_bytes: int = 0) -> int:
+def block_rows(
+    scratch_bytes: Callable[[int], int], multiple: int = 1, row_bytes: int = 0, flops_per_row: float = math.inf
+) -> int:
     """Rows of a block: the largest power of two with a small scratch, at least 2,048; fewer for wide rows.
 
     If rows belong together in groups of `multiple`, it is the number of rows in whole groups, at least one group.
@@ -95,7 +100,7 @@ def block_rows(scratch_bytes: Callable[[int], int], multiple: int = 1, row_bytes
     ----------
     row_bytes : bytes of a row as read and as cast (`TableShape.cut_bytes`).
     """
-    rows = _MAX_BLOCK
+    rows = _MAX_LIGHT_BLOCK if flops_per_row < _LIGHT_FLOPS else _MAX_BLOCK
     while rows > _MIN_BLOCK and scratch_bytes(rows) > _SCRATCH_BYTES:
         rows //= 2
     while rows > _LEAST_BLOCK and rows * row_bytes > _ROWS_BYTES:

@@ -197,7 +197,7 @@ def step_of(
         chunks = shape.chunks if isinstance(work, Reduction) else None
         spans = cut(rows, work.flops_per_row(), shape.row_bytes, chunks).leaves
     # No block has more rows than there are.
-    b = min(block_rows(work.scratch_bytes, multiple, cut_bytes), max(rows, 1))
+    b = min(block_rows(work.scratch_bytes, multiple, cut_bytes, work.flops_per_row()), max(rows, 1))
     return Step(
         name,
         where,
@@ -275,7 +275,7 @@ def make_plan(
     def task(step: Step) -> int:
         of = table.sample(step.rows) if step.where == "sample" else table
         read = 0 if of.in_memory else 3 * of.chunk_bytes
-        most = block_rows(lambda rows: 0, step.row_multiple, table.cut_bytes)
+        most = block_rows(lambda rows: 0, step.row_multiple, table.cut_bytes, step.flops_per_row)
         rows = min(step.block_rows, most)
         block = rows * of.block_row_bytes
         read += _ahead_bytes(of, rows)

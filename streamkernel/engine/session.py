@@ -59,7 +59,8 @@ def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
     shape = TableShape.of(table)
     spans = table.spans(span_rows(table.n_rows, work.flops_per_row(), shape.row_bytes))
-    return Layout(aligned_spans(spans, multiple), block_rows(work.scratch_bytes, multiple, shape.cut_bytes))
+    rows = block_rows(work.scratch_bytes, multiple, shape.cut_bytes, work.flops_per_row())
+    return Layout(aligned_spans(spans, multiple), rows)
 
 
 class Session:
@@ -179,4 +180,4 @@ def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
     chunks, shape = -(-table.n_rows // chunk_rows), TableShape.of(table)
     count = min(chunks, cut(table.n_rows, rows.flops_per_row(), shape.row_bytes).leaves)
     edges = [table.start + chunks * i // count * chunk_rows for i in range(count)] + [table.stop]
-    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes, 1, shape.cut_bytes))
+    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes, 1, shape.cut_bytes, rows.flops_per_row()))

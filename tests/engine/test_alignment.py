@@ -142,4 +142,4 @@ def test_the_plan_knows_the_size_of_the_blocks() -> None:
     assert scratch[1] < scratch[5000] < scratch[100_000]
     few = step_of("members", Blocks(100_000), 300, kernel_columns=0)
     assert few.scratch_bytes == 8 * 300
-    assert step_of("moments", Moments(1, 0), 10**6, kernel_columns=0).block_rows == 8192
+    assert step_of("moments", Moments(1, 0), 10**6, kernel_columns=0).block_rows == 16_384

@@ -133,6 +133,7 @@ def test_heavier_rows_make_shorter_spans_and_blocks() -> None:
     spans = [span_rows(10**7, flops) for flops in (1e3, 1e5, 1e7)]
     assert all(a >= b for a, b in pairwise(spans))
     assert block_rows(lambda rows: 8 * rows) == 8192
+    assert block_rows(lambda rows: 8 * rows, flops_per_row=100.0) == 16_384
     assert block_rows(lambda rows: 1 << 40) == 2048
 
 
