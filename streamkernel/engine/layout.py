@@ -42,6 +42,7 @@ _BYTE_FLOPS = 400  # operations in the time that a core takes to fetch and decod
 _MIN_SPAN = 4096
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
 _MIN_SPANS, _SHORT_SPANS, _MAX_SPANS = 16, 2048, 16_384
+_WORTH_SENDING = 4e10  # operations, about a second of a core, below which a sample is not sent to workers
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,11 @@ def aligned_blocks(start: int, stop: int, rows: int, multiple: int) -> list[tupl
     units = -(-(stop - start) // multiple)
     count = -(-units // max(rows // multiple, 1))
     return list(pairwise([*(start + units * i // count * multiple for i in range(count)), stop]))
+
+
+def worth_sending(flops: float) -> bool:
+    """Whether a pass of so many operations over a sample in memory is worth the way to the workers of a cluster."""
+    return flops >= _WORTH_SENDING
 
 
 def span_rows(m: int, flops_per_row: float, row_bytes: int = 0) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 
 from streamkernel.engine._read_ahead import blocks_ahead
-from streamkernel.engine.layout import block_rows, cut, span_rows
+from streamkernel.engine.layout import block_rows, cut, span_rows, worth_sending
 from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Composite, Kernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.metric import MetricScaler
@@ -112,10 +112,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Step:
-    """One kind of work: a sweep over the table, a pass over a sample on the driver, or algebra on the driver."""
+    """One kind of work: a sweep over the table, a pass over a sample in memory, or algebra on the driver.
+
+    The pass over a sample is by the driver's threads ("sample"), or by the workers if there are any ("shared").
+    """
 
     name: str
-    where: str  # "sweep", "sample" or "driver"
+    where: str  # "sweep", "shared", "sample" or "driver"
     rows: int
     times: int
     flops_per_row: float
@@ -138,6 +141,15 @@ class Step:
     @property
     def flops(self) -> float:
         return self.times * self.rows * self.flops_per_row
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether its rows are a sample."""
+        return self.where in ("shared", "sample")
+
+    def on_workers(self, machine: Machine) -> bool:
+        """Whether its tasks run on workers."""
+        return bool(machine.workers) and self.where in ("sweep", "shared")
 
     @property
     def leaves(self) -> int:
@@ -182,6 +194,7 @@ def step_of(
     table : the table, or a number of rows, if only operations are asked for.
     kernel_columns : number of kernel entries of a row.
     sampled : number of rows of a sample in memory; None for all rows of the table.
+    where : as of `Step`; "shared" becomes "sample" where the work is too little (`Session.shared`).
     points : number of basis points that are packed; None for `kernel_columns`.
     held_bytes : bytes that the driver needs for the algebra on the sums, after the tasks have ended.
     packings : number of packings of the points in memory at the same time.
@@ -196,6 +209,8 @@ def step_of(
         rows, cut_bytes = shape.rows, shape.cut_bytes
         chunks = shape.chunks if isinstance(work, Reduction) else None
         spans = cut(rows, work.flops_per_row(), shape.row_bytes, chunks).leaves
+    if where == "shared" and not worth_sending(rows * work.flops_per_row()):
+        where = "sample"
     # No block has more rows than there are.
     b = min(block_rows(work.scratch_bytes, multiple, cut_bytes, work.flops_per_row()), max(rows, 1))
     return Step(
@@ -273,7 +288,7 @@ def make_plan(
     sweeps = [step for step in steps if step.where == "sweep"]
 
     def task(step: Step) -> int:
-        of = table.sample(step.rows) if step.where == "sample" else table
+        of = table.sample(step.rows) if step.in_memory else table
         read = 0 if of.in_memory else 3 * of.chunk_bytes
         most = block_rows(lambda rows: 0, step.row_multiple, table.cut_bytes, step.flops_per_row)
         rows = min(step.block_rows, most)
@@ -300,10 +315,12 @@ def make_plan(
     for step in steps:
         # The algebra on the sums begins when the tasks have ended.
         held = step.held_bytes + step.rows_bytes
-        if step.where == "sweep" and machine.workers:
-            worker = max(worker, process(step, machine.threads))
-            held += 3 * step.state_bytes
-        elif step.where in ("sweep", "sample"):
+        if step.on_workers(machine):
+            # A sample is sent: as bytes, and as the rows made of them.
+            sent = 2 * (step.rows * table.row_bytes + step.rows_bytes) if step.in_memory else 0
+            worker = max(worker, process(step, machine.threads) + sent)
+            held += 3 * step.state_bytes + sent
+        elif step.where != "driver":
             held = max(held + step.state_bytes, process(step, machine.driver_threads) + step.rows_bytes)
         # Steps run in this order. The bytes that earlier steps keep are there while a later one runs.
         driver = max(driver, kept + held, kept + step.kept_bytes)

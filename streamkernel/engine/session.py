@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from streamkernel.engine._tasks import Written
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.executor import Executor
-from streamkernel.engine.layout import Layout, aligned_spans, block_rows, cut, span_rows
+from streamkernel.engine.layout import Layout, aligned_spans, block_rows, cut, span_rows, worth_sending
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent
 from streamkernel.engine.threads import ThreadExecutor
@@ -133,8 +133,20 @@ class Session:
 
     def local(self, reduction: Reduction[Result], table: Table) -> Result:
         """The result of a reduction over a sample in memory, on the driver's threads; not a sweep over the data."""
+        return self._over_sample(self._driver, reduction, table)
+
+    def shared(self, reduction: Reduction[Result], table: Table) -> Result:
+        """As `local`, with the same bits, on the workers of a cluster if there is enough work (`worth_sending`).
+
+        The workers would wait meanwhile, and a driver may have a core where they have a thousand.
+        """
+        enough = worth_sending(table.n_rows * reduction.flops_per_row())
+        return self._over_sample(self.executor if enough else self._driver, reduction, table)
+
+    @staticmethod
+    def _over_sample(executor: Executor, reduction: Reduction[Result], table: Table) -> Result:
         layout = layout_of(reduction, table)
-        return reduction.finalize(self._driver.reduce(reduction, table, layout, lambda rows: None))
+        return reduction.finalize(executor.reduce(reduction, table, layout, lambda rows: None))
 
     def side_by_side(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """The results of independent tasks, in their order, on the driver's threads; each may call `local`."""

@@ -135,7 +135,7 @@ class Greedy(Rule):
             problem.table,
             sampled=rows,
             kernel_columns=have + pool,
-            where="sweep" if rows is None else "sample",
+            where="sweep" if rows is None else "shared",
             times=times + again if rows is None else times,
             held_bytes=held,
             algebra=6.0 * pool**2 * picks,  # as fast as memory: S is read for every pick
@@ -257,7 +257,7 @@ class Greedy(Rule):
     def _sums(self, reduction: AnyReduction, problem: Problem, session: Session, drawn: Drawn, size: int) -> Any:
         """The sums over the scoring rows: over a sample in memory, or by a sweep over all rows."""
         if drawn.scoring is not None:
-            return session.local(reduction, drawn.scoring)
+            return session.shared(reduction, drawn.scoring)
         if problem.folds is not None and self.score.needs_projection:
             reduction = WithoutHeldOut(reduction, problem.folds)
         return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")

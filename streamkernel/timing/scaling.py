@@ -32,7 +32,7 @@ class Scaling:
     seconds : time of the fit.
     efficiency : ``T_1 / (W T_W)``: seconds on one worker over the seconds of all workers together. For threads of the
         driver: of one thread, over those of all threads.
-    sweep_seconds : part of the sweeps over the table. All else is done by the driver, while the workers wait.
+    sweep_seconds : part of the sweeps over the table. Of all else, workers do the passes over samples that are worth it.
     rough_seconds : part of the steps whose number is a guess, because they end when they have converged.
     network_bytes : bytes between workers, and to the driver.
     worker_bytes, driver_bytes : memory of each worker, and of the driver.
@@ -80,7 +80,7 @@ def plan_seconds(plan: Plan, rates: Rates, slots: Slots, driver: Slots | None = 
     steps, network, bound, longest = [], 0.0, "work", -1.0
     sweeps = rough = 0.0
     for step in plan.steps:
-        on = slots if step.where == "sweep" else here
+        on = slots if step.on_workers(plan.machine) or step.where == "sweep" else here
         algebra = step.algebra / rates.algebra_flops
         if step.where == "driver":
             seconds = algebra
@@ -92,7 +92,7 @@ def plan_seconds(plan: Plan, rates: Rates, slots: Slots, driver: Slots | None = 
                 sweeps += step.times * found.seconds
                 if found.seconds * step.times > longest:
                     longest, bound = found.seconds * step.times, found.bound
-            if step.where == "sample" or step.times > 1:
+            if step.in_memory or step.times > 1:
                 rough += seconds
         steps.append(seconds)
     return PlanSeconds(tuple(steps), sum(steps), sweeps, rough, network, bound)
@@ -110,7 +110,7 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates) -> SweepCost:
     flops = step.flops_per_row if step.usual is None else step.usual[0]
     beside = max(flops - 2.0 * columns * table.width, 0.0)
     row = columns * entry + beside / rates.sum_flops(dtype, max(columns, 1))
-    in_memory = table.in_memory or step.where == "sample"
+    in_memory = table.in_memory or step.in_memory
     row += table.row_bytes / (rates.memory_bytes if in_memory else rates.decode_bytes)
     leaves = max(1, step.leaves)
     return SweepCost(
@@ -118,8 +118,16 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates) -> SweepCost:
         row * rows / leaves,
         0.0 if in_memory else table.row_bytes * rows / leaves,
         step.state_bytes,
-        0.0 if step.where == "sample" else 8.0 * step.points * table.width,
+        _payload_bytes(step, plan),
     )
+
+
+def _payload_bytes(step: Step, plan: Plan) -> float:
+    """Bytes that each worker gets before its first task: points, and the rows of a sample."""
+    if step.where == "sample":
+        return 0.0
+    rows = step.rows * plan.table.row_bytes if step.in_memory else 0
+    return 8.0 * step.points * plan.table.width + rows
 
 
 def scaled(plan: Plan, rates: Rates, cores: int | None = None) -> Scaling:
