@@ -10,8 +10,8 @@ from streamkernel.table._generators import NOISE_STREAM, SyntheticTable
 from streamkernel.table.rows import RowArray
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
-# Rows: the numbers on the way stay in the second-level cache. With a quarter of them, threads that make rows wait for each
-# other: every operation of NumPy takes the interpreter's lock once, and two threads were as slow as one.
+# Rows: the numbers on the way stay in the second-level cache. With a quarter of them, threads that make rows wait for
+# each other: every operation of NumPy takes the interpreter's lock once, and two threads were as slow as one.
 _AT_ONCE = 32_768
 
 # Single precision holds so many digits of a number in [0, 1).

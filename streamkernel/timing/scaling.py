@@ -32,7 +32,7 @@ class Scaling:
     seconds : time of the fit.
     efficiency : ``T_1 / (W T_W)``: seconds on one worker over the seconds of all workers together. For threads of the
         driver: of one thread, over those of all threads.
-    sweep_seconds : part of the sweeps over the table. Of all else, workers do the passes over samples that are worth it.
+    sweep_seconds : part of the sweeps over the table. Of all else, workers do the longer passes over samples.
     rough_seconds : part of the steps whose number is a guess, because they end when they have converged.
     network_bytes : bytes between workers, and to the driver.
     worker_bytes, driver_bytes : memory of each worker, and of the driver.
