@@ -49,7 +49,9 @@ _SYRK = {
     np.dtype(np.float64): _routine("dsyrk", _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _PTR, _INT),
     np.dtype(np.float32): _routine("ssyrk", _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _PTR, _INT),
 }
-_GEMM = _routine("dgemm", _CHAR, _CHAR, _INT, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT, _PTR, _PTR, _INT)
+_GEMM_ARGUMENTS = (_CHAR, _CHAR, _INT, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT, _PTR, _PTR, _INT)
+_GEMM = _routine("dgemm", *_GEMM_ARGUMENTS)
+_GEMM_OF = {np.dtype(np.float64): _GEMM, np.dtype(np.float32): _routine("sgemm", *_GEMM_ARGUMENTS)}
 _TRSM = _routine("dtrsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
 _TRMM = _routine("dtrmm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
 _POTRF = _routine("dpotrf", _CHAR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
@@ -120,13 +122,13 @@ def add_product(A: Float, B: Float, into: Float) -> None:
     )  # fmt: skip
 
 
-def subtract_product(K: Float, L: Float, into: Float) -> None:
-    """``into -= K L^T`` for K (b, r), L (n, r) and into (b, n), each row contiguous."""
-    (b, r), n = K.shape, len(L)
+def subtract_product(K: AnyArray, L: AnyArray, into: AnyArray) -> None:
+    """``into -= K L^T`` for K (b, r), L (n, r) and into (b, n) of one dtype, each row contiguous."""
+    (b, r), n, dtype = K.shape, len(L), K.dtype
     # Fortran reads all three transposed.
-    _GEMM(
-        b"T", b"N", _int(n), _int(b), _int(r), _scalar(-1.0, _DOUBLE), L.ctypes.data, _leading(L), K.ctypes.data,
-        _leading(K), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
+    _GEMM_OF[dtype](
+        b"T", b"N", _int(n), _int(b), _int(r), _scalar(-1.0, dtype), L.ctypes.data, _leading(L), K.ctypes.data,
+        _leading(K), _scalar(1.0, dtype), into.ctypes.data, _leading(into),
     )  # fmt: skip
 
 

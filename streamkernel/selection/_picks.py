@@ -190,7 +190,8 @@ def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[Float,
         np.divide(part, root, out=np.zeros_like(part), where=root > 0.0)
         for part in (path.vectors.T @ sums.E, path.rotated)
     )
-    return sums.C - half.T @ half, (sums.F - half.T @ known) / scale, rho
+    projected = half.T @ half
+    return np.subtract(sums.C, projected, out=projected), (sums.F - half.T @ known) / scale, rho
 
 
 def lazy_picks(

@@ -11,7 +11,7 @@ from streamkernel.basis import Basis
 from streamkernel.kernels import PreparedKernel
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import AnyDType, Float
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 
 class CandidateColumns(SentAsFields):
@@ -34,10 +34,31 @@ class CandidateColumns(SentAsFields):
         return self.projected + len(self.pool) + len(self.centre)
 
     @cached_property
-    def prepared(self) -> PreparedKernel:
-        """The kernel with the points of the basis and of the pool packed together: one pass fills both."""
-        points = np.concatenate([self.basis.points, self.pool.points])
-        return self.pool.kernel.prepare(points.astype(self.precision))
+    def _prepared(self) -> PreparedKernel:
+        """The kernel with the points of the basis and of the pool packed together: one pass fills both.
+
+        A point more stands at the place of each other column: the block of kernel values then is the columns, and
+        needs no copy.
+        """
+        basis, pool = self.basis.points, self.pool.points
+        any_point = pool[:1] if len(pool) else basis[:1] if len(basis) else np.zeros((1, pool.shape[1]), pool.dtype)
+        between, after = (np.repeat(any_point, count, axis=0) for count in (int(self.constant), len(self.centre)))
+        return self.pool.kernel.prepare(np.concatenate([basis, between, pool, after]).astype(self.precision))
+
+    def raw(self, block: RowBlock) -> AnyArray:
+        """``[D_I, 1, D_M, Yc]``, (b, width) in the dtype `precision`: kernel values of basis and pool."""
+        columns = self._prepared.block(np.ascontiguousarray(block.X, dtype=self.precision))
+        columns[:, len(self.basis) : self.projected] = 1.0
+        if len(self.centre):
+            assert block.Y is not None
+            columns[:, self.projected + len(self.pool) :] = block.Y - self.centre
+        return columns
+
+    def weigh(self, columns: AnyArray, block: RowBlock) -> AnyArray:
+        """The columns, each row multiplied by the root of its weight; they are overwritten."""
+        if block.weights is not None:
+            columns *= np.sqrt(block.weights).astype(self.precision)[:, None]
+        return columns
 
     def coordinates(self, coefficients: Float) -> Float:
         """Coefficients (n, d) of the first n columns, given those of the kernel functions: the same for raw columns."""
@@ -66,19 +87,10 @@ class DictionaryColumns(CandidateColumns):
 
     def of(self, block: RowBlock) -> Float:
         """The columns (b, width) float64, each row multiplied by the root of its weight."""
-        n, k = len(self.basis), len(self.pool)
-        columns = np.ones((len(block), self.width))
-        K = self.prepared.block(np.ascontiguousarray(block.X, dtype=np.float64))
-        columns[:, :n] = K[:, :n]
-        columns[:, self.projected : self.projected + k] = K[:, n:]
-        assert block.Y is not None
-        columns[:, self.projected + k :] = block.Y - self.centre
-        if block.weights is not None:
-            columns *= np.sqrt(block.weights)[:, None]
-        return columns
+        return self.weigh(self.raw(block), block)
 
     def scratch_bytes(self, rows: int) -> int:
-        return int(8 * rows * (2 * self.width + self.pool.points.shape[1]))
+        return int(8 * rows * (self.width + self.pool.points.shape[1]))
 
     def flops_per_row(self) -> float:
         return float(2 * (len(self.basis) + len(self.pool)) * self.pool.points.shape[1])

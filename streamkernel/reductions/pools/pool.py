@@ -66,7 +66,8 @@ class PoolColumns(CandidateColumns):
 
     @cached_property
     def _pool_factor(self) -> AnyArray:
-        factor = without_denormals(self.features_of_pool.T.copy(), self.precision)
+        """``G_M`` in the dtype of the columns."""
+        factor = without_denormals(self.features_of_pool.copy(), self.precision)
         return np.ascontiguousarray(factor, dtype=self.precision)
 
     def coefficients_of_pool(self) -> Float:
@@ -79,33 +80,24 @@ class PoolColumns(CandidateColumns):
     def pool_residual(self) -> Float:
         """``S = k(M, M) - G_M G_M^T``, (k, k) float64."""
         G_M = self.features_of_pool
-        S: Float = self.pool.gram() - G_M @ G_M.T
+        known = G_M @ G_M.T
+        # In place: with 2,000 candidates each matrix is 32 MB, and this is where a selection needs the most memory.
+        S: Float = np.subtract(self.pool.gram(), known, out=known)
         return S
 
     def of(self, block: RowBlock) -> AnyArray:
         """``sqrt(w) [G, 1, R, Yc]``, (b, n + k + d), one wider with the constant."""
         n, k, first = len(self.basis), len(self.pool), self.projected
-        columns = np.empty((len(block.X), self.width), self.precision)
-        K = self.prepared.block(np.ascontiguousarray(block.X, dtype=self.precision))
+        columns = self.raw(block)
         if n:
             # Whitening divides by small pivots, so it is in float64 for either precision of the columns.
-            G = np.ascontiguousarray(K[:, :n], dtype=np.float64)
+            G = columns[:, :n].astype(np.float64)
             self.basis.whiten(G)
             columns[:, :n] = without_denormals(G, self.precision)
-            whitened = np.ascontiguousarray(columns[:, :n])
-            R = whitened @ self._pool_factor
-            np.subtract(K[:, n:], R, out=R)
-            columns[:, first : first + k] = without_denormals(R, self.precision)
-        else:
-            columns[:, first : first + k] = K
-        if self.constant:
-            columns[:, n] = 1.0
-        if len(self.centre):
-            assert block.Y is not None
-            columns[:, first + k :] = block.Y - self.centre
-        if block.weights is not None:
-            columns *= np.sqrt(block.weights).astype(self.precision)[:, None]
-        return columns
+            R = columns[:, first : first + k]
+            subtract_product(columns[:, :n], self._pool_factor, into=R)
+            without_denormals(R, self.precision)
+        return self.weigh(columns, block)
 
     def coordinates(self, coefficients: Float) -> Float:
         """Coefficients (n, d) of the first n columns, given those of the kernel functions: ``L^T A``."""
@@ -120,9 +112,8 @@ class PoolColumns(CandidateColumns):
 
     def scratch_bytes(self, rows: int) -> int:
         item, n = self.precision.itemsize, len(self.basis)
-        block = rows * (item * (n + len(self.pool) + self.pool.points.shape[1]) + 8 * n + item * n)
         marks = 2 * max(n, len(self.pool))
-        return int(block + rows * (item * (self.width + len(self.pool)) + marks))
+        return int(rows * (item * (self.width + self.pool.points.shape[1]) + 8 * n + marks))
 
     def flops_per_row(self) -> float:
         n, k, p = len(self.basis), len(self.pool), self.pool.points.shape[1]
