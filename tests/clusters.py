@@ -36,6 +36,7 @@ class Cluster:
             **os.environ,
             **_THREADS,
             "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "60s",
+            "DASK_DISTRIBUTED__SCHEDULER__ACTIVE_MEMORY_MANAGER__START": "False",
             # Before they begin their work, rather than in the middle of it: see docs/jobs.md.
             "DASK_DISTRIBUTED__SCHEDULER__PRELOAD": "streamkernel.engine.cluster",
             "DASK_DISTRIBUTED__WORKER__PRELOAD": "streamkernel.jobs._driver",

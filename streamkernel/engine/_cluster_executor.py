@@ -1,26 +1,30 @@
 """Sweeps on the workers of a Dask client.
 
 Tasks have explicit keys (run/sweep/leaf) and ``pure=False``; table and reduction travel once, as the result of a task
-that any worker can repeat; at most four leaves a thread are outstanding; combining follows the fixed tree, so that a
-lost worker costs time and never a bit (docs/reliability.md, rules 7 to 10, 15, 17).
+that any worker can repeat; leaves are given out as workers come and go (`_leaf_tasks`); combining follows the fixed
+tree, whose branches come to the driver (`_branches`), so that a lost worker costs seconds and never a bit
+(docs/reliability.md, rules 7 to 10, 15, 17).
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
+import itertools
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from distributed import Client, KilledWorker, as_completed
+from distributed import Client, KilledWorker
 
+from streamkernel.engine._branch_sums import BranchSums
+from streamkernel.engine._branches import Branches, branch_leaves
 from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaf, write_leaf
 from streamkernel.engine._killed_worker import blame, killed_worker
+from streamkernel.engine._leaf_tasks import LeafTasks, await_ready
 from streamkernel.engine._tasks import Advance, Receiver
-from streamkernel.engine._tree import PairingTree
-from streamkernel.engine.cluster_state import ClosedClientError, NoValidWorkerError, NoWorkerError
+from streamkernel.engine.cluster_state import NoValidWorkerError, NoWorkerError, worker_threads
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.lost_cluster import scheduler_of, translated_loss
 from streamkernel.engine.peak_memory import peak_resident_bytes
@@ -38,7 +42,6 @@ if TYPE_CHECKING:
 
     Future = _Future[Any]  # a class without parameters before distributed 2025.12
 
-_OUTSTANDING = 4
 _ANSWER = 600.0  # seconds for the transfer of a finished result
 
 
@@ -74,7 +77,6 @@ class ClusterExecutor:
                 self._check_versions()
         self.n_workers = len(threads)
         self.threads_per_worker = max(threads)
-        self._threads = sum(threads)
 
     @property
     def client(self) -> Client:
@@ -85,24 +87,51 @@ class ClusterExecutor:
 
     def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
         with self._sweep(table, reduction, layout.block_rows) as (prefix, payload):
-            count = iter(range(1, 2 * len(layout.spans)))
+            count, leaves, state_bytes = itertools.count(1), len(layout.spans), reduction.state_bytes()
+            payloads = [payload]
 
             def combine(left: Future, right: Future) -> Future:
-                return self._submit(combine_states, f"{prefix}/node-{next(count)}", payload, left, right)
+                return self._submit(combine_states, f"{prefix}/node-{next(count)}", payloads[-1], left, right)
 
-            tree: PairingTree[Future] = PairingTree(len(layout.spans), combine)
-            self._leaves(map_leaf, prefix, payload, layout, advance, submitted=tree.add)
+            tasks = self._leaves(map_leaf, prefix, payloads, layout, twice=True)
+            size = branch_leaves(leaves, state_bytes, sum(worker_threads(self._client).values()))
+            branches: Branches[Future] = Branches(leaves, size, combine, reduction.combine)
+            sums, done = BranchSums(self._client, branches, tasks, state_bytes), set[int]()
             try:
-                root: State = self._result(tree.root(), "the tree of sums")
-            except KilledWorker as error:
-                raise killed_worker(self._client, error, "a task that adds up sums") from error
-            return root
+                while tasks.running or sums:
+                    ended = tasks.take() if tasks.running else None
+                    if ended is not None:
+                        leaf, task = ended
+                        self._check(map_leaf, prefix, layout, tasks, leaf, task)
+                        if leaf not in done:
+                            done.add(leaf)
+                            start, stop = layout.spans[leaf]
+                            advance(stop - start)
+                        sums.add(leaf, task)
+                    try:
+                        sums.take(wait=not tasks.running)
+                    except KilledWorker as error:
+                        raise killed_worker(self._client, error, "a task that adds up sums") from error
+                    except (NoValidWorkerError, NoWorkerError) as error:
+                        raise ClusterError("no worker is left for the sums; start workers and resume") from error
+            finally:
+                sums.cancel()
+            return branches.root()
 
     def write(
         self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
     ) -> None:
         with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
-            self._leaves(write_leaf, prefix, payload, layout, advance, finished=written)
+            tasks = self._leaves(write_leaf, prefix, [payload], layout, twice=False)
+            while tasks.running:
+                ended = tasks.take()
+                if ended is None:
+                    continue
+                leaf, task = ended
+                self._check(write_leaf, prefix, layout, tasks, leaf, task)
+                written(leaf, task.result(_ANSWER))
+                start, stop = layout.spans[leaf]
+                advance(stop - start)
 
     @contextlib.contextmanager
     def _sweep(self, *payload: Any) -> Iterator[tuple[str, Future]]:
@@ -122,48 +151,38 @@ class ClusterExecutor:
             self._checked = there
 
     def _leaves(
-        self,
-        task: Callable[..., Any],
-        prefix: str,
-        payload: Future,
-        layout: Layout,
-        advance: Advance,
-        submitted: Callable[[int, Future], None] | None = None,
-        finished: Callable[[int, Any], None] | None = None,
+        self, task: Callable[..., Any], prefix: str, payloads: list[Future], layout: Layout, *, twice: bool
+    ) -> LeafTasks:
+        """The leaves of a layout, given out.
+
+        Parameters
+        ----------
+        payloads : the payload. Attempts after the first append theirs: the only worker that has the others may be the
+            one that is not heard of.
+        """
+
+        def submit(leaf: int, attempt: int, workers: list[str] | None) -> Future:
+            key = f"{prefix}/leaf-{leaf}" + ("" if attempt == 1 else f"/{attempt}")
+            if attempt > 1:
+                number = f"{prefix}/payload-{len(payloads)}"
+                payloads.append(self._submit(hold, number, *self._sent, workers=workers))
+            return self._submit(task, key, payloads[-1], layout.spans[leaf], workers=workers)
+
+        leaves = self._order(list(range(len(layout.spans))))
+        return LeafTasks(self._client, leaves, submit, partial(worker_threads, self._client), twice=twice)
+
+    def _check(
+        self, task: Callable[..., Any], prefix: str, layout: Layout, tasks: LeafTasks, leaf: int, ended: Future
     ) -> None:
-        """Submit a task for every span, a bounded number at a time, in the order of submission."""
-        spans = layout.spans
-        leaves = iter(self._order(list(range(len(spans)))))
-        running: dict[Future, int] = {}
-        completed = as_completed(loop=self._client.loop)  # this client's loop, not that of the default client
-
-        def submit_next() -> None:
-            leaf = next(leaves, None)
-            if leaf is None:
-                return
-            future = self._submit(task, f"{prefix}/leaf-{leaf}", payload, spans[leaf])
-            running[future] = leaf
-            if submitted is not None:
-                submitted(leaf, future)
-            completed.add(future)
-
-        for _ in range(_OUTSTANDING * self._threads):
-            submit_next()
-        while running:
-            self._await(completed.has_ready)
-            future = next(completed)
-            leaf = running.pop(future)
-            start, stop = spans[leaf]
-            if future.status != "finished":
-                try:
-                    self._result(future, f"rows {start}:{stop}")
-                except KilledWorker as error:
-                    suspects = [spans[each] for each in (leaf, *sorted(running.values()))]
-                    raise self._killed(task, prefix, suspects, error) from error
-            if finished is not None:
-                finished(leaf, future.result(_ANSWER))
-            advance(stop - start)
-            submit_next()
+        """Raise the error of a leaf that has failed."""
+        if ended.status == "finished":
+            return
+        start, stop = layout.spans[leaf]
+        try:
+            self._result(ended, f"rows {start}:{stop}")
+        except KilledWorker as error:
+            suspects = [layout.spans[each] for each in (leaf, *tasks.running)]
+            raise self._killed(task, prefix, suspects, error) from error
 
     def _killed(
         self, task: Callable[..., Any], prefix: str, suspects: list[tuple[int, int]], error: KilledWorker
@@ -181,25 +200,17 @@ class ClusterExecutor:
         table, work, *_ = self._sent
         return blame(self._client, error, suspects, (work, table), attempt)
 
-    def _submit(self, function: Callable[..., Any], key: str, *arguments: Unchecked) -> Future:
-        future = self._client.submit(function, *arguments, key=key, pure=False)
+    def _submit(
+        self, function: Callable[..., Any], key: str, *arguments: Unchecked, workers: list[str] | None = None
+    ) -> Future:
+        future = self._client.submit(
+            function, *arguments, key=key, pure=False, workers=workers, allow_other_workers=workers is not None
+        )
         self._futures.add(future)
         return future
 
-    def _await(self, ready: Callable[[], bool]) -> None:
-        """Wait in short intervals, because a client that another thread closes may not wake this one.
-
-        Closing does not cancel a future that is submitted or awaited at that moment, and its event loop is gone.
-        """
-        pause = 0.001
-        while not ready():
-            if self._client.status == "closed" and not ready():
-                raise ClosedClientError("the client was closed")
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
-
     def _result(self, future: Future, what: str) -> Any:
-        self._await(future.done)
+        await_ready(self._client, future.done)
         try:
             return future.result(_ANSWER)
         except (NoValidWorkerError, NoWorkerError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 
 from distributed import Client, LocalCluster, Nanny, Scheduler, Status, Worker
 
@@ -34,11 +35,14 @@ __all__ = [
     "NoValidWorkerError",
     "NoWorkerError",
     "a_worker_failed",
+    "audible_workers",
+    "busy_workers",
     "executing",
     "is_closing",
     "kill_workers",
     "memory_at_end",
     "task_state",
+    "worker_threads",
 ]
 
 _CLOSING = frozenset({Status.closing_gracefully, Status.closing, Status.closed, Status.failed})
@@ -52,6 +56,42 @@ def task_state(client: Client, key: str) -> str | None:
     scheduler: Untyped = client.scheduler
     state: str | None = client.sync(scheduler.get_task_status, keys=[key])[key]
     return state
+
+
+@contextlib.contextmanager
+def _open(client: Client) -> Iterator[None]:
+    """Raise `ClosedClientError` where a question fails because another thread has closed the client."""
+    try:
+        yield
+    except AttributeError as error:
+        if client.status == "closed" or client.scheduler is None:
+            raise ClosedClientError("the client was closed") from error
+        raise
+
+
+def worker_threads(client: Client) -> dict[str, int]:
+    """Number of threads of each worker, by its address."""
+    with _open(client):
+        return dict(client.nthreads())
+
+
+def busy_workers(client: Client) -> set[str]:
+    """Addresses of the workers that have tasks."""
+    with _open(client):
+        return {worker for worker, keys in client.processing().items() if keys}
+
+
+def audible_workers(client: Client) -> list[str]:
+    """Addresses of the workers of which the scheduler has heard lately; all if these are none.
+
+    A worker that is stopped, or whose machine is, keeps its connections for minutes.
+    """
+    with _open(client):
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+    seen = {address: float(worker["last_seen"]) for address, worker in workers.items()}
+    # Workers report every half second, and of n more than 200 every 1 + n / 200 seconds.
+    silent = 10.0 + 2.0 * (1.0 + len(seen) / 200.0)
+    return [address for address, last in seen.items() if last > max(seen.values()) - silent]
 
 
 def executing(client: Client) -> dict[str, int]:

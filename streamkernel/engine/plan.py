@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 
+from streamkernel.engine._branches import branch_leaves
 from streamkernel.engine._read_ahead import blocks_ahead
 from streamkernel.engine.layout import block_rows, cut, span_rows, worth_sending
 from streamkernel.engine.threads import available_cpus
@@ -310,6 +311,12 @@ def make_plan(
         tasks = threads if step.spans is None else min(threads, step.spans)
         return tasks * task(step) + waiting(step, threads) + packed
 
+    def branches(step: Step) -> int:
+        """States that the driver of a cluster holds at once: of one path of the tree, and those on the way."""
+        leaves = max(step.leaves if step.spans is None else step.spans, 1)
+        size = branch_leaves(leaves, step.state_bytes, machine.workers * machine.threads)
+        return 4 + (-(-leaves // size) - 1).bit_length()
+
     worker, driver = 0, 0
     kept = _NAME_BYTES * table.features  # names of the columns: of the table, and of a sample of it
     for step in steps:
@@ -319,7 +326,8 @@ def make_plan(
             # A sample is sent: as bytes, and as the rows made of them.
             sent = 2 * (step.rows * table.row_bytes + step.rows_bytes) if step.in_memory else 0
             worker = max(worker, process(step, machine.threads) + sent)
-            held += 3 * step.state_bytes + sent
+            # Sums of branches wait for their neighbours, before the algebra begins.
+            held = max(held + 3 * step.state_bytes, step.rows_bytes + branches(step) * step.state_bytes) + sent
         elif step.where != "driver":
             held = max(held + step.state_bytes, process(step, machine.driver_threads) + step.rows_bytes)
         # Steps run in this order. The bytes that earlier steps keep are there while a later one runs.

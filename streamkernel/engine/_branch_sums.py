@@ -1,0 +1,97 @@
+"""Sums of complete branches on their way to the driver.
+
+They are fetched while leaves run. A worker that is stopped between the end of a task and the fetch of its result would
+hold the sweep until the scheduler drops it, after its ``worker-ttl``. Therefore a branch whose sum does not come runs
+again on workers that are heard of; the sum that comes first counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+from typing import TYPE_CHECKING, Any
+
+from distributed import Client
+
+from streamkernel.engine._branches import Branches
+from streamkernel.engine._leaf_tasks import LeafTasks, await_ready
+from streamkernel.engine.cluster_state import audible_workers
+from streamkernel.reductions import State
+from streamkernel.type_aliases import Untyped
+
+if TYPE_CHECKING:
+    from distributed import Future as _Future
+
+    Future = _Future[Any]  # a class without parameters before distributed 2025.12
+
+_PATIENCE, _RATE = 10.0, 5e6  # seconds for an answer; bytes that a slow network brings in one
+
+
+class BranchSums:
+    """Fetches the sums of branches.
+
+    Parameters
+    ----------
+    branches : tree that takes the sums.
+    tasks : the leaves, of which some are given out again.
+    state_bytes : bytes of a sum.
+    """
+
+    def __init__(self, client: Client, branches: Branches[Future], tasks: LeafTasks, state_bytes: int) -> None:
+        self._client, self._branches, self._tasks = client, branches, tasks
+        self._patience = _PATIENCE + state_bytes / _RATE
+        self._coming: dict[concurrent.futures.Future[State], tuple[int, Future]] = {}
+        self._since: dict[int, float] = {}  # branches whose sums come, and since when
+        self._again: set[int] = set()
+        self._here: set[int] = set()
+
+    def __bool__(self) -> bool:
+        """Whether sums are on their way."""
+        return bool(self._since)
+
+    def add(self, leaf: int, task: Future) -> None:
+        """Add a leaf that has ended; fetch the sum of its branch if this is complete."""
+        branch = self._branches.of(leaf)
+        root = None if branch in self._here else self._branches.add_leaf(leaf, task)
+        if root is not None:
+            # Not `result`, which would wait in this thread.
+            loop: Untyped = self._client.loop
+            coming = asyncio.run_coroutine_threadsafe(_answer(self._client, root), loop.asyncio_loop)
+            self._coming[coming] = branch, root  # the result of a future that nobody holds is forgotten
+            self._since.setdefault(branch, time.monotonic())
+
+    def take(self, *, wait: bool) -> None:
+        """Add the sums that are here; with `wait` wait half a second for one.
+
+        Raises
+        ------
+        Exception
+            That of a task.
+        """
+        if wait:
+            await_ready(self._client, lambda: any(each.done() for each in self._coming), 0.5)
+        for each in [each for each in self._coming if each.done()]:
+            branch, _ = self._coming.pop(each)
+            state = each.result()
+            if branch not in self._here:
+                self._here.add(branch)
+                self._since.pop(branch)
+                self._branches.add_sum(branch, state)
+                if branch in self._again:
+                    self._tasks.drop(self._branches.leaves(branch))
+        now = time.monotonic()
+        silent = [branch for branch, since in self._since.items() if now - since > self._patience]
+        for branch in set(silent) - self._again:
+            self._again.add(branch)
+            self._tasks.again(self._branches.leaves(branch), audible_workers(self._client))
+
+    def cancel(self) -> None:
+        """Wait for nothing more."""
+        for each in self._coming:
+            each.cancel()
+
+
+async def _answer(client: Client, task: Future) -> State:
+    state: State = await client.gather(task, asynchronous=True)
+    return state

@@ -1,0 +1,161 @@
+"""Workers that come, go, stop and lag in the middle of a sweep: real processes, the same bits, little work twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dask
+import pytest
+from clusters import ROOT, Cluster
+from distributed import Client
+from ordered_sums import NotedSums, OrderedSums, layout, table
+
+from streamkernel.engine import ThreadExecutor
+from streamkernel.engine._branches import Branches, branch_leaves
+from streamkernel.engine._tree import PairingTree
+from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
+
+HERE = str(Path(__file__).parent)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    running = Cluster(folder, environment={"PYTHONPATH": os.pathsep.join([str(ROOT), HERE])})
+    try:
+        yield running
+    finally:
+        for worker in running.workers:
+            if worker.alive:
+                os.kill(worker.pid, signal.SIGCONT)
+        running.stop()
+
+
+def noted(folder: Path, seconds: float = 0.2) -> NotedSums:
+    notes = folder / "notes"
+    notes.mkdir()
+    return NotedSums(folder=str(notes), seconds=seconds)
+
+
+def swept(cluster: Cluster, work: NotedSums, leaves: int, event: Callable[[int], None]) -> bytes:
+    """The sums as bytes; `event` is called with the number of leaves that are done, after each."""
+    done = 0
+
+    def advance(rows: int) -> None:
+        nonlocal done
+        done += 1
+        event(done)
+
+    with dask.config.set(DASK_CONFIG), Client(cluster.address) as client:
+        state = ClusterExecutor(client, remote=False).reduce(work, table(leaves), layout(leaves), advance)
+    assert done == leaves
+    return bytes(state["sums"].tobytes())
+
+
+def expected(leaves: int) -> bytes:
+    state = ThreadExecutor(1).reduce(OrderedSums(), table(leaves), layout(leaves), lambda rows: None)
+    return bytes(state["sums"].tobytes())
+
+
+def test_workers_that_join_get_leaves(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.start(workers=1)
+    work, leaves = noted(tmp_path), 60
+
+    def event(done: int) -> None:
+        if done == 4:
+            cluster.add_workers(2)
+
+    assert swept(cluster, work, leaves, event) == expected(leaves)
+    runs = Counter(process for _, process in work.runs())
+    assert set(runs) == {worker.pid for worker in cluster.workers}
+    assert min(runs.values()) > leaves // 10
+
+
+@pytest.mark.parametrize(("workers", "leaves"), [(3, 30), pytest.param(2, 16, marks=pytest.mark.slow)])
+def test_a_stopped_worker_does_not_hold_the_sweep(cluster: Cluster, tmp_path: Path, workers: int, leaves: int) -> None:
+    """It is not dead: nothing is heard of it, and its connections stay open. Its leaves are given to others once."""
+    cluster.start(workers=workers)
+    work, stopped = noted(tmp_path), list[int]()
+
+    def event(done: int) -> None:
+        if done == leaves - 2 * workers - 2:
+            stopped.append(cluster.workers[0].pid)
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    assert swept(cluster, work, leaves, event) == expected(leaves)
+    times = Counter(leaf for leaf, _ in work.runs())
+    again = [leaf for leaf, runs in times.items() if runs > 1]
+    assert len(again) <= 4
+    assert max(times.values()) <= 2
+    assert all({process for leaf, process in work.runs() if leaf == each} - set(stopped) for each in again)
+
+
+@pytest.mark.parametrize("killed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_lost_worker_costs_what_it_ran(cluster: Cluster, tmp_path: Path, killed: int) -> None:
+    """Its sums are with the driver: not all of its leaves run again."""
+    cluster.start(workers=3)
+    work, leaves = noted(tmp_path, 0.1), 90
+
+    def event(done: int) -> None:
+        if done == leaves // 2:
+            for worker in cluster.workers[:killed]:
+                cluster.kill(worker)
+
+    assert swept(cluster, work, leaves, event) == expected(leaves)
+    assert len(work.runs()) - leaves <= 4 * killed
+
+
+@pytest.mark.slow
+def test_all_workers_are_replaced(cluster: Cluster, tmp_path: Path) -> None:
+    """Spot machines: every worker of the beginning is gone at the end."""
+    cluster.start(workers=2)
+    work, leaves, first = noted(tmp_path, 0.1), 60, list(cluster.workers)
+
+    def event(done: int) -> None:
+        if done == 10:
+            cluster.add_workers(2)
+        if done in (20, 30):
+            cluster.kill(first[done // 10 - 2])
+
+    assert swept(cluster, work, leaves, event) == expected(leaves)
+    assert len(work.runs()) - leaves <= 8
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 5, 16, 37, 64])
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 64])
+def test_branches_are_parts_of_the_tree(leaves: int, size: int) -> None:
+    """Words in place of sums tell the order: the same for branches of any size, in any order of leaves."""
+
+    def joined(left: str, right: str) -> str:
+        return f"({left} {right})"
+
+    whole: PairingTree[str] = PairingTree(leaves, joined)
+    branches: Branches[str] = Branches(leaves, size, joined, joined)  # type: ignore[arg-type]
+    for leaf in range(leaves):
+        whole.add(leaf, str(leaf))
+    for leaf in [*range(1, leaves, 2), *range(0, leaves, 2)]:
+        complete = branches.add_leaf(leaf, str(leaf))
+        if complete is not None:
+            branches.add_sum(branches.of(leaf), complete)  # type: ignore[arg-type]
+    assert branches.root() == whole.root()
+
+
+@pytest.mark.parametrize(
+    ("threads", "state", "size"),
+    [
+        (2, 8 << 20, 1),  # each leaf comes to the driver: two states of n = 1,000 a second
+        (64, 8 << 20, 32),
+        (1000, 8 << 20, 512),
+        (1000, 100, 64),  # small states are not many a second either
+        (4, 128 << 20, 32),  # n = 4,000
+    ],
+)
+def test_the_driver_takes_in_little(threads: int, state: int, size: int) -> None:
+    assert branch_leaves(16_384, state, threads) == size
+    assert branch_leaves(4, state, threads) <= 4
+    assert threads * state / size <= 25e6 or size == 16_384
