@@ -1,8 +1,8 @@
 """Sums of complete branches on their way to the driver.
 
 They are fetched while leaves run. A worker that is stopped between the end of a task and the fetch of its result would
-hold the sweep until the scheduler drops it, after its ``worker-ttl``. Therefore a branch whose sum does not come runs
-again on workers that are heard of; the sum that comes first counts.
+hold the sweep until the scheduler drops it, after its ``worker-ttl``. Therefore a branch whose sum does not come, while
+a worker is not heard of, runs again on the others; the sum that comes first counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from distributed import Client
 
 from streamkernel.engine._branches import Branches
 from streamkernel.engine._leaf_tasks import LeafTasks, await_ready
-from streamkernel.engine.cluster_state import audible_workers
+from streamkernel.engine.cluster_state import ClosedClientError, audible_workers, worker_threads
 from streamkernel.reductions import State
 from streamkernel.type_aliases import Untyped
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Future = _Future[Any]  # a class without parameters before distributed 2025.12
 
 _PATIENCE, _RATE = 10.0, 5e6  # seconds for an answer; bytes that a slow network brings in one
+_LOOK = 2.0  # seconds between two questions for the workers that are heard of
 
 
 class BranchSums:
@@ -43,6 +44,7 @@ class BranchSums:
         self._patience = _PATIENCE + state_bytes / _RATE
         self._coming: dict[concurrent.futures.Future[State], tuple[int, Future]] = {}
         self._since: dict[int, float] = {}  # branches whose sums come, and since when
+        self._looked = time.monotonic()
         self._again: set[int] = set()
         self._here: set[int] = set()
 
@@ -73,18 +75,28 @@ class BranchSums:
             await_ready(self._client, lambda: any(each.done() for each in self._coming), 0.5)
         for each in [each for each in self._coming if each.done()]:
             branch, _ = self._coming.pop(each)
-            state = each.result()
-            if branch not in self._here:
-                self._here.add(branch)
-                self._since.pop(branch)
-                self._branches.add_sum(branch, state)
-                if branch in self._again:
-                    self._tasks.drop(self._branches.leaves(branch))
-        now = time.monotonic()
-        silent = [branch for branch, since in self._since.items() if now - since > self._patience]
-        for branch in set(silent) - self._again:
-            self._again.add(branch)
-            self._tasks.again(self._branches.leaves(branch), audible_workers(self._client))
+            if branch in self._here:
+                continue  # the second sum, or its error
+            if each.cancelled():
+                raise ClosedClientError("the client was closed")
+            self._branches.add_sum(branch, each.result())
+            self._here.add(branch)
+            self._since.pop(branch)
+            if branch in self._again:
+                self._tasks.drop(self._branches.leaves(branch))
+        self._repeat(time.monotonic())
+
+    def _repeat(self, now: float) -> None:
+        """Run branches again whose sums do not come, if a worker is not heard of."""
+        late = {branch for branch, since in self._since.items() if now - since > self._patience} - self._again
+        if not late or now - self._looked < _LOOK:
+            return
+        self._looked = now
+        audible = audible_workers(self._client)
+        if len(audible) < len(worker_threads(self._client)):
+            self._again |= late
+            for branch in late:
+                self._tasks.again(self._branches.leaves(branch), audible)
 
     def cancel(self) -> None:
         """Wait for nothing more."""

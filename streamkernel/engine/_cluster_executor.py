@@ -91,7 +91,9 @@ class ClusterExecutor:
             payloads = [payload]
 
             def combine(left: Future, right: Future) -> Future:
-                return self._submit(combine_states, f"{prefix}/node-{next(count)}", payloads[-1], left, right)
+                # Before the leaves that wait on the worker: a branch whose sum is late keeps its states in memory.
+                key = f"{prefix}/node-{next(count)}"
+                return self._submit(combine_states, key, payloads[-1], left, right, priority=1)
 
             tasks = self._leaves(map_leaf, prefix, payloads, layout, twice=True)
             size = branch_leaves(leaves, state_bytes, sum(worker_threads(self._client).values()))
@@ -201,10 +203,22 @@ class ClusterExecutor:
         return blame(self._client, error, suspects, (work, table), attempt)
 
     def _submit(
-        self, function: Callable[..., Any], key: str, *arguments: Unchecked, workers: list[str] | None = None
+        self,
+        function: Callable[..., Any],
+        key: str,
+        *arguments: Unchecked,
+        workers: list[str] | None = None,
+        priority: int = 0,
     ) -> Future:
+        others = workers is not None  # may take it, too, if these are gone
         future = self._client.submit(
-            function, *arguments, key=key, pure=False, workers=workers, allow_other_workers=workers is not None
+            function,
+            *arguments,
+            key=key,
+            pure=False,
+            workers=workers,
+            allow_other_workers=others,
+            priority=priority,
         )
         self._futures.add(future)
         return future

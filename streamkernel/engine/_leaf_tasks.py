@@ -83,9 +83,9 @@ class LeafTasks:
         self._running: dict[int, list[Future]] = {}  # the copies of each leaf
         self._of: dict[Future, int] = {}
         self._attempts: dict[int, int] = {}  # of leaves that were given out more than once
-        self._began = self._looked = time.monotonic()
-        self._threads, self._done = threads(), 0
-        self._given_out: float | None = None  # when all leaves were
+        self._began = self._looked = self._last = time.monotonic()  # `_last`: when the last leaf ended
+        self._threads, self._given, self._done = threads(), 0, 0
+        self._all_given = False
         self._idle: dict[str, float] = {}  # workers without a task, since when
         self._fill()
 
@@ -103,7 +103,7 @@ class LeafTasks:
             return None  # or the other copy of a leaf that has ended
         leaf = self._of[future]
         self.drop([leaf], keep=future)
-        self._done += 1
+        self._done, self._last = self._done + 1, time.monotonic()
         self._fill()
         return leaf, future
 
@@ -122,11 +122,12 @@ class LeafTasks:
                     task.release()
 
     def _fill(self) -> None:
-        while self._given_out is None and len(self._running) < _OUTSTANDING * max(sum(self._threads.values()), 1):
+        while not self._all_given and len(self._running) < _OUTSTANDING * max(sum(self._threads.values()), 1):
             leaf = next(self._leaves, None)
             if leaf is None:
-                self._given_out = time.monotonic()
+                self._all_given = True
             else:
+                self._given += 1
                 self._add(leaf, self._submit(leaf, 1, None))
 
     def _add(self, leaf: int, future: Future) -> None:
@@ -136,7 +137,7 @@ class LeafTasks:
 
     def _look(self) -> None:
         """Ask for the threads from time to time; at the end of the sweep give late leaves out again."""
-        now, late = time.monotonic(), self._given_out is not None and self._twice and bool(self._running)
+        now, late = time.monotonic(), self._all_given and self._twice and bool(self._running)
         if now - self._looked < (_LATE_LOOK if late else _LOOK):
             return
         self._threads, self._looked = self._count(), now
@@ -146,11 +147,13 @@ class LeafTasks:
 
     def _give_again(self, now: float) -> None:
         """Give leaves that one worker has to workers that have been idle for as long as a leaf takes."""
-        assert self._given_out is not None
         busy = busy_workers(self._client)
         free = [worker for worker in self._threads if worker not in busy]
         self._idle = {worker: self._idle.get(worker, now) for worker in free}
-        leaf_seconds = (self._given_out - self._began) * sum(self._threads.values()) / max(self._done, 1)
+        if not self._done:
+            return  # nobody knows how long a leaf takes
+        at_once = min(sum(self._threads.values()), self._given)
+        leaf_seconds = (self._last - self._began) * at_once / self._done
         patience = max(_LATE * leaf_seconds, _LEAST_LATE)
         idle = [worker for worker, since in self._idle.items() if now - since >= patience]
         if idle:

@@ -14,7 +14,7 @@ from clusters import ROOT, Cluster
 from distributed import Client
 from ordered_sums import NotedSums, OrderedSums, layout, table
 
-from streamkernel.engine import ThreadExecutor
+from streamkernel.engine import ThreadExecutor, _cluster_executor
 from streamkernel.engine._branches import Branches, branch_leaves
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
@@ -93,6 +93,32 @@ def test_a_stopped_worker_does_not_hold_the_sweep(cluster: Cluster, tmp_path: Pa
     assert len(again) <= 4
     assert max(times.values()) <= 2
     assert all({process for leaf, process in work.runs() if leaf == each} - set(stopped) for each in again)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_branch_of_several_leaves_loses_a_worker(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Sums of its parts were with the worker: the branch runs again, and no other one."""
+    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads: 8)
+    cluster.start(workers=3)
+    work, leaves = noted(tmp_path), 64
+
+    def event(done: int) -> None:
+        if done == 44:
+            os.kill(cluster.workers[0].pid, number)
+
+    assert swept(cluster, work, leaves, event) == expected(leaves)
+    assert len(work.runs()) - leaves <= 3 * 8
+
+
+def test_workers_without_a_task_do_not_repeat_those_of_others(cluster: Cluster, tmp_path: Path) -> None:
+    """More workers than leaves, which take longer than the least patience: none is late."""
+    cluster.start(workers=4)
+    work = noted(tmp_path, 3.0)
+    assert swept(cluster, work, 2, lambda done: None) == expected(2)
+    assert len(work.runs()) == 2
 
 
 @pytest.mark.parametrize("killed", [1, pytest.param(2, marks=pytest.mark.slow)])
