@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from distributed import Client
 
 from streamkernel.engine._branches import Branches
-from streamkernel.engine._leaf_tasks import LeafTasks, await_ready
-from streamkernel.engine.cluster_state import ClosedClientError, audible_workers, worker_threads
+from streamkernel.engine._leaf_tasks import LeafTasks
+from streamkernel.engine.cluster_state import ClosedClientError, audible_workers, await_ready, worker_threads
 from streamkernel.reductions import State
 from streamkernel.type_aliases import Untyped
 

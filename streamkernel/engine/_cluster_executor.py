@@ -22,9 +22,9 @@ from streamkernel.engine._branch_sums import BranchSums
 from streamkernel.engine._branches import Branches, branch_leaves
 from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaf, write_leaf
 from streamkernel.engine._killed_worker import blame, killed_worker
-from streamkernel.engine._leaf_tasks import LeafTasks, await_ready
+from streamkernel.engine._leaf_tasks import LeafTasks
 from streamkernel.engine._tasks import Advance, Receiver
-from streamkernel.engine.cluster_state import NoValidWorkerError, NoWorkerError, worker_threads
+from streamkernel.engine.cluster_state import NoValidWorkerError, NoWorkerError, await_ready, worker_threads
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.lost_cluster import scheduler_of, translated_loss
 from streamkernel.engine.peak_memory import peak_resident_bytes

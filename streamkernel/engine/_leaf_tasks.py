@@ -9,12 +9,12 @@ not hold the sweep. The copy that ends first counts. Both have the same bits.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from distributed import Client, as_completed
 
-from streamkernel.engine.cluster_state import ClosedClientError, audible_workers, busy_workers
+from streamkernel.engine.cluster_state import audible_workers, await_ready, busy_workers
 
 if TYPE_CHECKING:
     from distributed import Future as _Future
@@ -24,36 +24,6 @@ if TYPE_CHECKING:
 _OUTSTANDING = 4
 _LOOK, _LATE_LOOK = 2.0, 0.5  # seconds between two questions for the threads; and for idle workers at the end
 _LATE, _LEAST_LATE = 1.5, 1.0  # leaves, and seconds, that a worker is idle before it gets one again
-
-
-def pauses() -> Iterator[float]:
-    """Seconds between looks at something that is awaited: short ones first."""
-    pause = 0.001
-    while True:
-        yield pause
-        pause = min(2 * pause, 0.02)
-
-
-def await_ready(client: Client, ready: Callable[[], bool], seconds: float = float("inf")) -> bool:
-    """Wait in short intervals, because a client that another thread closes may not wake this one.
-
-    Closing does not cancel a future that is submitted or awaited at that moment, and its event loop is gone.
-
-    Returns
-    -------
-    bool
-        Whether it is ready; False after so many seconds.
-    """
-    until = time.monotonic() + seconds
-    for pause in pauses():
-        if ready():
-            return True
-        if client.status == "closed" and not ready():
-            raise ClosedClientError("the client was closed")
-        if time.monotonic() >= until:
-            return False
-        time.sleep(pause)
-    raise AssertionError
 
 
 class LeafTasks:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from distributed import Client, LocalCluster, Nanny, Scheduler, Status, Worker
 
@@ -27,6 +30,8 @@ for _owner, _name in ((Scheduler, "get_task_status"), (WorkerState, "executing_c
     if not hasattr(_owner, _name):
         raise missing_part("distributed", f"{_owner.__name__}.{_name}")
 
+T = TypeVar("T")
+
 __all__ = [
     "ClosedClientError",
     "CommClosedError",
@@ -36,6 +41,7 @@ __all__ = [
     "NoWorkerError",
     "a_worker_failed",
     "audible_workers",
+    "await_ready",
     "busy_workers",
     "executing",
     "is_closing",
@@ -58,27 +64,70 @@ def task_state(client: Client, key: str) -> str | None:
     return state
 
 
-@contextlib.contextmanager
-def _open(client: Client) -> Iterator[None]:
-    """Raise `ClosedClientError` where a question fails because another thread has closed the client."""
-    try:
-        yield
-    except AttributeError as error:
-        if client.status == "closed" or client.scheduler is None:
-            raise ClosedClientError("the client was closed") from error
-        raise
+def _pauses() -> Iterator[float]:
+    """Seconds between looks at something that is awaited: short ones first."""
+    pause = 0.001
+    while True:
+        yield pause
+        pause = min(2 * pause, 0.02)
+
+
+def await_ready(client: Client, ready: Callable[[], bool], seconds: float = float("inf")) -> bool:
+    """Wait in short intervals, because a client that another thread closes may not wake this one.
+
+    Closing does not cancel a future that is submitted or awaited at that moment, and its event loop is gone.
+
+    Returns
+    -------
+    bool
+        Whether it is ready; False after so many seconds.
+    """
+    until = time.monotonic() + seconds
+    for pause in _pauses():
+        if ready():
+            return True
+        if client.status == "closed" and not ready():
+            raise ClosedClientError("the client was closed")
+        if time.monotonic() >= until:
+            return False
+        time.sleep(pause)
+    raise AssertionError
+
+
+def _answer(client: Client, question: Callable[[], T]) -> T:
+    """The answer of the scheduler, asked in a thread: if another one closes the client, it may never come.
+
+    Raises
+    ------
+    ClosedClientError
+    """
+    answers: list[T] = []
+    errors: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            answers.append(question())
+        except Exception as error:
+            errors.append(error)
+
+    asking = threading.Thread(target=ask, name="streamkernel-question", daemon=True)
+    asking.start()
+    await_ready(client, lambda: not asking.is_alive())
+    if errors:
+        if isinstance(errors[0], AttributeError) and (client.status == "closed" or client.scheduler is None):
+            raise ClosedClientError("the client was closed") from errors[0]
+        raise errors[0]
+    return answers[0]
 
 
 def worker_threads(client: Client) -> dict[str, int]:
     """Number of threads of each worker, by its address."""
-    with _open(client):
-        return dict(client.nthreads())
+    return dict(_answer(client, client.nthreads))
 
 
 def busy_workers(client: Client) -> set[str]:
     """Addresses of the workers that have tasks."""
-    with _open(client):
-        return {worker for worker, keys in client.processing().items() if keys}
+    return {worker for worker, keys in _answer(client, client.processing).items() if keys}
 
 
 def audible_workers(client: Client) -> list[str]:
@@ -86,8 +135,7 @@ def audible_workers(client: Client) -> list[str]:
 
     A worker that is stopped, or whose machine is, keeps its connections for minutes.
     """
-    with _open(client):
-        workers = client.scheduler_info(n_workers=-1)["workers"]
+    workers = _answer(client, lambda: client.scheduler_info(n_workers=-1))["workers"]
     seen = {address: float(worker["last_seen"]) for address, worker in workers.items()}
     # Workers report every half second, and of n more than 200 every 1 + n / 200 seconds.
     silent = 10.0 + 2.0 * (1.0 + len(seen) / 200.0)

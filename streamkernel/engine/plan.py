@@ -11,6 +11,7 @@ is the sum over all processes at the costliest step.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, replace
 
 from streamkernel.engine._branches import branch_leaves
@@ -212,8 +213,9 @@ def step_of(
         spans = cut(rows, work.flops_per_row(), shape.row_bytes, chunks).leaves
     if where == "shared" and not worth_sending(rows * work.flops_per_row()):
         where = "sample"
+    light = work.flops_per_row() if isinstance(work, Reduction) else math.inf
     # No block has more rows than there are.
-    b = min(block_rows(work.scratch_bytes, multiple, cut_bytes, work.flops_per_row()), max(rows, 1))
+    b = min(block_rows(work.scratch_bytes, multiple, cut_bytes, light), max(rows, 1))
     return Step(
         name,
         where,

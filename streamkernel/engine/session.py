@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import tempfile
@@ -59,7 +60,9 @@ def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
     shape = TableShape.of(table)
     spans = table.spans(span_rows(table.n_rows, work.flops_per_row(), shape.row_bytes))
-    rows = block_rows(work.scratch_bytes, multiple, shape.cut_bytes, work.flops_per_row())
+    # Light blocks are for sums: parts of values keep their sizes, so that few rows are computed for one.
+    flops = work.flops_per_row() if isinstance(work, Reduction) else math.inf
+    rows = block_rows(work.scratch_bytes, multiple, shape.cut_bytes, flops)
     return Layout(aligned_spans(spans, multiple), rows)
 
 
@@ -192,4 +195,4 @@ def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
     chunks, shape = -(-table.n_rows // chunk_rows), TableShape.of(table)
     count = min(chunks, cut(table.n_rows, rows.flops_per_row(), shape.row_bytes).leaves)
     edges = [table.start + chunks * i // count * chunk_rows for i in range(count)] + [table.stop]
-    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes, 1, shape.cut_bytes, rows.flops_per_row()))
+    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes, 1, shape.cut_bytes))
