@@ -3,8 +3,7 @@
 The triangular solve of BLAS runs at half the rate of a matrix product, because its innermost blocks are substitutions.
 Here the triangle is divided into halves recursively. The part off the diagonal is a matrix product. A small block on
 the diagonal is inverted once, and the solve multiplies by the inverse. This is as stable as substitution if the block
-is well conditioned (Du Croz & Higham 1992). Other blocks are divided further, and solved by substitution if they
-cannot be.
+is well conditioned (Du Croz & Higham 1992). Other blocks are solved by substitution.
 
 With 1,000 rows the factor takes 0.9 of LAPACK's time, and the solve 0.8 of that of BLAS. No step holds the GIL for
 long.
@@ -31,33 +30,34 @@ from streamkernel.linalg._blas import (
 from streamkernel.type_aliases import Float
 
 _LEAF = 128  # columns of a block on the diagonal
-_LEAST_LEAF = 32  # of one that is not well conditioned: substitution runs at half the rate of a product
+LEAST_LEAF = 32  # of one that is not well conditioned, where digits may be lost for the rate of a product
 
 Leaves = dict[tuple[int, int], Float | None]
 """Blocks (start, stop) on the diagonal that are not divided further: the inverse of each, or None for substitution."""
 
 
-def leaves(start: int, stop: int, inverse: Callable[[int, int], Float | None]) -> Leaves:
+def leaves(start: int, stop: int, inverse: Callable[[int, int], Float | None], least: int = _LEAF) -> Leaves:
     """The leaves of a triangle with these rows.
 
-    A block of `_LEAF` columns that has no `inverse` is divided further, down to `_LEAST_LEAF`: most of its halves have
-    one.
+    A block of `_LEAF` columns that has no `inverse` is divided further, down to `least` columns: most of its parts have
+    one. Solves with them are less exact than substitution. Pivots of nearly dependent candidates are then rounding, and
+    a selection takes some of them: only solves that stand it may divide.
     """
     size = stop - start
     if size <= 0:
         return {}
     if size <= _LEAF:
         found = inverse(start, stop)
-        if found is not None or size <= _LEAST_LEAF:
+        if found is not None or size <= least:
             return {(start, stop): found}
     middle = halfway(start, stop)
-    return leaves(start, middle, inverse) | leaves(middle, stop, inverse)
+    return leaves(start, middle, inverse, least) | leaves(middle, stop, inverse, least)
 
 
 def halfway(start: int, stop: int) -> int:
     """The middle, a multiple of 32 rows from `start`, because matrix products are faster with such sizes."""
     size = stop - start
-    unit = _LEAF if size > _LEAF else 2 * _LEAST_LEAF
+    unit = _LEAF if size > _LEAF else 2 * LEAST_LEAF
     return start + -(-size // unit) * unit // 2 // 32 * 32
 
 

@@ -128,7 +128,6 @@ def test_units_of_targets_and_features(approximation: str) -> None:
     np.testing.assert_allclose(model.noise_variance_, 1e6 * plain.noise_variance_, rtol=2e-2)
 
 
-@pytest.mark.filterwarnings("ignore:only .* basis functions are linearly independent")  # where the search ends
 def test_intervals_cover_what_they_say() -> None:
     A, a = rows(1500, seed=7)
     Q, q = rows(2000, seed=8)
