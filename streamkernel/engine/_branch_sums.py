@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from distributed import Client
 
@@ -21,9 +21,7 @@ from streamkernel.reductions import State
 from streamkernel.type_aliases import Untyped
 
 if TYPE_CHECKING:
-    from distributed import Future as _Future
-
-    Future = _Future[Any]  # a class without parameters before distributed 2025.12
+    from streamkernel.engine.cluster_state import Future
 
 _PATIENCE, _RATE = 10.0, 5e6  # seconds for an answer; bytes that a slow network brings in one
 _LOOK = 2.0  # seconds between two questions for the workers that are heard of

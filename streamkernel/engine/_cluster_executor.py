@@ -38,9 +38,7 @@ from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked
 
 if TYPE_CHECKING:
-    from distributed import Future as _Future
-
-    Future = _Future[Any]  # a class without parameters before distributed 2025.12
+    from streamkernel.engine.cluster_state import Future
 
 _ANSWER = 600.0  # seconds for the transfer of a finished result
 

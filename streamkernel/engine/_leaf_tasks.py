@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from distributed import Client, as_completed
 
 from streamkernel.engine.cluster_state import audible_workers, await_ready, busy_workers
 
 if TYPE_CHECKING:
-    from distributed import Future as _Future
-
-    Future = _Future[Any]  # a class without parameters before distributed 2025.12
+    from streamkernel.engine.cluster_state import Future
 
 _OUTSTANDING = 4
 _LOOK, _LATE_LOOK = 2.0, 0.5  # seconds between two questions for the threads; and for idle workers at the end

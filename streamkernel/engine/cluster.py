@@ -33,7 +33,7 @@ DASK_CONFIG = {
     "distributed.scheduler.worker-ttl": "60s",
     "distributed.scheduler.allowed-failures": 3,
     "distributed.scheduler.no-workers-timeout": "60s",
-    # It takes copies of the payload from workers that have nothing to do, until one has it: if that one is stopped, the
+    # It deletes the payload's copies on idle workers, down to one. If the worker with the last copy is stopped, the
     # others wait for it (`_leaf_tasks`).
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.worker.profile.enabled": False,  # takes a few percent of a core for each worker, for a dashboard

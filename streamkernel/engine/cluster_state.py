@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed import Client, LocalCluster, Nanny, Scheduler, Status, Worker
 
@@ -29,6 +29,11 @@ except ImportError as error:
 for _owner, _name in ((Scheduler, "get_task_status"), (WorkerState, "executing_count"), (Nanny, "pid")):
     if not hasattr(_owner, _name):
         raise missing_part("distributed", f"{_owner.__name__}.{_name}")
+
+if TYPE_CHECKING:
+    from distributed import Future as _Future
+
+    Future = _Future[Any]  # a class without parameters before distributed 2025.12
 
 T = TypeVar("T")
 

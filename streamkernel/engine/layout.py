@@ -28,6 +28,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from streamkernel.reductions import Reduction, RowMap
+from streamkernel.reductions.contract import AnyReduction
+
 _SCRATCH_BYTES = 56 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
 # Of passes that do little with a row: every operation on a block takes the interpreter's lock, and with blocks of 8,192
@@ -107,6 +110,16 @@ def block_rows(
     while rows > _LEAST_BLOCK and rows * row_bytes > _ROWS_BYTES:
         rows //= 2
     return max(rows // multiple, 1) * multiple
+
+
+def block_rows_of(work: AnyReduction | RowMap, row_bytes: int) -> int:
+    """Rows of the blocks of this work; `row_bytes` as of `block_rows`.
+
+    Light blocks are for sums: parts of values keep their sizes, so that few rows are computed for one.
+    """
+    if isinstance(work, Reduction):
+        return block_rows(work.scratch_bytes, work.row_multiple, row_bytes, work.flops_per_row())
+    return block_rows(work.scratch_bytes, 1, row_bytes)
 
 
 def aligned_spans(spans: list[tuple[int, int]], multiple: int) -> list[tuple[int, int]]:

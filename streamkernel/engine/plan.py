@@ -11,12 +11,11 @@ is the sum over all processes at the costliest step.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field, replace
 
 from streamkernel.engine._branches import branch_leaves
 from streamkernel.engine._read_ahead import blocks_ahead
-from streamkernel.engine.layout import block_rows, cut, span_rows, worth_sending
+from streamkernel.engine.layout import block_rows, block_rows_of, cut, span_rows, worth_sending
 from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Composite, Kernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.metric import MetricScaler
@@ -213,9 +212,8 @@ def step_of(
         spans = cut(rows, work.flops_per_row(), shape.row_bytes, chunks).leaves
     if where == "shared" and not worth_sending(rows * work.flops_per_row()):
         where = "sample"
-    light = work.flops_per_row() if isinstance(work, Reduction) else math.inf
     # No block has more rows than there are.
-    b = min(block_rows(work.scratch_bytes, multiple, cut_bytes, light), max(rows, 1))
+    b = min(block_rows_of(work, cut_bytes), max(rows, 1))
     return Step(
         name,
         where,

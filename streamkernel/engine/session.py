@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from streamkernel.engine._tasks import Written
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.executor import Executor
-from streamkernel.engine.layout import Layout, aligned_spans, block_rows, cut, span_rows, worth_sending
+from streamkernel.engine.layout import Layout, aligned_spans, block_rows_of, cut, span_rows, worth_sending
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent
 from streamkernel.engine.threads import ThreadExecutor
@@ -60,10 +59,7 @@ def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
     shape = TableShape.of(table)
     spans = table.spans(span_rows(table.n_rows, work.flops_per_row(), shape.row_bytes))
-    # Light blocks are for sums: parts of values keep their sizes, so that few rows are computed for one.
-    flops = work.flops_per_row() if isinstance(work, Reduction) else math.inf
-    rows = block_rows(work.scratch_bytes, multiple, shape.cut_bytes, flops)
-    return Layout(aligned_spans(spans, multiple), rows)
+    return Layout(aligned_spans(spans, multiple), block_rows_of(work, shape.cut_bytes))
 
 
 class Session:
@@ -195,4 +191,4 @@ def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
     chunks, shape = -(-table.n_rows // chunk_rows), TableShape.of(table)
     count = min(chunks, cut(table.n_rows, rows.flops_per_row(), shape.row_bytes).leaves)
     edges = [table.start + chunks * i // count * chunk_rows for i in range(count)] + [table.stop]
-    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes, 1, shape.cut_bytes))
+    return Layout(list(pairwise(edges)), block_rows_of(rows, shape.cut_bytes))

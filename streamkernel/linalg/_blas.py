@@ -49,9 +49,10 @@ _SYRK = {
     np.dtype(np.float64): _routine("dsyrk", _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _PTR, _INT),
     np.dtype(np.float32): _routine("ssyrk", _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _PTR, _INT),
 }
-_GEMM_ARGUMENTS = (_CHAR, _CHAR, _INT, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT, _PTR, _PTR, _INT)
-_GEMM = _routine("dgemm", *_GEMM_ARGUMENTS)
-_GEMM_OF = {np.dtype(np.float64): _GEMM, np.dtype(np.float32): _routine("sgemm", *_GEMM_ARGUMENTS)}
+_GEMM = {
+    np.dtype(dtype): _routine(name, _CHAR, _CHAR, _INT, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT, _PTR, _PTR, _INT)
+    for dtype, name in ((np.float64, "dgemm"), (np.float32, "sgemm"))
+}
 _TRSM = _routine("dtrsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
 _TRMM = _routine("dtrmm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
 _POTRF = _routine("dpotrf", _CHAR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
@@ -116,7 +117,7 @@ def add_product(A: Float, B: Float, into: Float) -> None:
     if len(B) != b or into.shape != (n, k):
         raise ValueError(f"blocks of {A.shape} and {B.shape} do not add to sums of {into.shape}")
     # Fortran reads all three transposed.
-    _GEMM(
+    _GEMM[_DOUBLE](
         b"N", b"T", _int(k), _int(n), _int(b), _scalar(1.0, _DOUBLE), B.ctypes.data, _leading(B), A.ctypes.data,
         _leading(A), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
     )  # fmt: skip
@@ -126,7 +127,7 @@ def subtract_product(K: AnyArray, L: AnyArray, into: AnyArray) -> None:
     """``into -= K L^T`` for K (b, r), L (n, r) and into (b, n) of one dtype, each row contiguous."""
     (b, r), n, dtype = K.shape, len(L), K.dtype
     # Fortran reads all three transposed.
-    _GEMM_OF[dtype](
+    _GEMM[dtype](
         b"T", b"N", _int(n), _int(b), _int(r), _scalar(-1.0, dtype), L.ctypes.data, _leading(L), K.ctypes.data,
         _leading(K), _scalar(1.0, dtype), into.ctypes.data, _leading(into),
     )  # fmt: skip
@@ -145,7 +146,7 @@ def subtract_gram(G: Float, into: Float) -> None:
 def subtract_product_left(L: Float, B: Float, into: Float) -> None:
     """``into -= L B`` for L (b, r), B (r, n) and into (b, n), each row contiguous."""
     (b, r), n = L.shape, B.shape[1]
-    _GEMM(
+    _GEMM[_DOUBLE](
         b"N", b"N", _int(n), _int(b), _int(r), _scalar(-1.0, _DOUBLE), B.ctypes.data, _leading(B), L.ctypes.data,
         _leading(L), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
     )  # fmt: skip

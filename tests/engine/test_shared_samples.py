@@ -24,8 +24,10 @@ from streamkernel.reductions.pools import PoolColumns, PoolGram
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import Table, open_table
 from streamkernel.timing import BUILT_IN, Slots, plan_seconds
+from streamkernel.type_aliases import AnyArray
 
 SINGLE = np.dtype(np.float32)
+Rows = tuple[AnyArray, AnyArray]
 
 
 class Watched(ClusterExecutor):
@@ -53,23 +55,19 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def rows() -> Rows:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((9000, 3)).astype(np.float32)
     return X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(len(X))
 
 
-def pool_of(X: np.ndarray) -> PoolGram:  # type: ignore[type-arg]
+def pool_of(X: AnyArray) -> PoolGram:
     kernel = Gaussian(1.0)
     basis, pool = Basis(kernel, X[:20], np.arange(20)), Basis(kernel, X[20:60], np.arange(20, 60))
     return PoolGram(PoolColumns(basis, pool, np.zeros(1), SINGLE))
 
 
-def test_a_pass_has_the_same_bits_on_workers(
-    cluster: Client,
-    eager: None,
-    rows: tuple[np.ndarray, np.ndarray],  # type: ignore[type-arg]
-) -> None:
+def test_a_pass_has_the_same_bits_on_workers(cluster: Client, eager: None, rows: Rows) -> None:
     X, y = rows
     work, table, executor = pool_of(X), open_table(X, y), Watched(cluster)
     assert len(layout_of(work, table).spans) > 1
@@ -80,18 +78,14 @@ def test_a_pass_has_the_same_bits_on_workers(
     assert not Session(executor).records  # it is no sweep over the data
 
 
-def test_little_work_stays_on_the_driver(cluster: Client, rows: tuple[np.ndarray, np.ndarray]) -> None:  # type: ignore[type-arg]
+def test_little_work_stays_on_the_driver(cluster: Client, rows: Rows) -> None:
     X, y = rows
     executor = Watched(cluster)
     Session(executor).shared(pool_of(X), open_table(X, y))
     assert not executor.rows
 
 
-def test_a_fit_that_scores_on_workers_is_that_of_threads(
-    cluster: Client,
-    eager: None,
-    rows: tuple[np.ndarray, np.ndarray],  # type: ignore[type-arg]
-) -> None:
+def test_a_fit_that_scores_on_workers_is_that_of_threads(cluster: Client, eager: None, rows: Rows) -> None:
     X, y = rows
     table = open_table(da.from_array(X, chunks=(1000, -1)), da.from_array(y, chunks=1000))
     settings = RidgeSettings(n_components=30, kernel="gaussian", metric="none", alpha="gcv", objective="prediction")

@@ -39,7 +39,7 @@ from streamkernel.type_aliases import AnyArray, Float
 # share, because the eigenvalues of H are: rounding moves predictions by as much with many rows as with few.
 _MOST_LIFTED_ROUNDING = 1e-9
 _FEW_ROWS = 3000  # fewer count as so many: alphas below 3e-6 are not chosen from them
-_USUAL_LIFTS = 1e6, 1e3  # of a basis of some hundred functions from a few-sweep rule; of what 32 leading ones leave
+_USUAL_LIFTS = 1e6, 1e3  # some hundred functions of a few-sweep rule have these: with 0 and with 32 leading ones
 _LEAST_LEADING = 32  # functions that blocks are whitened of, where they are; then twice as many, till they are enough
 
 
@@ -119,7 +119,9 @@ def _most_lift(n: int, rows: int, alpha: float | None) -> float:
     if not n or not rows:
         return np.inf
     most = _MOST_LIFTED_ROUNDING * max(rows, _FEW_ROWS)
-    return float(min(most, most if alpha is None else alpha) / (np.finfo(np.float64).eps * rows * np.sqrt(n)))
+    if alpha is not None:
+        most = min(most, alpha)
+    return float(most / (np.finfo(np.float64).eps * rows * np.sqrt(n)))
 
 
 @dataclass(frozen=True)
