@@ -132,7 +132,9 @@ def many_workers(count: int, processes: int) -> Iterator[ClusterExecutor]:
     with ExitStack() as stack:
 
         def started(*command: str) -> subprocess.Popen[str]:
-            environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+            # The scheduler unpickles what tasks are sent: it must find the module of the sleepers, too.
+            modules = str(Path(__file__).parent)
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": modules}
             process = subprocess.Popen(
                 [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
             )

@@ -24,7 +24,14 @@ from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaf, w
 from streamkernel.engine._killed_worker import blame, killed_worker
 from streamkernel.engine._leaf_tasks import LeafTasks
 from streamkernel.engine._tasks import Advance, Receiver
-from streamkernel.engine.cluster_state import NoValidWorkerError, NoWorkerError, await_ready, worker_threads
+from streamkernel.engine.cluster_state import (
+    FutureCancelledError,
+    FuturesCancelledError,
+    NoValidWorkerError,
+    NoWorkerError,
+    await_ready,
+    worker_threads,
+)
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.lost_cluster import scheduler_of, translated_loss
 from streamkernel.engine.peak_memory import peak_resident_bytes
@@ -139,9 +146,27 @@ class ClusterExecutor:
         prefix = f"{self._run_id}/{self._sweeps}"
         self._sent = payload
         with self._translated_loss(f"during sweep {self._sweeps}"):
-            yield prefix, self._submit(hold, f"{prefix}/payload", *payload)
+            held = self._submit(hold, f"{prefix}/payload", *payload)
+            try:
+                yield prefix, held
+            except (FutureCancelledError, FuturesCancelledError, ImportError, AttributeError) as error:
+                self._check_readable(held, error)
+                raise
             if self.remote:
                 self._check_versions()
+
+    def _check_readable(self, payload: Future, error: Exception) -> None:
+        """Raise if the scheduler or a worker could not unpickle the payload: a module of the user is missing there.
+
+        The scheduler then forgets the payload, and cancels the leaves as if their data were lost.
+        """
+        found = payload.exception(_ANSWER) if payload.status == "error" else None
+        cause = found.__cause__ or found if found is not None else None
+        if isinstance(cause, (ImportError, AttributeError)):
+            raise ClusterError(
+                f"{self._scheduler}, or a worker, cannot load a class or function of yours ({cause}); install its "
+                "module on the scheduler and on all workers, or define it in the script that you run"
+            ) from error
 
     def _check_versions(self) -> None:
         """Raise for workers of other versions, also those that joined during a sweep; their sums are then not used."""
