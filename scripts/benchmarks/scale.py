@@ -40,6 +40,7 @@ from streamkernel.engine import (
     TableShape,
     ThreadExecutor,
     available_cpus,
+    branch_leaves,
     make_plan,
     step_of,
 )
@@ -266,7 +267,8 @@ def thousand(quick: bool, sets: tuple[str, ...] | None) -> tuple[list[list[Any]]
     step = next(step for step in plan.steps if step.name == "final sweep")
     cost = sweep_cost(step, plan, rates)
     of = (cost.leaves, 1000, cost.work * rates.busy, 3 * cost.state_bytes / rates.memory_bytes)
-    simulated = simulated_seconds(*of, cost.state_bytes / rates.network_bytes, rates.task_seconds, cost.branch)
+    size = branch_leaves(cost.leaves, round(cost.state_bytes), 1000)
+    simulated = simulated_seconds(*of, cost.state_bytes / rates.network_bytes, rates.task_seconds, size)
     predicted = sweep_seconds(cost, Slots(1000), rates.changed(sweep_seconds=0.0)).seconds
     row, claim = compared("thousand", "final sweep, 1,000 workers, against the simulation", predicted, simulated)
     one = cost.leaves * cost.work * rates.busy

@@ -1,5 +1,6 @@
 """The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
+from streamkernel.engine._branches import branch_leaves
 from streamkernel.engine.executor import Executor, executor_of
 from streamkernel.engine.limits import MemoryLimits, check_memory, limits_here, machine_of, memory_limits, total_memory
 from streamkernel.engine.peak_memory import PeakMeter, resident_bytes
@@ -35,6 +36,7 @@ __all__ = [
     "TableShape",
     "ThreadExecutor",
     "available_cpus",
+    "branch_leaves",
     "check_memory",
     "driver_step",
     "eigen_flops",

@@ -56,41 +56,16 @@ class Layout:
     block_rows: int
 
 
-@dataclass(frozen=True)
-class Cut:
-    """The numbers of a sweep's tree, before any row is cut.
-
-    Attributes
-    ----------
-    leaves : number of spans, each a task.
-    span_rows : rows of a span, before rounding to whole chunks.
-    state_bytes : bytes of a state.
-    """
-
-    leaves: int
-    span_rows: int
-    state_bytes: int
-
-    @property
-    def depth(self) -> int:
-        """Levels of the tree: so many states are combined one after another when the last leaf is there.
-
-        It is also the number of states that wait for their neighbours, if leaves come in order.
-        """
-        return (self.leaves - 1).bit_length()
-
-
-def cut(rows: int, flops_per_row: float, row_bytes: int = 0, chunks: int | None = None, state_bytes: int = 0) -> Cut:
-    """The cut of a table of `rows` rows.
+def leaf_count(rows: int, flops_per_row: float, row_bytes: int = 0, chunks: int | None = None) -> int:
+    """Number of leaves of a sweep over `rows` rows, before any row is cut.
 
     Parameters
     ----------
     row_bytes : bytes of a row as stored (`TableShape.row_bytes`).
-    chunks : number of chunks, of which a span has at least one; None where they are not known, or for outputs of rows.
+    chunks : number of chunks, of which a leaf has at least one; None where they are not known, or for outputs of rows.
     """
     each = span_rows(rows, flops_per_row, row_bytes)
-    leaves = max(1, -(-rows // each) if chunks is None else min(rows // each, chunks))
-    return Cut(leaves, each, state_bytes)
+    return max(1, -(-rows // each) if chunks is None else min(rows // each, chunks))
 
 
 def block_rows(

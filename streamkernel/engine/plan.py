@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from streamkernel.engine._branches import branch_leaves
 from streamkernel.engine._read_ahead import blocks_ahead
-from streamkernel.engine.layout import block_rows, block_rows_of, cut, span_rows, worth_sending
+from streamkernel.engine.layout import block_rows, block_rows_of, leaf_count, span_rows, worth_sending
 from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Composite, Kernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.metric import MetricScaler
@@ -209,7 +209,7 @@ def step_of(
         shape = TableShape.of(table) if sampled is None else TableShape.of(table).sample(sampled)
         rows, cut_bytes = shape.rows, shape.cut_bytes
         chunks = shape.chunks if isinstance(work, Reduction) else None
-        spans = cut(rows, work.flops_per_row(), shape.row_bytes, chunks).leaves
+        spans = leaf_count(rows, work.flops_per_row(), shape.row_bytes, chunks)
     if where == "shared" and not worth_sending(rows * work.flops_per_row()):
         where = "sample"
     # No block has more rows than there are.
@@ -299,7 +299,7 @@ def make_plan(
         return read + block + loops + step.scratch_bytes + step.state_bytes
 
     def waiting(step: Step, threads: int) -> int:
-        spans = cut(step.rows, step.flops_per_row).leaves if step.spans is None else step.spans
+        spans = leaf_count(step.rows, step.flops_per_row) if step.spans is None else step.spans
         return min(spans, (spans - 1).bit_length() + 2 * threads) * step.state_bytes
 
     def process(step: Step, threads: int) -> int:

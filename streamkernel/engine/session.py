@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from streamkernel.engine._tasks import Written
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.executor import Executor
-from streamkernel.engine.layout import Layout, aligned_spans, block_rows_of, cut, span_rows, worth_sending
+from streamkernel.engine.layout import Layout, aligned_spans, block_rows_of, leaf_count, span_rows, worth_sending
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent
 from streamkernel.engine.threads import ThreadExecutor
@@ -189,6 +189,6 @@ class Session:
 def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
     """Spans of whole chunks of the output, nearly equal in number, independent of the table's own chunks."""
     chunks, shape = -(-table.n_rows // chunk_rows), TableShape.of(table)
-    count = min(chunks, cut(table.n_rows, rows.flops_per_row(), shape.row_bytes).leaves)
+    count = min(chunks, leaf_count(table.n_rows, rows.flops_per_row(), shape.row_bytes))
     edges = [table.start + chunks * i // count * chunk_rows for i in range(count)] + [table.stop]
     return Layout(list(pairwise(edges)), block_rows_of(rows, shape.cut_bytes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 import uuid
@@ -14,14 +15,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamkernel.engine import Executor, ThreadExecutor, available_cpus
+from streamkernel.engine import Executor, ThreadExecutor, available_cpus, branch_leaves
 from streamkernel.engine.layout import Layout
 from streamkernel.reductions import Moments
 from streamkernel.table import Scaler, Table, open_table
 from streamkernel.table.ingest.ingest import ingest
 from streamkernel.timing import _measure as measure
 from streamkernel.timing.rates import VERSION, KernelRate, Rates, SumRate
-from streamkernel.timing.schedule import BRANCH, sum_tasks
 from streamkernel.type_aliases import Untyped
 
 Notify = Callable[[str], None]
@@ -186,7 +186,8 @@ def task_rates(executor: Executor) -> dict[str, float]:
     if executor.n_workers:
         one = min(_sweep_of(executor, 1) for _ in range(3))
         many = min(_sweep_of(executor, _LEAVES) for _ in range(3))
-        task = max(many - one, 0.0) / (sum_tasks(_LEAVES, BRANCH) + _LEAVES - 1)
+        branches = math.ceil(_LEAVES / branch_leaves(_LEAVES, 0, executor.n_workers * executor.threads_per_worker))
+        task = max(many - one, 0.0) / (2 * _LEAVES - branches - 1)
     return {"thread_sweep_seconds": threads, "sweep_seconds": one, "task_seconds": task}
 
 

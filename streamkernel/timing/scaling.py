@@ -36,7 +36,7 @@ class Scaling:
     rough_seconds : part of the steps whose number is a guess, because they end when they have converged.
     network_bytes : bytes between workers, and to the driver.
     worker_bytes, driver_bytes : memory of each worker, and of the driver.
-    bound : what limits the longest sweep: work, reading, storage or scheduler.
+    bound : what limits the longest sweep: work, reading, storage, scheduler or driver (which takes in the sums).
     """
 
     workers: int

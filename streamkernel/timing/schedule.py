@@ -1,14 +1,16 @@
 """Seconds of one sweep on a number of workers: a formula for the schedule that the engine makes.
 
-    T_W = max(R t_leaf + S t_task, L t_task + t_leaf, (L + N) t_task)
-          + (L - 1) / S t_combine + D (t_combine + 8 n^2 / bandwidth) + D' t_task
+With L leaves, S threads of all workers, and branches of b neighbouring leaves, of which there are ``B = ceil(L / b)``::
 
-with L leaves, S threads of all workers, and N tasks that add states (ALGORITHMS 23). Leaves are begun in their order,
-in ``R = ceil(L / S)`` rounds. The first task comes to the last thread after ``S t_task``; where the scheduler is slower
-than the threads, its tasks are the time. Sums are added on the threads between leaves. After the last leaf one path of
-the tree is left: D' tasks that add D states, each of which may come from another worker. Where a task adds the states
-of b leaves, and others pairs of these, there are ``B = ceil(L / b)`` branches, ``N = 2 B - 1``,
-``D = b - 1 + ceil(log2 B)`` and ``D' = 1 + ceil(log2 B)``; with b = 2 this is a tree of pairs.
+    T = max(R t_leaf + S t_task,  L t_task + t_leaf,  (2 L - B) t_task,
+            t_leaf + B (t_send + t_combine))
+        + (L - B) / S t_combine + D (t_combine + t_send + t_task) + t_send + E t_combine
+
+Leaves are begun in their order, in ``R = ceil(L / S)`` rounds. The first task comes to the last thread after
+``S t_task``; where the scheduler is slower than the threads, its tasks are the time, L leaves and L - B sums. Workers
+add the states of a branch between leaves; the sum of a branch comes to the driver, which adds all B (ALGORITHMS 23).
+After the last leaf ``D = ceil(log2 b)`` sums of its branch are left, whose states come from other workers, and
+``E = ceil(log2 B)`` sums of the driver.
 """
 
 from __future__ import annotations
@@ -16,16 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from streamkernel.engine import branch_leaves
 from streamkernel.timing.rates import Rates
-
-BRANCH = 2  # neighbouring leaves whose states one task adds; the formula holds for more, too
-
-
-def sum_tasks(leaves: int, branch: int) -> int:
-    """Number of tasks that add states."""
-    if leaves == 1 or branch == 2:
-        return leaves - 1  # a last leaf without a neighbour needs no task
-    return 2 * math.ceil(leaves / branch) - 1
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,6 @@ class SweepCost:
     leaves : number of tasks that read rows.
     work : seconds of a core for one leaf, decoding included.
     leaf_bytes : bytes that a leaf reads from the storage.
-    branch : number of neighbouring leaves whose states one task adds.
     state_bytes : bytes of one state.
     payload_bytes : bytes that each worker gets before its first leaf.
     """
@@ -81,7 +74,6 @@ class SweepCost:
     leaf_bytes: float = 0.0
     state_bytes: float = 0.0
     payload_bytes: float = 0.0
-    branch: int = BRANCH
 
 
 @dataclass(frozen=True)
@@ -104,29 +96,36 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
         together = cost.leaf_bytes * at_once / rates.storage_bytes
     leaf = max(work, alone, together)
     bound = "work" if leaf == work else "reading" if leaf == alone else "storage"
-    combine = 3 * cost.state_bytes / rates.memory_bytes * slower
-    branches = math.ceil(cost.leaves / cost.branch)
-    pairs = (branches - 1).bit_length()  # ceil(log2 B)
-    depth = min(cost.branch, cost.leaves) - 1 + pairs
+    combine = 3 * cost.state_bytes / rates.memory_bytes
     rounds = math.ceil(cost.leaves / slots.count)
-    merging = (cost.leaves - 1) / at_once * combine + depth * combine
     check = rates.check_seconds if cost.leaf_bytes else 0.0
     if slots.workers == 0:
+        merging = ((cost.leaves - 1) / at_once + _levels(cost.leaves)) * combine * slower
         return SweepSeconds(rounds * leaf + merging + check + rates.thread_sweep_seconds, 0.0, bound)
+    size = branch_leaves(cost.leaves, round(cost.state_bytes), slots.count)
+    branches = math.ceil(cost.leaves / size)
+    depth = _levels(min(size, cost.leaves))
     task = rates.task_seconds
+    send, payload = (each / rates.network_bytes for each in (cost.state_bytes, cost.payload_bytes))
     last_round = (cost.leaves - 1) % slots.count + 1
     leaves = max(rounds * leaf + last_round * task, (rounds - 1) * leaf + at_once * task)
-    scheduling = max(cost.leaves * task + leaf, (cost.leaves + sum_tasks(cost.leaves, cost.branch)) * task)
-    if scheduling > leaves:
-        leaves, bound = scheduling, "scheduler"
+    scheduling = max(cost.leaves * task + leaf, (2 * cost.leaves - branches) * task)
+    arriving = leaf + (branches - 1) * (send + combine)
+    if max(scheduling, arriving) > leaves:
+        leaves, bound = max((scheduling, "scheduler"), (arriving, "driver"))
     moved = min(slots.workers, cost.leaves) - 1
-    send, payload = (each / rates.network_bytes for each in (cost.state_bytes, cost.payload_bytes))
-    # Workers pass the payload on, so that those which have it double; the last state goes to the driver.
+    # Workers pass the payload on, so that those which have it double.
     spread = payload * (1 + math.ceil(math.log2(moved + 1)))
-    across = min(depth, math.ceil(math.log2(moved + 1)) + cost.branch - 2) if moved else 0
-    last = (pairs + 1 if cost.leaves > 1 else 0) * task
-    seconds = rates.sweep_seconds + check + spread + leaves + merging + last + (across + 1) * send
+    merging = (cost.leaves - branches) / at_once * combine * slower
+    across = min(depth, _levels(moved + 1))
+    last = depth * (combine * slower + task) + across * send + send + _levels(branches) * combine
+    seconds = rates.sweep_seconds + check + spread + leaves + merging + last
     # Of two neighbouring states one is where they are added, as a rule; with one worker both are.
-    states = 0.0 if moved == 0 else (cost.leaves - 1) * moved / (moved + 1)
-    network = (moved + 1) * cost.payload_bytes + (states + 1) * cost.state_bytes
+    states = (cost.leaves - branches) * moved / (moved + 1) + branches
+    network = (moved + 1) * cost.payload_bytes + states * cost.state_bytes
     return SweepSeconds(seconds, network, bound)
+
+
+def _levels(leaves: int) -> int:
+    """Levels of a tree of pairs: ``ceil(log2 leaves)``."""
+    return (leaves - 1).bit_length()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.engine import Machine, TableShape, layout_of, step_of
-from streamkernel.engine.layout import cut
+from streamkernel.engine.layout import leaf_count, span_rows
 from streamkernel.reductions import Moments
 from streamkernel.table import open_table
 
@@ -35,18 +35,14 @@ def flops(n: int) -> float:
     ],
 )
 def test_leaves_are_short_and_many(rows: int, n: int, leaves: tuple[int, int], seconds: tuple[float, float]) -> None:
-    found = cut(rows, flops(n), 48, None, 8 * n * n)
-    assert leaves[0] <= found.leaves <= leaves[1]
-    assert seconds[0] <= found.span_rows * flops(n) / SECOND <= seconds[1]
-    assert 2 ** (found.depth - 1) < found.leaves <= 2**found.depth
-    assert found.state_bytes == 8 * n * n
+    assert leaves[0] <= leaf_count(rows, flops(n), 48) <= leaves[1]
+    assert seconds[0] <= span_rows(rows, flops(n), 48) * flops(n) / SECOND <= seconds[1]
 
 
 def test_a_pass_that_only_reads_is_shared_too() -> None:
     """Column statistics of a billion rows: 48 GB, of which one leaf fetches about a second's worth."""
-    found = cut(10**9, 50.0, 48)
-    assert found.leaves > 256
-    assert 0.5 < found.span_rows * 48 / RATE < 2.0
+    assert leaf_count(10**9, 50.0, 48) > 256
+    assert 0.5 < span_rows(10**9, 50.0, 48) * 48 / RATE < 2.0
     table = open_table(da.zeros((10**9, 10), chunks=(10**6, -1), dtype=np.float32))
     assert (
         len(layout_of(Moments(10, 0), table).spans) == step_of("m", Moments(10, 0), table, kernel_columns=0).spans > 256
@@ -55,21 +51,20 @@ def test_a_pass_that_only_reads_is_shared_too() -> None:
 
 @given(st.integers(1, 10**10), st.floats(1.0, 1e8), st.integers(0, 10**5))
 def test_a_cut_is_within_its_bounds(rows: int, flops: float, row_bytes: int) -> None:
-    found = cut(rows, flops, row_bytes)
-    assert 1 <= found.leaves <= 16_385
-    assert found.span_rows >= min(rows // 2, 2896)
+    assert 1 <= leaf_count(rows, flops, row_bytes) <= 16_385
+    assert span_rows(rows, flops, row_bytes) >= min(rows // 2, 2896)
 
 
 def test_more_rows_never_make_fewer_leaves() -> None:
-    counts = [cut(int(m), flops(1000), 48).leaves for m in np.geomspace(10**6, 10**10, 200)]
+    counts = [leaf_count(int(m), flops(1000), 48) for m in np.geomspace(10**6, 10**10, 200)]
     assert all(a <= b for a, b in pairwise(counts))
 
 
 def test_a_leaf_has_one_chunk_at_least() -> None:
-    assert cut(10**9, flops(1000), 48, chunks=100).leaves == 100
+    assert leaf_count(10**9, flops(1000), 48, chunks=100) == 100
 
 
 def test_the_plan_has_the_layouts_number_of_tasks() -> None:
     shape = TableShape(10**8, 10, 10, 1, 4, 65_536, False, chunks=1526)
-    assert cut(shape.rows, flops(300), shape.row_bytes, shape.chunks).leaves <= 1526
+    assert leaf_count(shape.rows, flops(300), shape.row_bytes, shape.chunks) <= 1526
     assert Machine(0, 1).driver_threads == 1

@@ -53,7 +53,9 @@ def test_more_workers_take_less_time_and_more_of_it_together() -> None:
     for each in rows:
         assert each.efficiency == pytest.approx(seconds[0] / (each.workers * each.seconds))
         assert each.worker_bytes == ridge(10_000_000, Machine(each.workers, 1)).worker_bytes
-    assert [each.network_bytes for each in rows] == sorted(each.network_bytes for each in rows)
+    # A state is sent once for each leaf, or nearly: to the driver by few workers, between the workers by many.
+    network = [each.network_bytes for each in rows]
+    assert max(network) < 1.2 * min(network)
 
 
 def test_seconds_grow_with_what_they_are_made_of() -> None:

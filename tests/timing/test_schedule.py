@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from simulated_sweep import simulated_seconds
 
+from streamkernel.engine import branch_leaves
 from streamkernel.timing import BUILT_IN, Rates, Slots, SweepCost, sweep_seconds
 
 MEGABYTE = 1_000_000
@@ -32,28 +32,32 @@ def seconds(cost: SweepCost, slots: Slots, of: Rates) -> float:
     combine=st.floats(0.0, 0.05),
     send=st.floats(0.0, 0.05),
     task=st.floats(0.0, 0.01),
-    branch=st.sampled_from([2, 16]),
+    megabytes=st.sampled_from([0, 1, 8, 50]),
 )
-@example(leaves=256, slots=64, combine=0.05, send=0.05, task=0.01, branch=2)
-@example(leaves=64, slots=64, combine=0.0, send=0.0, task=0.01, branch=16)
+@example(leaves=256, slots=64, combine=0.05, send=0.05, task=0.01, megabytes=1)
+@example(leaves=64, slots=64, combine=0.0, send=0.0, task=0.01, megabytes=8)
+@example(leaves=260, slots=1, combine=0.0, send=0.0, task=0.01, megabytes=50)
 def test_the_formula_is_the_schedule_to_some_percent(
-    leaves: int, slots: int, combine: float, send: float, task: float, branch: int
+    leaves: int, slots: int, combine: float, send: float, task: float, megabytes: int
 ) -> None:
-    """Seconds of the tasks are shares of those of a leaf, which takes a second."""
+    """Seconds of the tasks are shares of those of a leaf, which takes a second. Larger states have larger branches."""
+    size = megabytes * MEGABYTE
     # 3 bytes are moved for a byte of a sum.
-    known = rates(
-        task_seconds=task, memory_bytes=3 * MEGABYTE / max(combine, 1e-12), network_bytes=MEGABYTE / max(send, 1e-12)
-    )
-    cost = SweepCost(leaves, 1.0, state_bytes=MEGABYTE, branch=branch)
-    found = seconds(cost, Slots(slots), known) - send  # the last state goes to the driver
-    wanted = simulated_seconds(leaves, slots, 1.0, combine, send if slots > 1 else 0.0, task, branch)
-    assert found == pytest.approx(wanted, rel=0.2)
+    known = rates(task_seconds=task, memory_bytes=3 * size / combine if combine and size else 1e30)
+    known = known.changed(network_bytes=size / send if send and size else 1e30)
+    if not size:
+        combine = send = 0.0
+    branch = branch_leaves(leaves, size, slots)
+    found = seconds(SweepCost(leaves, 1.0, state_bytes=size), Slots(slots), known)
+    assert found == pytest.approx(simulated_seconds(leaves, slots, 1.0, combine, send, task, branch), rel=0.2)
 
 
 @given(leaves=st.integers(1, 1000), slots=st.integers(1, 100))
 def test_without_costs_beside_the_leaves_it_is_exact(leaves: int, slots: int) -> None:
     assert seconds(SweepCost(leaves, 1.0), Slots(slots), rates()) == pytest.approx(math.ceil(leaves / slots))
-    assert simulated_seconds(leaves, slots, 1.0) == pytest.approx(math.ceil(leaves / slots))
+    assert simulated_seconds(leaves, slots, 1.0, branch=branch_leaves(leaves, 0, slots)) == pytest.approx(
+        math.ceil(leaves / slots)
+    )
 
 
 @given(leaves=st.integers(1, 2000), workers=st.integers(1, 500), state=st.floats(0, 1e8), payload=st.floats(0, 1e8))
@@ -72,13 +76,20 @@ def test_more_work_takes_longer(leaves: int, workers: int, state: float, payload
 
 
 def test_a_slow_scheduler_is_the_bound() -> None:
-    cost = SweepCost(10_000, 0.1, branch=2)
-    found = sweep_seconds(cost, Slots(10_000), rates(task_seconds=0.001))
-    assert found.bound == "scheduler"
-    assert found.seconds == pytest.approx(20.1, rel=0.01)
-    few = sweep_seconds(replace(cost, branch=16), Slots(10_000), rates(task_seconds=0.001))
-    assert few.seconds == pytest.approx(11.26, rel=0.01)
-    assert sweep_seconds(SweepCost(10_000, 0.1), Slots(10), rates(task_seconds=0.001)).bound == "work"
+    found = sweep_seconds(SweepCost(10_000, 0.1), Slots(10_000), rates(task_seconds=0.001))
+    # A task for each leaf, and a sum for nearly each: branches have 512 leaves, so that 20 sums a second come.
+    assert (found.bound, found.seconds) == ("scheduler", pytest.approx(2 * 10.0, rel=0.01))
+    few = sweep_seconds(SweepCost(10_000, 0.1), Slots(10), rates(task_seconds=0.001))
+    assert few.bound == "work"
+
+
+def test_a_driver_with_a_slow_network_is_the_bound() -> None:
+    """Two workers send every sum, because branches are sized for 25 MB a second."""
+    cost = SweepCost(100, 1.0, state_bytes=8e6)
+    found = sweep_seconds(cost, Slots(2), rates(network_bytes=2e6))
+    assert (found.bound, found.seconds) == ("driver", pytest.approx(400.0, rel=0.02))
+    assert found.network_bytes == 100 * 8e6
+    assert sweep_seconds(cost, Slots(2), rates(network_bytes=2e7)).bound == "work"
 
 
 def test_reading_is_hidden_behind_work_until_it_is_the_longer() -> None:
@@ -113,7 +124,10 @@ def test_threads_share_the_cores_that_there_are() -> None:
 
 def test_bytes_over_the_network() -> None:
     one = sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0, payload_bytes=10.0), Slots(1), rates())
-    assert one.network_bytes == 110.0  # the payload to the worker, the sum to the driver
+    assert one.network_bytes == 10.0 + 16 * 100.0  # the payload to the worker, the sums to the driver
     four = sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0, payload_bytes=10.0), Slots(4), rates())
-    assert four.network_bytes == pytest.approx(40.0 + 100.0 * (15 * 3 / 4 + 1))
+    assert four.network_bytes == 40.0 + 16 * 100.0  # such small states come to the driver at once
+    many = sweep_seconds(SweepCost(1600, 1.0, state_bytes=100.0, payload_bytes=10.0), Slots(40), rates())
+    assert branch_leaves(1600, 100, 40) == 2  # 800 sums on the workers, of states one of which is elsewhere
+    assert many.network_bytes == pytest.approx(400.0 + 100.0 * (800 * 39 / 40 + 800))
     assert sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0), Slots(0, 4), rates()).network_bytes == 0.0
