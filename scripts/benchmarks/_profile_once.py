@@ -1,0 +1,90 @@
+"""One fit on the command line, with the seconds of each of its parts; a process of its own."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+# Module, name in it, and the part that its calls are, perhaps with an argument; the time of a call within another one
+# counts for the inner one.
+PARTS = (
+    ("streamkernel.kernels._compiled", "Compiled.compile_or_recover", "compiled loops loaded"),
+    ("streamkernel.cli.fit_request", "open_table", "table opened and checked"),
+    ("streamkernel.table.table", "Table.check_unchanged", "table opened and checked"),
+    ("streamkernel.table.table", "Table.check_read", "table opened and checked"),
+    ("streamkernel.fits.ridge", "plan_ridge", "plan"),
+    ("streamkernel.selection.problem", "RowCache.count_repeats", "sampled rows: drawn and compared"),
+    ("streamkernel.fits._choose_basis", "_search_sample", "metric, kernel, lengthscale on a sample"),
+    ("streamkernel.engine.session", "Session.shared", "candidates: kernel blocks and sums"),
+    ("streamkernel.selection.greedy", "lazy_picks", "candidates: picks"),
+    ("streamkernel.basis", "Basis.append", "basis: its factor"),
+    ("streamkernel.fits.ridge", "choose_basis", "rest of the selection"),
+    ("streamkernel.reductions.sums", "NormalEquations.of", "whitening decided"),
+    ("streamkernel.engine.session", "Session.sweep", "sweep: {3}"),
+    ("streamkernel.fits.ridge", "_direct", "alpha and coefficients"),
+    ("streamkernel.models.saved", "SavedModel.save", "model saved"),
+)
+
+
+class Clock:
+    """Seconds of each part, without those of the parts within it."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._open: list[float] = []
+
+    def timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*arguments: Any, **options: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                return function(*arguments, **options)  # within a part that the main thread waits for
+            began = time.perf_counter()
+            self._open.append(0.0)
+            try:
+                return function(*arguments, **options)
+            finally:
+                taken = time.perf_counter() - began
+                name = part.format(*arguments)
+                self.seconds[name] = self.seconds.get(name, 0.0) + taken - self._open.pop()
+                if self._open:
+                    self._open[-1] += taken
+
+        return call
+
+
+def measure(arguments: dict[str, Any]) -> dict[str, Any]:
+    loading = time.time()
+    clock = Clock()
+    command = import_module("streamkernel.cli").main
+    for module, name, part in PARTS:
+        holder, *inner, last = [import_module(module), *name.split(".")]
+        for each in inner:
+            holder = getattr(holder, each)
+        found = vars(holder)[last]
+        if isinstance(found, classmethod):
+            setattr(holder, last, classmethod(clock.timed(part, found.__func__)))
+        else:
+            setattr(holder, last, clock.timed(part, found))
+    loaded = time.time()
+    status = command(["fit", arguments["store"], arguments["model"], "--quiet", *arguments["options"]])
+    assert status == 0
+    ended = time.time()
+    parts = {"Python starts": loading - arguments["began"], "libraries loaded": loaded - loading}
+    total = ended - arguments["began"]
+    parts |= clock.seconds
+    return {
+        "parts": parts | {"everything else": total - sum(parts.values())},
+        "total": total,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.loads(sys.argv[1]))))

@@ -1,0 +1,71 @@
+"""Profile: where the seconds of a fit on the command line go, from the start of the process to the saved model.
+
+The table is that of `fit`: 200,000 rows x 20 in float32, n = 1,000, threads of one process. `plain` has its kernel and
+lengthscale given, and alpha by GCV; `default` searches for all. Each fit is a process of its own, medians of five. A
+call within another part counts for the inner one.
+
+    scripts/bench profile --json docs/results/profile.json
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _report import at_most, in_fresh_process, main, unasked
+from _tables import write_store
+from data_sets import smooth_target_table
+
+M, N, P, THREADS = 200_000, 1000, 20, 2
+WAYS = {
+    "plain": ["--kernel", "gaussian", "--lengthscale", f"{np.sqrt(P)}", "--scale", "none", "--alpha", "gcv"],
+    "default": [],
+}
+
+
+def run(quick: bool = False) -> dict[str, Any]:
+    """The table of seconds, a row for each part."""
+    m, n, repetitions = (20_000, 100, 1) if quick else (M, N, 5)
+    found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+    with tempfile.TemporaryDirectory(prefix="streamkernel-profile-") as folder:
+        store = Path(folder) / "rows.zarr"
+        write_store(store, lambda start, count: smooth_target_table(count, P, start=start), m, P, "float32")
+        for repetition in range(repetitions):
+            for way, options in WAYS.items():
+                given = {
+                    "store": str(store),
+                    "model": str(Path(folder) / f"{way}-{repetition}"),
+                    "options": ["--basis", str(n), "--scheduler", "threads", *options],
+                    "began": time.time(),
+                }
+                found[way].append(in_fresh_process("_profile_once", given, THREADS))
+    names = list(dict.fromkeys(name for runs in found.values() for each in runs for name in each["parts"]))
+
+    def median(way: str, name: str) -> float:
+        return round(statistics.median(each["parts"].get(name, 0.0) for each in found[way]), 3)
+
+    def total(way: str, name: str) -> float:
+        return statistics.median(each[name] for each in found[way])
+
+    rows: list[list[Any]] = [[name, *(median(way, name) for way in WAYS)] for name in names]
+    rows.append(["all, seconds", *(round(total(way, "total"), 2) for way in WAYS)])
+    rows.append(["peak MiB", *(round(total(way, "peak") / 2**20) for way in WAYS)])
+    started = median("plain", "Python starts") + median("plain", "libraries loaded")
+    claims = [
+        at_most("seconds to the first read: Python and libraries", started, 1.0),
+        at_most("peak MiB, plain", total("plain", "peak") / 2**20, 400.0),
+    ]
+    return {
+        "title": f"Seconds of a fit of {m:,} x {P}, n = {n:,} (medians of {repetitions} processes, {THREADS} threads)",
+        "columns": ["part", *WAYS],
+        "rows": rows,
+        "claims": unasked(claims, "--quick") if quick else claims,
+    }
+
+
+if __name__ == "__main__":
+    main(run, __doc__)
