@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 from streamkernel.cli.execution import ExecutionTarget, execution_target
 from streamkernel.cli.options import Bounds, Resources, cut
@@ -26,8 +30,9 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.store import RowSink
+from streamkernel.store import RowSink, check_target
 from streamkernel.table import Table, open_table, with_weights_of
+from streamkernel.table.row_outputs import RowOutput, check_values_file, is_values_file
 from streamkernel.type_aliases import Unchecked
 
 _MOST_CHUNK_ROWS = 1 << 20
@@ -96,6 +101,14 @@ def opened(model: PredictingModel, store: str, bounds: Bounds, *, targets: bool,
     return model.prepare(model.prepare_targets(table))
 
 
+def check_rows_target(out: str, *, overwrite: bool) -> None:
+    """Refuse the place of an output of rows, a group or a file, before any work."""
+    if is_values_file(out):
+        check_values_file(out, overwrite=overwrite)
+    else:
+        check_target(out, overwrite=overwrite, kind="rows")
+
+
 def write_rows(
     out: str,
     model: SavedModel,
@@ -110,23 +123,34 @@ def write_rows(
 ) -> None:
     """Write the values of a row map of a model, for the prepared rows of a table, and print a summary.
 
+    A CSV or Parquet file is written from a group beside it, whose chunks workers write in any order.
+
     Parameters
     ----------
+    out : output that `check_rows_target` has checked.
     title : what the values are, for the summary.
     attributes : of the group, beside the model's digest and the rows.
     """
     with_model = {"model_digest": model.digest, "rows": [table.start, table.stop], **attributes}
     began = time.perf_counter()
-    with session_for(work, model, table, execution_target(resources), display.quiet) as session:
-        sink = RowSink.create(
-            out,
-            table.n_rows,
-            work.columns,
-            min(table.chunk_rows, _MOST_CHUNK_ROWS),
-            attributes=with_model,
-            overwrite=overwrite,
-        )
-        session.write(work, table, sink, title)
+    with ExitStack() as stack:
+        group, is_file = out, is_values_file(out)
+        if is_file:
+            around = Path(out).absolute()
+            folder = tempfile.TemporaryDirectory(prefix=f".{around.name[:40]}.", suffix=".rows", dir=around.parent)
+            group = os.path.join(stack.enter_context(folder), "rows")
+        with session_for(work, model, table, execution_target(resources), display.quiet) as session:
+            sink = RowSink.create(
+                group,
+                table.n_rows,
+                work.columns,
+                min(table.chunk_rows, _MOST_CHUNK_ROWS),
+                attributes=with_model,
+                overwrite=overwrite,
+            )
+            session.write(work, table, sink, title)
+        if is_file and (values := RowOutput.open(group)) is not None:
+            values.write(out, overwrite=overwrite)
     seconds = time.perf_counter() - began
     result = {"out": out, "rows": table.n_rows, "arrays": list(work.columns), "seconds": seconds}
     display.emit(result, title)

@@ -233,6 +233,9 @@ class QuantileModel(MarginModel):
     def target_count(self) -> int:
         return 1
 
+    def output_labels(self, width: int) -> list[str]:
+        return [f"{level:g}" for level in self.levels]
+
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
         functions = int(self.arrays["dual_coef"].shape[1])

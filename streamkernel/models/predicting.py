@@ -58,6 +58,11 @@ class PredictingModel(SavedModel, ABC):
             Standard deviations are requested, and the model has none.
         """
 
+    def output_labels(self, width: int) -> list[str]:
+        """Labels of the columns of an output (m, width): of the classes or of the targets."""
+        labels = self.record.classes if self.record.classes is not None else self.record.target_names
+        return [str(label) for label in labels] if len(labels) == width else [str(each) for each in range(width)]
+
     def refuse_std(self, std: bool) -> None:
         """Raise `ParameterError` where standard deviations are requested of a model that has none."""
         if std:

@@ -231,6 +231,21 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
     return opened
 
 
+def open_row_arrays(location: str | os.PathLike[str]) -> tuple[Fields, dict[str, RowArray]] | None:
+    """Attributes and arrays of an output of rows; None where there is something else, or nothing."""
+    if is_synthetic(location):
+        return None
+    store = open_store(location)
+    try:
+        kind, attributes, content = node_kind(store, "")
+    except StoreNotFoundError:
+        return None
+    if kind != "group" or attributes.get("format") != ROWS_FORMAT:
+        return None
+    key, manifest = _manifest(store, "", attributes, content)
+    return attributes, {name: ZarrRows(store, name, "y", key, manifest) for name in manifest.arrays}
+
+
 def _open_values(store: Store, path: str, attributes: Fields, content: bytes, name: str) -> Opened:
     """Open the only array of an output with values per row (predictions, a factor); X must have columns."""
     key, manifest = _manifest(store, path, attributes, content)

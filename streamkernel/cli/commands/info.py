@@ -1,4 +1,4 @@
-"""streamkernel info STORE|MODEL|FACTOR"""
+"""streamkernel info STORE|MODEL|FACTOR|PREDICTIONS"""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.report.text import count, kernel_text, percent
 from streamkernel.table.info import table_info
+from streamkernel.table.row_outputs import RowOutput
+from streamkernel.table.values import listed
 from streamkernel.type_aliases import Fields
 
 
@@ -22,9 +24,11 @@ from streamkernel.type_aliases import Fields
 @click.argument("path")
 @common
 def command(path: str, display: Display) -> None:
-    """Show what the table, model, transformer or factor at PATH holds."""
+    """Show what the table, model, transformer, factor or output of rows (predictions) at PATH holds."""
     kind = kind_of(path)
-    if kind is None:
+    if kind is None and (output := RowOutput.open(path)) is not None:
+        display.emit(output.info(), "rows", _shown(output))
+    elif kind is None:
         table = table_info(path)
         shown = {name: value for name, value in table.items() if name not in ("statistics", "columns", "fingerprint")}
         display.emit(table, "table", shown)
@@ -34,6 +38,20 @@ def command(path: str, display: Display) -> None:
         _emit(path, transformer.load(path), "transformer", display)
     else:
         _emit(path, predicting_model(path), "model", display)
+
+
+def _shown(output: RowOutput) -> Fields:
+    found = output.info()
+    first = output.first_row
+    return {
+        "path": output.place,
+        "rows": output.n_rows,
+        "of rows": f"{first}:{first + output.n_rows}",
+        "columns": listed(found["columns"], 20),
+        "classes": listed(found["classes"] or [], 20) or None,
+        "targets": ", ".join(found["target_names"] or []) or None,
+        "model digest": found["model_digest"],
+    }
 
 
 def _emit(path: str, saved: SavedBasis, title: str, display: Display) -> None:

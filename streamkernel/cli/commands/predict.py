@@ -7,8 +7,7 @@ import click
 from streamkernel.cli.options import Bounds, Resources, common, overwrite, rows, run_options
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import predicting_model
-from streamkernel.cli.tables_for_models import opened, write_rows
-from streamkernel.store import check_target
+from streamkernel.cli.tables_for_models import check_rows_target, opened, write_rows
 
 
 @click.command("predict")
@@ -34,13 +33,16 @@ def command(
 
     OUT/prediction has one value for each row. For classifiers it is the position of the class in the labels, which are
     in the group's attributes.
+
+    Where OUT ends in .csv or .parquet it is such a file, with the number of each row and the labels of classes.
     """
-    check_target(out, overwrite=overwrite, kind="rows")
+    check_rows_target(out, overwrite=overwrite)
     fitted = predicting_model(model)
     work = fitted.outputs(std=std)
     table = opened(fitted, store, rows, targets=False)
     attributes = {
         "classes": None if fitted.record.classes is None else list(fitted.record.classes),
         "target_names": list(fitted.record.target_names),
+        "column_names": {name: fitted.output_labels(width) for name, (width, _) in work.columns.items() if width},
     }
     write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="predictions", **attributes)

@@ -7,8 +7,7 @@ import click
 from streamkernel.cli.options import Bounds, Resources, common, cut, overwrite, rows, run_options
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import transformer_model
-from streamkernel.cli.tables_for_models import write_rows
-from streamkernel.store import check_target
+from streamkernel.cli.tables_for_models import check_rows_target, write_rows
 from streamkernel.table import open_table
 
 
@@ -31,11 +30,13 @@ def command(
 ) -> None:
     """Transform the rows of STORE with MODEL, and write the values to the Zarr group OUT, chunk by chunk.
 
+    Where OUT ends in .csv or .parquet it is such a file, with the number of each row.
+
     OUT/features has the whitened features of a Nystroem transformer, OUT/scores the components of a kernel PCA.
     OUT/variates has the canonical variates of a kernel CCA, and OUT/variates_y those of the second view, where STORE
     has it.
     """
-    check_target(out, overwrite=overwrite, kind="rows")
+    check_rows_target(out, overwrite=overwrite)
     fitted = transformer_model(model)
     work, table = fitted.outputs(cut(open_table(store), rows))
     write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="rows")

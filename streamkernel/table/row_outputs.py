@@ -1,0 +1,199 @@
+"""Outputs of rows (predictions, features, components): what they hold, and their values as one CSV or Parquet file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from streamkernel.atomic import fsync_path, partial_sibling
+from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError, StoreNotFoundError
+from streamkernel.outputs import check_name_length, refuse_link, translated_os_errors
+from streamkernel.table._stored import open_row_arrays
+from streamkernel.table.rows import RowArray, RowReader
+from streamkernel.type_aliases import AnyArray, Fields, Untyped
+from streamkernel.wording import switch
+
+FILE_SUFFIXES = (".csv", ".parquet")
+_BATCH = 1 << 22  # numbers that are in memory at once
+_MARK = b"streamkernel.rows"  # in the metadata of Parquet files
+_FIRST = (b"prediction", b"features", b"scores", b"variates")  # names of the first column after `row` in CSV files
+_LONGEST = 64
+
+
+def is_values_file(path: str | os.PathLike[str]) -> bool:
+    """Whether an output with this name is a CSV or Parquet file."""
+    return os.fspath(path).lower().endswith(FILE_SUFFIXES)
+
+
+def check_values_file(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """The path of a new CSV or Parquet file.
+
+    Raises
+    ------
+    ParameterError
+        It is a URL.
+    StoreExistsError
+        Something is there. Only a file of ours is ever replaced, so that a mistyped path costs no data.
+    StoreNotFoundError
+        Its folder does not exist.
+    """
+    text = os.fspath(path)
+    if "://" in text:
+        raise ParameterError(f"{text}: CSV and Parquet files are written to a local path; give one, and copy the file")
+    found = Path(text)
+    if not found.parent.is_dir():
+        raise StoreNotFoundError(f"the folder {found.parent} for {found.name} does not exist; make it first")
+    check_name_length(found)
+    refuse_link(found)
+    if found.is_dir():
+        raise StoreExistsError(f"{found} is a folder; choose another path")
+    if found.exists():
+        if not overwrite:
+            raise StoreExistsError(f"{found} exists; choose another path or {switch('overwrite')}")
+        if not _is_ours(found):
+            raise StoreExistsError(
+                f"{found} exists and holds no rows that streamkernel has written; remove it yourself or choose another "
+                "path"
+            )
+    return found
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether the file begins, or as Parquet is marked, as those of `RowOutput.write`."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if path.suffix.lower() == ".parquet":
+        try:
+            return _MARK in (pyarrow.parquet.read_schema(path).metadata or {})
+        except (pa.ArrowException, OSError):
+            return False
+    with path.open("rb") as file:
+        return file.readline(_LONGEST).startswith(tuple(b'"row","' + name for name in _FIRST))
+
+
+@dataclass(frozen=True)
+class RowOutput:
+    """An output of rows, opened for reading; every chunk is compared with its digest when it is read.
+
+    Attributes
+    ----------
+    place : path or URL.
+    attributes : those of the group: digest of the model, rows of the table, classes, names of the targets.
+    arrays : rows (m,) or (m, d), by name.
+    """
+
+    place: str
+    attributes: Fields
+    arrays: dict[str, RowArray]
+
+    @classmethod
+    def open(cls, place: str | os.PathLike[str]) -> RowOutput | None:
+        """The output at a place; None where there is something else, or nothing."""
+        found = open_row_arrays(place)
+        return None if found is None else cls(os.fspath(place), *found)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m."""
+        return next(iter(self.arrays.values())).n_rows
+
+    @property
+    def first_row(self) -> int:
+        """Number of the first row in the table that the values are of."""
+        rows = self.attributes.get("rows")
+        return int(rows[0]) if isinstance(rows, list) and rows else 0
+
+    @property
+    def columns(self) -> list[tuple[str, str, int | None]]:
+        """For each column of a file its name, the array, and the position in it (None for an array (m,))."""
+        named = self.attributes.get("column_names") or {}
+        found: list[tuple[str, str, int | None]] = []
+        for name in sorted(self.arrays, key=lambda name: (name != "prediction", name)):
+            rows = self.arrays[name]
+            if len(rows.shape) == 1:
+                found.append((name, name, None))
+                continue
+            labels = named.get(name) or list(range(rows.width))
+            if len(labels) != rows.width:
+                raise CorruptMetadataError(f"{self.place} has {rows.width} columns {name} and {len(labels)} names")
+            found += [(f"{name}_{label}", name, index) for index, label in enumerate(labels)]
+        return found
+
+    def info(self) -> Fields:
+        """What it holds, as plain JSON."""
+        return {
+            "path": self.place,
+            "rows": self.n_rows,
+            "arrays": {name: list(rows.shape) for name, rows in self.arrays.items()},
+            "columns": [name for name, _, _ in self.columns],
+            "of_rows": self.attributes.get("rows"),
+            "target_names": self.attributes.get("target_names"),
+            "classes": self.attributes.get("classes"),
+            "model_digest": self.attributes.get("model_digest"),
+        }
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write all values as a CSV or Parquet file, whole or not at all, some megabytes at a time.
+
+        The first column, ``row``, has the number of each row in the table. Codes of classes become their labels.
+
+        Raises
+        ------
+        ParameterError, StoreError
+            As of `check_values_file`, or the output cannot be read.
+        """
+        import pyarrow as pa
+
+        target = check_values_file(path, overwrite=overwrite)
+        batches = self._batches()
+        first = pa.table(next(batches)).replace_schema_metadata({_MARK: b"1"})
+        partial = partial_sibling(target)
+        try:
+            with translated_os_errors(target, "writing", "nothing was left behind"), ExitStack() as stack:
+                writer = stack.enter_context(_writer(partial, target.suffix.lower(), first.schema))
+                writer.write_table(first)
+                for batch in batches:
+                    writer.write_table(pa.table(batch, schema=first.schema))
+                stack.close()
+                fsync_path(partial)
+                os.replace(partial, target)
+                fsync_path(target.parent)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _batches(self) -> Iterator[dict[str, AnyArray | list[str]]]:
+        readers = {name: RowReader(rows) for name, rows in self.arrays.items()}
+        columns, classes = self.columns, self.attributes.get("classes")
+        step = max(_BATCH // (len(columns) + 1), 1)
+        for start in range(0, self.n_rows, step):
+            stop = min(start + step, self.n_rows)
+            values = {name: reader.read(start, stop) for name, reader in readers.items()}
+            batch: dict[str, AnyArray | list[str]] = {"row": np.arange(start, stop) + self.first_row}
+            for column, name, index in columns:
+                found = values[name] if index is None else np.ascontiguousarray(values[name][:, index])
+                batch[column] = _labelled(found, classes)
+            yield batch
+
+
+def _labelled(values: AnyArray, classes: Sequence[object] | None) -> AnyArray | list[str]:
+    """Codes of classes as their labels; other values as they are."""
+    if not classes or values.dtype.kind != "i":
+        return values
+    labels = np.asarray(classes, dtype=None if all(isinstance(label, int) for label in classes) else object)
+    found = labels[values]
+    return found if found.dtype.kind != "O" else [str(label) for label in found]
+
+
+def _writer(path: Path, suffix: str, schema: Untyped) -> Untyped:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if suffix == ".parquet":
+        return pyarrow.parquet.ParquetWriter(path, schema)
+    return pyarrow.csv.CSVWriter(path, schema)
