@@ -85,6 +85,16 @@ def test_a_fit_from_the_command_line_loads_no_scikit_learn() -> None:
     assert loaded_of(code, ("scipy.stats", "sklearn", "pandas", "pyarrow")) == set()
 
 
+def test_until_the_first_read_no_optimisation_is_loaded() -> None:
+    """It is a tenth of the start of a command; a fit that searches for alpha loads it later."""
+    code = (
+        "from streamkernel.cli import main\n"
+        "assert main(['plan', 'synthetic://friedman?rows=500&features=5', '--scheduler', 'threads', '--quiet']) == 0\n"
+        "import streamkernel.fits.boosting\n"
+    )
+    assert loaded_of(code, ("scipy.optimize", "scipy.sparse.linalg")) == set()
+
+
 def test_a_worker_loads_what_it_needs() -> None:
     code = "import streamkernel.engine.cluster, streamkernel.jobs._driver"
     assert loaded_of(code, ("bokeh", "matplotlib", "pandas", "pyarrow", "scipy.stats", "sklearn")) == set()

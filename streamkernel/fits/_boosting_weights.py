@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from streamkernel.reductions.boosting import Drawn, Members, bounded_losses, bounded_masses, vote_margins
 from streamkernel.solvers.boosting import member_factor
@@ -56,6 +55,8 @@ class MemberWeights:
         most = 2.0 * member_factor(max(error, self._least_error), self._classes)
         if most <= _LEAST_FACTOR or loss(_LEAST_FACTOR) >= loss(0.0):
             return None
+        from scipy.optimize import minimize_scalar  # a tenth of the start of any command
+
         found = minimize_scalar(loss, bounds=(0.0, most), method="bounded", options={"xatol": 1e-6})
         factor = max(float(found.x), _LEAST_FACTOR)
         self._votes += factor * own
