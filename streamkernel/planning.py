@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from streamkernel.engine import Machine, Plan, available_cpus, executor_of, machine_of
 from streamkernel.errors import ParameterError
+from streamkernel.fits.run import size_of_fit
 from streamkernel.kinds import KINDS
 from streamkernel.table import open_table
 from streamkernel.timing import Rates, Scaling, Slots, plan_seconds, read_rates, scaled, scaling, worker_counts
@@ -107,7 +108,7 @@ def plan(
     table = open_table(X, y, classify=kind.classify, weights=sample_weight)
     kind.check(table, kind.name)
     settings = settings.for_table(table)
-    n = settings.components(table)
+    n = size_of_fit(settings, table)
     executor = executor_of(estimator.client)
 
     def plan_on(machine: Machine) -> Plan:

@@ -27,7 +27,7 @@ COMMAND = re.compile(rf"\bstreamkernel ({'|'.join(streamkernel.list_commands(Non
 
 # Parameters of functions and estimators that no command has.
 ONLY_PYTHON = {
-    "basis_size", "kernel_params", "kernels", "lease_seconds", "sparse", "rows", "target", "until_rows", "view_columns",
+    "kernel_params", "kernels", "lease_seconds", "sparse", "rows", "target", "until_rows", "view_columns",
 }  # fmt: skip
 
 

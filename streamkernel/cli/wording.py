@@ -10,6 +10,7 @@ from streamkernel.wording import Mention
 # Parameters whose flags have other names, or that are no flags.
 FLAGS = {
     "n_components": "--basis",
+    "basis_size": "--basis",
     "component_count": "--components",
     "fit_intercept": "--intercept",
     "random_state": "--seed",

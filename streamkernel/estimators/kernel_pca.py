@@ -112,8 +112,7 @@ class KernelPCA(BasisTransformer):
         """
         settings = self._settings()
         table, session, limits = self._opened(X, sample_weight)
-        size = "basis_size" if self.sparse in (None, "bound") else "sparse"
-        return self._adopt(fit_kernel_pca(table, settings, session, size=size, **limits))
+        return self._adopt(fit_kernel_pca(table, settings, session, **limits))
 
     def _adopt(self, model: KernelPCAModel) -> Self:
         super()._adopt(model)

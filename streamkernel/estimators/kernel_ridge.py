@@ -65,7 +65,8 @@ class KernelRidge(Regressor, RidgeEstimator):
     Parameters
     ----------
     n_components : int, default None
-        Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
+        Number of basis functions n; None for ``sqrt(m) log m``, at most 1000. More than the rows are all rows, with a
+        warning, in every estimator.
     kernel : str, Kernel or dict, default None
         "gaussian" ("rbf"), "laplacian", "matern12", "matern32", "matern52", "rational_quadratic", "polynomial"
         ("poly"), "linear", "cosine", "arc_cosine0", "arc_cosine1", "arc_cosine2"; or a `Kernel`, with the lengthscale

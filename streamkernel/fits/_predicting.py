@@ -10,7 +10,7 @@ from streamkernel.engine import Machine, Plan, Session
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.fits._record import basis_arrays, fitted_fields
 from streamkernel.fits.check_rows import CheckRows
-from streamkernel.fits.run import checked_plan, measured
+from streamkernel.fits.run import checked_plan, measured, size_of_fit
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import Run
 from streamkernel.settings.basis import BasisSettings
@@ -53,7 +53,7 @@ class PredictingRun:
     Raises
     ------
     ParameterError
-        The basis is larger than the number of rows.
+        As of `BasisSettings.components`.
     ResourceLimitError
         The plan exceeds a limit.
     """
@@ -72,7 +72,7 @@ class PredictingRun:
         targets_are_2d: bool = False,
         plan: Plan | None = None,
     ) -> None:
-        self.n = settings.components(table)
+        self.n = size_of_fit(settings, table)
         self._plan = checked_plan(
             lambda machine, n: plan_of(table, settings, machine, n),
             self.n,

@@ -19,7 +19,7 @@ from streamkernel.errors import StoreExistsError
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._compression_maps import Maps, Units, needs_statistics, table_of_choice
 from streamkernel.fits.compression_plan import DRAWN, STATISTICS, plan_of_compression
-from streamkernel.fits.run import checked_plan, measured
+from streamkernel.fits.run import checked_plan, measured, size_of_fit
 from streamkernel.outputs import check_target
 from streamkernel.reductions import Gather, Moments
 from streamkernel.settings.compression import SUBSAMPLE, CompressionSettings
@@ -166,7 +166,7 @@ def make_compressed(
     """`compress` for a table and settings, in a session; `plan` is that of `checked_plan`."""
     table.check_weights()
     size = settings.rows_of(table)
-    n = settings.components(table)
+    n = size_of_fit(settings, table)
     plan = checked_plan(
         lambda machine, n: plan_of_compression(table, settings, machine, n),
         n,

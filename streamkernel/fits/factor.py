@@ -28,7 +28,7 @@ from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._plan_steps import points_bytes, steps_of_choice
 from streamkernel.fits._record import basis_arrays, basis_fields
 from streamkernel.fits.factor_stop import check_stop, stopped
-from streamkernel.fits.run import checked_plan, measured
+from streamkernel.fits.run import checked_plan, measured, size_of_fit
 from streamkernel.linalg import PANEL_ROWS
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.records import FactorRecord, StoredColumns
@@ -143,7 +143,7 @@ def make_factor(
     check_stop(stop, table, settings)
     stored = _stored(columns, dtype)
     target = None if path is None else checked_folder(path, overwrite=overwrite, resume=resume)
-    n = settings.components(table)
+    n = size_of_fit(settings, table)
 
     plan = checked_plan(
         lambda machine, size: plan_of_factor(table, settings, machine, size, columns=columns, dtype=dtype, stop=stop),

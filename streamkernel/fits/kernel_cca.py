@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamkernel.engine import Plan, Session
-from streamkernel.errors import DegenerateBandwidthError, EmptyDataError, ParameterError, warn_user
+from streamkernel.errors import DegenerateBandwidthError, EmptyDataError, warn_user
 from streamkernel.factors import FactorCCA
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.fits._record import fitted_fields, scaler_arrays, scaler_record
@@ -22,7 +22,7 @@ from streamkernel.fits.kernel_cca_plan import (
     tuning_rows,
 )
 from streamkernel.fits.kernel_cca_views import Paired
-from streamkernel.fits.run import checked_plan, measured
+from streamkernel.fits.run import checked_plan, measured, warn_of_fewer_rows
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.kernel_cca import (
@@ -99,8 +99,7 @@ def fit_cca(
         See `streamkernel.errors`.
     """
     table = paired.table
-    if settings.size > table.n_rows:
-        raise ParameterError(f"basis_size is {settings.size}, more than the {table.n_rows} rows; give at most that")
+    warn_of_fewer_rows("basis_size", settings.asked, table)
     for each, width in zip(settings.views, paired.widths, strict=True):
         each.kernel_template.check_features(width)
     plan = checked_plan(

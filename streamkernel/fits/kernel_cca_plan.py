@@ -40,7 +40,8 @@ class CCASettings:
     ----------
     views : kernel, lengthscale and scaling of either view.
     components : pairs of variates r.
-    size : pairs of basis functions n.
+    asked : pairs of basis functions that were asked for; None where they were left to the fit.
+    size : pairs of basis functions n, at most the rows.
     rule, options : rule that chooses the pairs, and its options as given.
     regularization : ridge of either view as a share of the trace of its kernel matrix.
     gamma : gamma of Theorem 4; None for no bound.
@@ -50,6 +51,7 @@ class CCASettings:
 
     views: tuple[BasisSettings, BasisSettings]
     components: int
+    asked: int | None
     size: int
     rule: CrossGreedy
     options: Fields
@@ -76,7 +78,8 @@ class CCASettings:
             raise ParameterError(f"{r} components of a basis of {size} functions; give a basis of at least {r}")
         checked_choice("pool", parameters["pool"], POOLS)
         gamma, delta = parameters["bound_gamma"], parameters["delta"]
-        n = int(size or min(max(PAIRS, r), rows or PAIRS))
+        n = int(size or max(PAIRS, r))
+        n = n if rows is None else min(n, rows)
         picks = int(picks or picks_of_a_sweep(n))
         if candidates is None and parameters["pool"] == "shared":
             candidates = candidates_of_a_pick(min(picks, n))
@@ -87,6 +90,7 @@ class CCASettings:
         return cls(
             views=(_view(parameters, 0, seed), _view(parameters, 1, seed)),
             components=int(r),
+            asked=None if size is None else int(size),
             size=n,
             rule=cross_rule(parameters["pool"], picks, candidates, _LEVEL),
             options=options,
@@ -104,7 +108,7 @@ class CCASettings:
         return {
             **first,
             "n_components": self.components,
-            "basis_size": self.size,
+            "basis_size": self.asked or self.size,
             "rule": "cross-quotient",
             "rule_options": self.options,
             "second_view": {name: second[name] for name in ("kernel", "lengthscale")},

@@ -16,10 +16,34 @@ from streamkernel.engine import (
     machine_of,
     memory_limits,
 )
+from streamkernel.errors import warn_user
 from streamkernel.fits._record import run_record
 from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.records import Run
+from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
+from streamkernel.wording import option
+
+
+def size_of_fit(settings: BasisSettings, table: Table) -> int:
+    """The basis size of a fit; a warning where there are fewer rows than functions were asked for.
+
+    Raises
+    ------
+    ParameterError
+        As of `BasisSettings.components`.
+    """
+    n = settings.components(table)
+    if settings.asks_beyond(table):
+        warn_of_fewer_rows(settings.size_name, settings.n_components, table)
+    return n
+
+
+def warn_of_fewer_rows(name: str, asked: int | None, table: Table) -> None:
+    """Warn that the basis has as many functions as rows at most; `asked` are wanted, by the parameter of that name."""
+    if asked is not None and asked > table.counted:
+        rows = f"{table.counted} rows" + ("" if table.counted == table.n_rows else " of weight > 0")
+        warn_user(f"{option(name)} is {asked}, more than the {rows}; the fit goes on with {table.counted}")
 
 
 def checked_plan(

@@ -8,12 +8,12 @@ import numpy as np
 
 from streamkernel.bounds import BoundStop, Stop, stop_at
 from streamkernel.engine import Machine, Plan, Session
-from streamkernel.errors import ParameterError, warn_user
+from streamkernel.errors import warn_user
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._record import basis_arrays, fitted_fields
 from streamkernel.fits.ridge import plan_ridge
-from streamkernel.fits.run import checked_plan, measured
+from streamkernel.fits.run import checked_plan, measured, size_of_fit
 from streamkernel.linalg import solve_lower
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.transformers import KernelPCAModel, NystroemModel
@@ -23,7 +23,6 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.transformers import KernelPCASettings, TransformerSettings
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields
-from streamkernel.wording import option
 
 _ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
 
@@ -57,11 +56,10 @@ def fit_kernel_pca(
     memory_limit: int | None = None,
     driver_bytes: int | None = None,
     plan: Plan | None = None,
-    size: str = "n_components",
 ) -> KernelPCAModel:
     """Principal components of the features of a basis; parameters and errors are those of `_planned`."""
     table, wanted = table.without_targets(), settings.component_count
-    n, plan = _planned(table, settings, session, memory_limit, driver_bytes, plan, size)
+    n, plan = _planned(table, settings, session, memory_limit, driver_bytes, plan)
     stop = None
     with measured(session, plan) as run:
         chosen = choose_basis(table, settings, session, n)
@@ -100,7 +98,6 @@ def _planned(
     memory_limit: int | None,
     driver_bytes: int | None,
     plan: Plan | None,
-    size: str = "n_components",
 ) -> tuple[int, Plan]:
     """Basis size and plan of a fit without targets, checked before anything is read.
 
@@ -112,20 +109,15 @@ def _planned(
     memory_limit : bytes of all processes together; None for what the machines have.
     driver_bytes : bytes resident in the driver before the fit.
     plan : plan for the session's machine that the caller has made and checked; None to make one.
-    size : the user's name for the basis size, for messages.
 
     Raises
     ------
     ParameterError
-        The basis is larger than the table.
+        As of `BasisSettings.components`.
     ResourceLimitError
         The plan exceeds a limit.
     """
-    if settings.n_components is not None and settings.n_components > table.n_rows:
-        raise ParameterError(
-            f"{option(size)} is {settings.n_components}, more than the {table.n_rows} rows; give at most {table.n_rows}"
-        )
-    n = settings.components(table)
+    n = size_of_fit(settings, table)
     plan = checked_plan(
         lambda machine, count: plan_transformer(table, settings, machine, count),
         n,

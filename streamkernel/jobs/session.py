@@ -20,6 +20,7 @@ from streamkernel.errors import (
     StoreExistsError,
     StoreNotFoundError,
 )
+from streamkernel.fits.run import size_of_fit
 from streamkernel.jobs._damaged import UnreadableJob
 from streamkernel.jobs._remove import remove_job
 from streamkernel.jobs._reservation import latest_maker, reserve
@@ -161,7 +162,7 @@ class JobsSession:
         if check:
             check_target(work.model, overwrite=overwrite)
             table_of_fit = work.tables()[1]
-            work.with_stores(fit.settings).for_table(table_of_fit).components(table_of_fit)
+            size_of_fit(work.with_stores(fit.settings).for_table(table_of_fit), table_of_fit)
             work.kind.check(table_of_fit, fit.estimator)
         place = self._place_of(work.model)
         records = JobRecords(place, new_id())

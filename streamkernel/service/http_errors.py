@@ -41,7 +41,7 @@ STATUSES: dict[int, tuple[str, str]] = {
 log = logging.getLogger("streamkernel.service")
 
 # Parameters whose fields have other names.
-_FIELDS = {"return_std": "std"}
+_FIELDS = {"return_std": "std", "basis_size": "n_components"}
 
 _PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[\w.+~@:/-]*[\w/]|(?<![\w.:<])/(?:[\w.+~-]+/?)+")
 

@@ -418,13 +418,13 @@ class BasisSettings:
         return self
 
     def components(self, table: Table) -> int:
-        """Basis size for a table, after a check that the kernel fits its number of features.
+        """Basis size for a table, at most its rows of weight > 0, after a check that the kernel fits its features.
 
         Raises
         ------
         ParameterError
-            More basis functions than rows, another number than the columns where these are the functions, or
-            lengthscales for another number of features.
+            Another number than the columns where these are the functions, or lengthscales for another number of
+            features.
         """
         metric = self.given_metric
         if metric is not None and len(metric) != table.n_features:
@@ -448,12 +448,17 @@ class BasisSettings:
             return width
         if self.n_components is None:
             return default_components(table.counted, self.MOST_COMPONENTS)
-        rows = table.n_rows
-        if self.n_components > rows:
-            raise ParameterError(
-                f"{option('n_components')} is {self.n_components}, more than the {rows} rows; give at most {rows}"
-            )
-        return int(self.n_components)
+        return min(int(self.n_components), table.counted)
+
+    def asks_beyond(self, table: Table) -> bool:
+        """Whether more functions are asked for than there are rows of weight > 0, of which all are then taken."""
+        asked = self.n_components
+        return asked is not None and not self.takes_columns(table) and asked > table.counted
+
+    @property
+    def size_name(self) -> str:
+        """Name of the parameter of an estimator that is the basis size."""
+        return "n_components"
 
     def class_weights(self, table: Table) -> tuple[float, ...] | None:
         """The weight of each class, (C,); None where each has weight 1. Only classifiers have others."""

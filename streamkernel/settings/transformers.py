@@ -106,6 +106,10 @@ class KernelPCASettings(TransformerSettings):
         """Whether the basis is cut where the compression bound is smallest."""
         return isinstance(self.sparse, str)
 
+    @property
+    def size_name(self) -> str:
+        return "basis_size" if self.sparse is None or self.cuts_at_bound else "sparse"
+
     def components(self, table: Table) -> int:
         n = super().components(table)
         if self.n_components is not None or self.takes_columns(table):
@@ -202,13 +206,12 @@ class KernelCCASettings(TransformerSettings):
 
     def components(self, table: Table) -> int:
         """Number of pairs of basis functions for a table; the kernels are checked when the views are known."""
-        if self.n_components is None:
-            return min(max(PAIRS, self.component_count), table.counted)
-        if self.n_components > table.n_rows:
-            raise ParameterError(
-                f"a basis of {self.n_components} functions is more than the {table.n_rows} rows; give at most that"
-            )
-        return int(self.n_components)
+        asked = max(PAIRS, self.component_count) if self.n_components is None else int(self.n_components)
+        return min(asked, table.counted)
+
+    @property
+    def size_name(self) -> str:
+        return "basis_size"
 
     def to_parameters(self) -> Fields:
         """The parameters of the estimator with these settings."""

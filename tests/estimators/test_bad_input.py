@@ -78,11 +78,6 @@ def test_constructors_check_nothing_and_keep_what_they_are_given() -> None:
     assert KernelRidge(-3, alpha="x").get_params()["n_components"] == -3
 
 
-def test_more_functions_than_rows() -> None:
-    with pytest.raises(ParameterError, match="201, more than the 200 rows; give at most 200"):
-        KernelRidge(201).fit(X, y)
-
-
 def test_lengthscales_for_another_number_of_features() -> None:
     for rows in (X, da.from_array(X, chunks=(50, 3))):
         with pytest.raises(StreamKernelError, match=r"2.*3|3.*2"):

@@ -159,7 +159,6 @@ def test_the_plan_and_its_limit() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_components": 401}, "more than the 400 rows"),
         ({"variant": "orthogonal"}, "variant must be one of"),
         ({"shrinkage": 0.5}, "means nothing to pre-fitting"),
         ({"variant": "basic", "shrinkage": 0.0}, "shrinkage"),

@@ -176,7 +176,6 @@ def test_too_few_sweeps_are_told_of() -> None:
         ),
         ({"metric": "learned"}, "metric 'learned' is learned from targets, which this fit does not use"),
         ({"kernel": "auto"}, "kernel 'auto' is chosen by how well targets are predicted"),
-        ({"n_components": 401}, "n_components is 401, more than the 400 rows"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:

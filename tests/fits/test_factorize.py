@@ -207,7 +207,6 @@ def test_bad_input(tmp_path: Path) -> None:
         ({"columns": "some"}, "columns must be 'G' or 'none'"),
         ({"dtype": "int8"}, "dtype must be 'float32' or 'float64'"),
         ({"rule": "best"}, "unknown rule 'best'"),
-        ({"n_components": 300}, "more than the 200 rows"),
         ({"lengthscale": "auto"}, "give 'median' here"),
     ):
         with pytest.raises(ParameterError, match=said):

@@ -15,6 +15,7 @@ from streamkernel.cli.output import Display, Output, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import format_bytes
 from streamkernel.errors import ParameterError
+from streamkernel.fits.run import size_of_fit
 from streamkernel.planning import TimedPlan, timed_plan
 from streamkernel.timing import read_rates
 from streamkernel.type_aliases import Fields, Unchecked
@@ -77,7 +78,7 @@ def _result(request: FitRequest, found: TimedPlan) -> Fields:
     first = found.scaling[0]
     return {
         "rows": request.table.n_rows,
-        "basis_size": request.settings.components(request.table),
+        "basis_size": size_of_fit(request.settings, request.table),  # with the warning that the fit would give
         "sweeps": plan.sweeps,
         "bytes_read": plan.bytes_read,
         "flops": plan.flops,
