@@ -18,6 +18,7 @@ from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
 from streamkernel.kernels import Kernel, kernel_from_config, user_kernel_classes, with_kernel_classes
 from streamkernel.metric import MetricScaler
+from streamkernel.notebook import html_table
 from streamkernel.records import BasisRecord, JsonObject, ScalerRecord
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
 from streamkernel.table import ClippedScaler, KnownColumns, RankScaler, RowScaler, Scaler, Table
@@ -147,6 +148,25 @@ class SavedBasis(ABC):
     def _known_columns(self, names: tuple[str, ...], named: bool | None) -> KnownColumns:
         """The columns of a record; `named` is None in older files."""
         return KnownColumns(names, are_real(names) if named is None else named, self._MADE, self._GIVE)
+
+    def shown_fields(self) -> Fields:
+        """Names and values that a notebook shows; None where an object has none."""
+        record = self.record
+        return {
+            "rows of the fit": record.rows.count,
+            "features": len(self.column_names),
+            "columns": self.column_names,
+            "kernel": repr(self.basis.kernel),
+            "basis functions": record.basis_size,
+            "asked for": record.requested_basis,
+            "rule": record.rule,
+            "ended by": record.ended,
+            "relative residual trace": record.certificate.relative_residual_trace,
+        }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_table(type(self).__name__, self.shown_fields())
 
     @property
     def component_indices(self) -> Int:

@@ -40,6 +40,9 @@ class SavedModel(SavedBasis):
         """The fields of the solution that `streamkernel fit` prints."""
         return {}
 
+    def shown_fields(self) -> Fields:
+        return {"estimator": self.record.estimator, **super().shown_fields(), **self.solution_fields()}
+
     def fit_summary(self, path: str, seconds: float) -> Fields:
         """The fields that ``streamkernel fit --json`` prints about the model written to `path`."""
         record, run = self.record, self.record.run

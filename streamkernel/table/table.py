@@ -11,6 +11,7 @@ import numpy as np
 
 from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
+from streamkernel.notebook import html_table
 from streamkernel.table.block import RowBlock
 from streamkernel.table.row_keys import row_keys
 from streamkernel.table.rows import ColumnRows, OrderedRows, RowArray, RowReader
@@ -401,6 +402,23 @@ class Table:
         kind = type(self.features).__name__.removesuffix("Rows").lower()
         target = f", classes={len(self.classes)}" if self.classes is not None else f", targets={self.n_targets}"
         return f"Table({kind}, rows={self.start}:{self.stop}, features={self.n_features}{target}, dtype={self.dtype})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows; no row is read."""
+        return html_table(
+            "Table",
+            {
+                "rows": f"{self.n_rows:,} ({self.start}:{self.stop})",
+                "features": self.n_features,
+                "columns": self.columns,
+                "targets": self.target_names or None,
+                "classes": None if self.classes is None else self.classes.tolist(),
+                "row weights": None if self.weights is None else self.weight_column or "stored with the rows",
+                "dtype": str(self.dtype),
+                "rows of a chunk": self.chunk_rows,
+                "scaled by": None if self.scaler is None else type(self.scaler).__name__,
+            },
+        )
 
 
 def _check_rows_argument(rows: int) -> None:
