@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from sklearn.utils.metaestimators import available_if
+
 from streamkernel.engine import Progress
 from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators._regressor import Regressor
@@ -12,7 +14,7 @@ from streamkernel.fits.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.settings.classes import RidgeClassifierSettings
 from streamkernel.settings.ridge import RidgeSettings
-from streamkernel.type_aliases import Fields, Unchecked, Untyped
+from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
 
 class RidgeEstimator(UpdatingEstimator):
@@ -147,6 +149,13 @@ class KernelRidge(Regressor, RidgeEstimator):
     _several_targets = True
 
 
+def has_curves(estimator: Untyped) -> bool:
+    """Whether there are probabilities; before a fit, whether alpha was asked to be chosen by held-out rows."""
+    if hasattr(estimator, "model_"):
+        return bool(estimator.model_.has_probabilities)
+    return isinstance(estimator.alpha, str) and estimator.alpha == "cv"
+
+
 class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
     """Least squares classification: one indicator column per class, all from the same sums; the largest wins.
 
@@ -190,3 +199,19 @@ class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
+
+    @available_if(has_curves)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Unchecked) -> ArrayOrDask:
+        """Probabilities (m, classes), where alpha was chosen by held-out rows; lazy for rows outside memory.
+
+        ``q_k = 1 / (1 + exp(-(s_k f_k + t_k)))``, whose s and t (Platt 2000) are fitted to rows of the validation
+        folds, each with the values f of the fit that left its fold out. Of two classes f is `decision_function`, and q
+        the probability of the second; of more, ``p_k = q_k / sum q``. Row weights and class weights count.
+
+        Raises
+        ------
+        AttributeError
+            The model has none: alpha was a number or "gcv" (None with fewer than 2,000 rows), too few rows could be
+            held out, or an update changed alpha or the basis.
+        """
+        return self._values(X, self._fitted().probabilities(), "probability")

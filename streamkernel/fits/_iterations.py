@@ -12,7 +12,7 @@ from streamkernel.engine import Machine, Session, Step
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.fits._plan_steps import points_bytes
-from streamkernel.fits._validation import validation_record, words_of
+from streamkernel.fits._validation import left_out_rows, validation_record, words_of
 from streamkernel.models.ridge import falkon_arrays, falkon_record
 from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import NormalEquations, RidgeSums
@@ -47,23 +47,27 @@ class Solved(NamedTuple):
 
 def by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session, n: int, folds: Folds | None) -> Solved:
     """Coefficients by conjugate gradients, and the exact certificate from their first sweep."""
-    table, alpha = chosen.table, settings.given_alpha
+    table, alpha, curves = chosen.table, settings.given_alpha, dict[str, Float]()
     rows = settings.preconditioner_rows(table, n)
     if alpha is None:
-        system, solution, own = _by_iterations_and_folds(chosen, settings, session, rows, folds)
+        system, solution, own, curves = _by_iterations_and_folds(chosen, settings, session, rows, folds)
     else:
         sample, own = sampled_rows(table, session, rows, settings.seed), {}
         system = _falkon(chosen, settings, session, sample)
         solution = system.solve(alpha)
     _warn_of_error(system, solution, chosen.scale)
     assert system.residual_path is not None
-    return Solved(system.residual_path, falkon_arrays(solution), {**falkon_record(system, solution), **own})
+    arrays = {**falkon_arrays(solution), **curves}
+    return Solved(system.residual_path, arrays, {**falkon_record(system, solution), **own})
 
 
 def _by_iterations_and_folds(
     chosen: Chosen, settings: RidgeSettings, session: Session, rows: int, folds: Folds | None
-) -> tuple[FalkonSystem, FalkonSolution, Fields]:
-    """The solution for the alpha of least error on a held-out fold, from the search's own; the record of the errors."""
+) -> tuple[FalkonSystem, FalkonSolution, Fields, dict[str, Float]]:
+    """The solution for the alpha of least error on a held-out fold, from the search's own.
+
+    Also the record of the errors, and the arrays of classes' curves.
+    """
     classes = chosen.table.classes is not None
     scale = None if classes else chosen.scale**2
     basis = chosen.selection.basis
@@ -86,19 +90,21 @@ def _by_iterations_and_folds(
         session.progress.note(
             f"alpha {first.alpha:.6g} by GCV: {chosen.table.counted} rows are too few to hold some out"
         )
-        return system, system.solve(first.alpha), {}
+        return system, system.solve(first.alpha), {}, {}
     by_fold = FalkonFolds(system, scale=scale, classes=classes)
     if by_fold.lacking:
         session.progress.note(f"alpha {first.alpha:.6g} on sampled rows: {by_fold.lacking}")
-        return system, system.solve(first.alpha), {}
+        return system, system.solve(first.alpha), {}, {}
     choice = by_fold.choose(first.alpha, first.low, first.high)
     assert chosen.held is not None
-    record = validation_record(choice, None, basis, folds, chosen.held, scale=scale, classes=classes)
+    rows_left_out = left_out_rows(choice, basis, folds, chosen.held)
+    record = validation_record(choice, None, rows_left_out, folds, scale=scale, classes=classes)
     for line in words_of(record, choice.alpha):
         session.progress.note(line)
     # Its factor is as large as the one that follows.
     del by_fold
-    return system, system.solve(choice.alpha, start=choice.solutions[0].beta), {"validation": record}
+    curves = rows_left_out.calibration() if classes else {}
+    return system, system.solve(choice.alpha, start=choice.solutions[0].beta), {"validation": record}, curves
 
 
 def _falkon(

@@ -7,15 +7,18 @@ folds, which a fit has in memory, are predicted by the coefficients of their fol
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.records import Validation
 from streamkernel.reductions import DrawnRows, Predictions, Sample, draw_rows
+from streamkernel.reductions.scores import value_histogram
 from streamkernel.solvers import FoldChoice, standard_error
+from streamkernel.solvers.margin_calibration import platt_curves
 from streamkernel.table import Folds, Table
-from streamkernel.type_aliases import Float, Int
+from streamkernel.type_aliases import AnyArray, Float
 
 _CHECK_STREAM = (24,)
 _CHECKED = 4000  # rows of validation folds whose errors are looked at one by one: their variance is known to some %
@@ -42,12 +45,58 @@ def held_out(sample: Sample, folds: Folds) -> Sample:
     return sample.at_positions(np.flatnonzero(folds.held_out(sample.keys)))
 
 
+@dataclass(frozen=True)
+class LeftOutRows:
+    """Rows of validation folds, each predicted by the fit that left its fold out.
+
+    Attributes
+    ----------
+    true, predicted : (r, d) targets and their predictions.
+    weights, keys : (r,) row weights, and keys of the rows' features: equal rows are in the same fold.
+    """
+
+    true: Float
+    predicted: Float
+    weights: Float
+    keys: AnyArray
+
+    def calibration(self) -> dict[str, Float]:
+        """The arrays of Platt's curves, by which the values of indicators of classes become probabilities.
+
+        Two classes have one curve, of the second indicator minus the first.
+        """
+        f, of_class = self.predicted, self.true > 0.5
+        if f.shape[1] == 2:
+            f, of_class = f[:, 1:] - f[:, :1], of_class[:, 1:]
+        return platt_curves(value_histogram(f, of_class, self.weights)).to_arrays()
+
+
+def left_out_rows(choice: FoldChoice, basis: Basis, folds: Folds, held: Sample) -> LeftOutRows:
+    """Predict some rows of the validation folds by the solutions of their folds.
+
+    Parameters
+    ----------
+    held : some rows of the validation folds, drawn uniformly.
+    """
+    assert held.keys is not None, "folds need a table with keys"
+    of = folds.of(held.keys)
+    positions, predicted = [np.zeros(0, np.int64)], [np.zeros((0, held.Y.shape[1]))]
+    for fold, solution in zip(choice.folds, choice.solutions, strict=True):
+        rows = np.flatnonzero(of == fold)
+        if len(rows):
+            values = Predictions(basis, basis.coefficients(solution.beta), solution.intercept)
+            predicted.append(values.values(held.X[rows]))
+            positions.append(rows)
+    taken = held.at_positions(np.concatenate(positions))
+    assert taken.keys is not None
+    return LeftOutRows(taken.Y, np.concatenate(predicted), taken.weights, taken.keys)
+
+
 def validation_record(
     choice: FoldChoice,
     gcv_alpha: float | None,
-    basis: Basis,
+    rows: LeftOutRows,
     folds: Folds,
-    held: Sample,
     *,
     scale: Float | None,
     classes: bool,
@@ -57,13 +106,13 @@ def validation_record(
     Parameters
     ----------
     gcv_alpha : alpha that GCV chooses; None where it is not known.
-    held : some rows of the validation folds, drawn uniformly.
+    rows : some rows of the validation folds.
     scale : (d,) squared units of the targets; None for ones.
     classes : whether targets are indicators of classes.
     """
     d = len(choice.mse)
-    values, weights, keys = _values(choice, basis, folds, held, np.ones(d) if scale is None else scale, classes)
-    mean, error, effective = standard_error(values, weights, keys)
+    values = _values(rows, np.ones(d) if scale is None else scale, classes)
+    mean, error, effective = standard_error(values, rows.weights, rows.keys)
     # Normal errors, where too few rows were looked at: the variance of their squares is twice the square of their mean.
     normal = math.sqrt(2.0 / max(choice.effective, 1.0)) * np.concatenate([choice.mse, [choice.error]])
     known = effective > 2.0
@@ -82,7 +131,7 @@ def validation_record(
         error_se=float(se[d]),
         rmse=tuple(rmse.tolist()),
         rmse_se=tuple((se[:d] / np.maximum(2.0 * rmse, np.finfo(np.float64).tiny)).tolist()),
-        checked_rows=len(weights),
+        checked_rows=len(rows.weights),
         alphas=tuple(choice.alphas.tolist()),
         errors=tuple(choice.errors.tolist()),
         sizes=tuple(choice.sizes.tolist()),
@@ -110,28 +159,11 @@ def _differs(error: float, gcv_error: float | None, se: float) -> bool:
     return gcv_error is None or (gcv_error > _DIFFERS**2 * error and gcv_error > error + 2.0 * se)
 
 
-def _values(
-    choice: FoldChoice, basis: Basis, folds: Folds, held: Sample, scale: Float, classes: bool
-) -> tuple[Float, Float, Int]:
-    """Values of the rows that are looked at, their weights and their keys.
-
-    The values are squared errors of each target, their sum in common units, and whether the class is wrong.
-    """
-    assert held.keys is not None, "folds need a table with keys"
-    values, weights, keys = [np.zeros((0, len(scale) + 2))], [np.zeros(0)], [held.keys[:0]]
-    of = folds.of(held.keys)
-    for fold, solution in zip(choice.folds, choice.solutions, strict=True):
-        rows = held.at_positions(np.flatnonzero(of == fold))
-        if not len(rows):
-            continue
-        assert rows.keys is not None
-        predicted = Predictions(basis, basis.coefficients(solution.beta), solution.intercept).values(rows.X)
-        squares = (rows.Y - predicted) ** 2
-        wrong = (predicted.argmax(axis=1) != rows.Y.argmax(axis=1)) & classes
-        values.append(np.column_stack([squares, (squares / scale).sum(axis=1), wrong]))
-        weights.append(rows.weights)
-        keys.append(rows.keys)
-    return np.concatenate(values), np.concatenate(weights), np.concatenate(keys)
+def _values(rows: LeftOutRows, scale: Float, classes: bool) -> Float:
+    """(r, d + 2): squared errors of each target, their sum in common units, and whether the class is wrong."""
+    squares = (rows.true - rows.predicted) ** 2
+    wrong = (rows.predicted.argmax(axis=1) != rows.true.argmax(axis=1)) & classes
+    return np.column_stack([squares, (squares / scale).sum(axis=1), wrong])
 
 
 def words_of(record: Validation, alpha: float) -> list[str]:

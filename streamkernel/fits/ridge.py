@@ -9,7 +9,7 @@ from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._iterations import Solved, by_iterations, iteration_steps
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
-from streamkernel.fits._validation import validation_record, words_of
+from streamkernel.fits._validation import left_out_rows, validation_record, words_of
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.ridge import (
     RidgeModel,
@@ -25,7 +25,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.solvers import FoldSystem, RidgeSystem
 from streamkernel.table import Folds, Table
-from streamkernel.type_aliases import Fields, Unchecked
+from streamkernel.type_aliases import Fields, Float, Unchecked
 from streamkernel.wording import option
 
 
@@ -62,15 +62,15 @@ def _direct(
     basis, intercept = chosen.selection.basis, settings.fit_intercept
     sums = swept.total if isinstance(swept, FoldSums) else swept
     system = RidgeSystem(basis, sums, intercept=intercept, scale=scale, independent=chosen.independent)
-    alpha, own = settings.given_alpha, dict[str, Any]()
+    alpha, own, curves = settings.given_alpha, dict[str, Any](), dict[str, Float]()
     if alpha is None:
         alpha = system.choose_alpha()
         if isinstance(swept, FoldSums) and folds is not None:
-            alpha, own = _by_folds(chosen, settings, session, swept, folds, system, alpha)
+            alpha, own, curves = _by_folds(chosen, settings, session, swept, folds, system, alpha)
         elif settings.alpha == "cv":
             session.progress.note(f"alpha {alpha:.6g} by GCV: {chosen.table.counted} rows are too few to hold some out")
     solution = system.solve(alpha)
-    arrays = solution_arrays(sums, system, solution, scale)
+    arrays = {**solution_arrays(sums, system, solution, scale), **curves}
     return Solved(system.residual_path, arrays, {**solution_record(sums, system, solution), **own})
 
 
@@ -82,22 +82,26 @@ def _by_folds(
     folds: Folds,
     system: RidgeSystem,
     by_gcv: float,
-) -> tuple[float, Fields]:
-    """Alpha of least error on the held-out folds, and the record of these errors; that of GCV if folds say nothing."""
+) -> tuple[float, Fields, dict[str, Float]]:
+    """Alpha of least error on the held-out folds, the record of these errors, and the arrays of classes' curves.
+
+    If folds say nothing, alpha is that of GCV.
+    """
     classes = chosen.table.classes is not None
     scale = None if classes else chosen.scale**2
     by_fold = FoldSystem(sums, intercept=settings.fit_intercept, scale=scale, classes=classes)
     if by_fold.lacking:
         session.progress.note(f"alpha {by_gcv:.6g} by GCV: {by_fold.lacking}")
-        return by_gcv, {}
+        return by_gcv, {}, {}
     alphas = system.path.grid()
     choice = by_fold.choose(by_gcv, float(alphas[0]), float(alphas[-1]))
     assert chosen.held is not None
     basis = chosen.selection.basis
-    record = validation_record(choice, by_gcv, basis, folds, chosen.held, scale=scale, classes=classes)
+    rows = left_out_rows(choice, basis, folds, chosen.held)
+    record = validation_record(choice, by_gcv, rows, folds, scale=scale, classes=classes)
     for line in words_of(record, choice.alpha):
         session.progress.note(line)
-    return choice.alpha, {"validation": record}
+    return choice.alpha, {"validation": record}, rows.calibration() if classes else {}
 
 
 def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:

@@ -1,4 +1,4 @@
-"""The base class of the classifiers whose values become probabilities by curves of held-out rows."""
+"""The base classes of the models whose values become probabilities of classes by curves of held-out rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,44 @@ from streamkernel.reductions.predictions import Curves, curves_of
 from streamkernel.reductions.row_map import ProbabilityMap
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores
 
-_HALVES = (("calibration_slope", "calibration_offset"), ("calibration_knots", "calibration_values"))
+CURVES = ("calibration_slope", "calibration_offset")  # arrays of Platt's curves
+_HALVES = (CURVES, ("calibration_knots", "calibration_values"))
 
 
 @dataclass(frozen=True)
-class CalibratedModel(PredictingModel, ABC):
+class ModelWithCurves(PredictingModel, ABC):
+    """Base of models that may have curves, of one function for two classes, else of several."""
+
+    @property
+    def function_count(self) -> int:
+        """Number of functions: one for two classes, else one for each class."""
+        C = len(self.record.classes or ())
+        return 1 if C == 2 else C
+
+    @property
+    def curves(self) -> Curves | None:
+        """The curves from values to probabilities; None without them."""
+        return curves_of({name: np.ascontiguousarray(values) for name, values in self.arrays.items()})
+
+    @property
+    def has_probabilities(self) -> bool:
+        return any(first in self.arrays for first, _ in _HALVES)
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        for halves in _HALVES:
+            there = [name for name in halves if name in self.arrays]
+            if len(there) == 1:
+                self._refuse(path, f"it has one of the arrays {halves[0]!r} and {halves[1]!r}, and lacks the other")
+            for name in there:
+                curves = self.arrays[name]
+                if len(curves) != self.function_count or not curves.size:
+                    self._refuse(path, f"{name!r} has the shape {curves.shape} for {self.function_count} functions")
+        return self
+
+
+@dataclass(frozen=True)
+class CalibratedModel(ModelWithCurves, ABC):
     """Base of classifiers with one function for two classes, else several; with curves they have probabilities."""
 
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -37,21 +70,6 @@ class CalibratedModel(PredictingModel, ABC):
     def target_count(self) -> int:
         return len(self.record.classes or ())
 
-    @property
-    def function_count(self) -> int:
-        """Number of functions: one for two classes, else one for each class."""
-        C = self.target_count
-        return 1 if C == 2 else C
-
-    @property
-    def curves(self) -> Curves | None:
-        """The curves from values to probabilities; None without them."""
-        return curves_of({name: np.ascontiguousarray(values) for name, values in self.arrays.items()})
-
-    @property
-    def has_probabilities(self) -> bool:
-        return any(first in self.arrays for first, _ in _HALVES)
-
     @abstractmethod
     def predictions(self, *, argmax: bool = False) -> RowMap:
         """The row map that predicts, on scaled rows; with `argmax` the position of the predicted class."""
@@ -64,15 +82,3 @@ class CalibratedModel(PredictingModel, ABC):
     def scores(self) -> AnyReduction:
         found = self.checking()
         return ProbabilityScores(found) if isinstance(found, ProbabilityMap) else ClassificationScores(found)
-
-    def checked(self, path: str | PathLike[str]) -> Self:
-        super().checked(path)
-        for halves in _HALVES:
-            there = [name for name in halves if name in self.arrays]
-            if len(there) == 1:
-                self._refuse(path, f"it has one of the arrays {halves[0]!r} and {halves[1]!r}, and lacks the other")
-            for name in there:
-                curves = self.arrays[name]
-                if len(curves) != self.function_count or not curves.size:
-                    self._refuse(path, f"{name!r} has the shape {curves.shape} for {self.function_count} functions")
-        return self

@@ -10,10 +10,12 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.models._calibrated import CURVES, ModelWithCurves
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord, Validation
 from streamkernel.reductions import Predictions, Reduction
+from streamkernel.reductions.predictions import CalibratedProbabilities
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
 from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
 from streamkernel.settings.ridge import RidgeSettings, RidgeSettingsRecord
@@ -54,8 +56,8 @@ class RidgeRecord(UpdatableRecord):
 
 
 @dataclass(frozen=True)
-class RidgeModel(UpdatableModel):
-    """A fitted kernel ridge model."""
+class RidgeModel(ModelWithCurves, UpdatableModel):
+    """A fitted kernel ridge model; of classes it may have curves of probabilities, from rows of its folds."""
 
     KIND: ClassVar[str] = "kernel-ridge"
     RECORD: ClassVar[type[RidgeRecord]] = RidgeRecord
@@ -77,6 +79,7 @@ class RidgeModel(UpdatableModel):
         **UpdatableModel.OPTIONAL,
         **OF_SUMS,
         **dict.fromkeys(("gcv_alphas", "gcv_scores", "gcv_effective_df"), ("points of alpha",)),
+        **dict.fromkeys(CURVES, ("k",)),
     }
     CHOICE: ClassVar[str] = "alpha"
     _NOUN: ClassVar[str] = "kernel ridge model"
@@ -173,7 +176,25 @@ class RidgeModel(UpdatableModel):
         if solution.alpha != self.record.alpha:
             # The held-out error was that of another alpha.
             record = record.changed(validation=None)
+        if record.validation is None:
+            # The curves are of the same left-out rows.
+            arrays = {name: values for name, values in arrays.items() if name not in CURVES}
         return self.with_parts(record, arrays).with_basis(self.basis)
+
+    def probabilities(self) -> CalibratedProbabilities:
+        """The row map of the probabilities of classes, on scaled rows.
+
+        Raises
+        ------
+        ParameterError
+            The model has no curves, as alpha was not chosen by held-out rows.
+        """
+        if self.curves is None:
+            raise ParameterError(
+                "the model has no probabilities, which are calibrated on held-out rows; fit it again with "
+                f"{option('alpha', 'cv')} to some thousand rows"
+            )
+        return CalibratedProbabilities(self.predictions(), self.curves)
 
     def outputs(self, *, std: bool = False) -> Predictions:
         self.refuse_std(std)

@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:only .* basis functions are linearly independent"),
     pytest.mark.filterwarnings("ignore:about .* rows are distinct"),
     pytest.mark.filterwarnings("ignore:.* columns are constant"),
+    pytest.mark.filterwarnings("ignore:.*, more than the .* rows of weight > 0"),
 ]
 
 

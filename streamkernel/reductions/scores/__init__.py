@@ -3,7 +3,13 @@
 from streamkernel.reductions.scores.counts import CountCalibration, CountScores, score_counts
 from streamkernel.reductions.scores.errors import ClassificationScores, RegressionScores
 from streamkernel.reductions.scores.gaussian import GaussianCalibration, GaussianScores, score_gaussian
-from streamkernel.reductions.scores.margins import HeldOutErrors, MarginErrors, bin_edges, residual_edges
+from streamkernel.reductions.scores.margins import (
+    HeldOutErrors,
+    MarginErrors,
+    bin_edges,
+    residual_edges,
+    value_histogram,
+)
 from streamkernel.reductions.scores.one_class import CountDecisions, DecisionValues, LoweredThreshold, OneClassScores
 from streamkernel.reductions.scores.probabilities import ProbabilityScores, Reliability, score_probabilities
 from streamkernel.reductions.scores.quantiles import (
@@ -40,4 +46,5 @@ __all__ = [
     "score_gaussian",
     "score_probabilities",
     "score_quantiles",
+    "value_histogram",
 ]

@@ -17,7 +17,7 @@ from streamkernel.reductions.margins import Loss, PairTarget, Target
 from streamkernel.reductions.predictions import pair_scores
 from streamkernel.reductions.row_map import Predictions
 from streamkernel.table import Folds, RowBlock
-from streamkernel.type_aliases import Float
+from streamkernel.type_aliases import Bool, Float
 
 BINS = 400
 # Bins of residuals, 2.5 % wide each, from 1e-9 to 1e6 in units of a solver, in which targets have the deviation 1.
@@ -30,6 +30,21 @@ def bin_edges() -> Float:
     t = np.linspace(-1.0, 1.0, BINS + 1)
     with np.errstate(divide="ignore"):
         return np.asarray(t / (1.0 - np.abs(t)))
+
+
+def value_histogram(f: Float, of_class: Bool, weights: Float) -> Float:
+    """Weight (K, 2, BINS) of rows by the bins of their K values f (r, K), those outside the class first."""
+    found = np.zeros((f.shape[1], 2, BINS))
+    for k in range(f.shape[1]):
+        _count_values(of_class[:, k], f[:, k], weights, found[k])
+    return found
+
+
+def _count_values(y: Float | Bool, f: Float, w: Float, into: Float) -> None:
+    """Add the weights of rows with values f (b,) to the histograms (2, BINS) of their sides."""
+    bins = np.minimum((0.5 * BINS * (1.0 + f / (1.0 + np.abs(f)))).astype(np.intp), BINS - 1)
+    places = bins + BINS * (y > 0.5)
+    into += np.bincount(places, w, minlength=2 * BINS).reshape(2, BINS)
 
 
 def residual_edges() -> Float:
@@ -108,7 +123,7 @@ class HeldOutErrors(Sums[MarginErrors]):
             for k, (y, own, each) in enumerate(zip(targets, weights, self.losses[K * solution :], strict=False)):
                 # Of one against one, rows of other classes have no part in a function.
                 loss += (own > 0.0) * each.loss(y, np.ascontiguousarray(values[:, k])) / each.C
-                count = self._count_values if self.classes else self._count_residuals
+                count = _count_values if self.classes else self._count_residuals
                 count(y, values[:, k], own, state["histogram"][solution, k])
             error = self._wrong(values, Y) if self.classes else loss
             state["losses"][solution] += w @ loss
@@ -126,13 +141,6 @@ class HeldOutErrors(Sums[MarginErrors]):
             return np.asarray(pair_scores(values, Y.shape[1]).argmax(axis=1) != Y.argmax(axis=1), dtype=np.float64)
         true = Y[:, [target.column for target in self.targets]].argmax(axis=1)
         return np.asarray(values.argmax(axis=1) != true, dtype=np.float64)
-
-    @staticmethod
-    def _count_values(y: Float, f: Float, w: Float, into: Float) -> None:
-        """Add the weights of rows with values f (b,) to the histograms (2, BINS) of their sides."""
-        bins = np.minimum((0.5 * BINS * (1.0 + f / (1.0 + np.abs(f)))).astype(np.intp), BINS - 1)
-        places = bins + BINS * (y > 0.5)
-        into += np.bincount(places, w, minlength=2 * BINS).reshape(2, BINS)
 
     @staticmethod
     def _count_residuals(y: Float, f: Float, w: Float, into: Float) -> None:
