@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError
@@ -13,8 +14,9 @@ from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.estimators.base import is_array_like
 from streamkernel.fits.gaussian import fit_gaussian
 from streamkernel.models.gaussian import GaussianModel
+from streamkernel.settings.checks import checked_whole
 from streamkernel.settings.gaussian import GaussianSettings
-from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
 
 
 class GaussianProcessRegressor(Regressor, UpdatingEstimator):
@@ -160,6 +162,36 @@ class GaussianProcessRegressor(Regressor, UpdatingEstimator):
         moments = work.moments(self._rows(X))
         mean, std = moments[0], np.sqrt(moments[1])
         return (mean[:, 0], std[:, 0]) if work.flat and mean.shape[1] == 1 else (mean, std)
+
+    def sample_y(
+        self, X: Unchecked, n_samples: int = 1, random_state: Unchecked = 0, *, noise: bool = True
+    ) -> AnyArray:
+        """Draws from the posterior at a few rows, as scikit-learn's regressor of the same name.
+
+        Parameters
+        ----------
+        X : (q, p) rows in memory; the work grows with ``q^3``.
+        n_samples : number r of draws.
+        random_state : int, RandomState or None; equal seeds give equal draws.
+        noise : True to draw targets, whose covariance is that of ``predict(X, return_cov=True)``; False to draw f.
+
+        Returns
+        -------
+        draws : (q, r), or (q, d, r) where predictions have d columns.
+
+        Raises
+        ------
+        ParameterError
+            `n_samples` is no whole number > 0, or the rows are not in memory.
+        """
+        model = self._fitted()
+        checked_whole("n_samples", n_samples, 1)
+        if not is_array_like(X):
+            raise ParameterError("sample_y is for rows in memory; give a NumPy array of a few thousand rows")
+        rows, work = self._rows(X), model.predictions(latent=not noise)
+        normal = check_random_state(random_state).standard_normal((len(rows), model.target_count, int(n_samples)))
+        draws: AnyArray = work.samples(rows, normal)
+        return draws[:, 0] if model.flat and model.target_count == 1 else draws
 
     def _covariance(self, X: Unchecked) -> Any:
         if not is_array_like(X):

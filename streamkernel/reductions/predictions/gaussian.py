@@ -114,6 +114,25 @@ class GaussianPredictions(SentAsFields, RowMap):
             diagonal += self.noise
         return found
 
+    def samples(self, X: AnyArray, normal: Float) -> Float:
+        """Draws (q, d, r) of the targets at a few rows X (q, p), which depend on each other; of f if `latent`.
+
+        ``mean + C^(1/2) z`` with C the covariance. The symmetric root does not depend on the signs of eigenvectors.
+
+        Parameters
+        ----------
+        normal : (q, d, r) independent standard normal z.
+        """
+        found = np.empty(normal.shape)
+        mean, covariance = self.values(X), self.covariance(X)
+        with single_threaded_blas():
+            for t in range(mean.shape[1]):
+                values, vectors = np.linalg.eigh(covariance[:, :, t])
+                # Rounding may leave eigenvalues of f a little below 0.
+                root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+                found[:, t] = mean[:, t, None] + root @ normal[:, t]
+        return found
+
     def check_values(self, X: AnyArray) -> dict[str, Float]:
         """The values that are compared with the targets."""
         mean, variance = self.moments(X)
