@@ -102,22 +102,22 @@ class RowReader:
         self._first = self._last = 0
         self._values: AnyArray | None = None
 
-    def read_beside(self, start: int, stop: int, column: int) -> tuple[AnyArray, AnyArray]:
-        """Rows [start, stop), and this column (b,) of the rows as stored, from the same chunks."""
-        beside = np.empty(stop - start, dtype=self._rows.dtype)
-        return self.read(start, stop, (column, beside)), beside
+    def read_beside(self, start: int, stop: int, columns: Sequence[int]) -> tuple[AnyArray, AnyArray]:
+        """Rows [start, stop), and these columns (b, k) of the rows as stored, from the same chunks."""
+        beside = np.empty((stop - start, len(columns)), dtype=self._rows.dtype)
+        return self.read(start, stop, (list(columns), beside)), beside
 
-    def read(self, start: int, stop: int, beside: tuple[int, AnyArray] | None = None) -> AnyArray:
+    def read(self, start: int, stop: int, beside: tuple[list[int], AnyArray] | None = None) -> AnyArray:
         """Rows [start, stop) as stored; a view where one chunk holds them all.
 
         Parameters
         ----------
         beside
-            A column of the rows as stored, and an array (b,) to fill with it.
+            Columns of the rows as stored, and an array (b, k) to fill with them.
         """
         first = self._take(start)
         if beside is not None and stop <= self._last:
-            beside[1][:] = first[start - self._first : stop - self._first, beside[0]]
+            beside[1][:] = first[start - self._first : stop - self._first][:, beside[0]]
             beside = None
         if stop <= self._last and self._order is None:
             return first[start - self._first : stop - self._first]
@@ -237,7 +237,22 @@ class OrderedRows(GuidedRows):
         return np.take(self.guide.load(first, last), self.order, axis=1)
 
 
-class ColumnRows(GuidedRows):
+class NumbersBeside(GuidedRows):
+    """Numbers (m,) that may follow from the features of their rows and a few columns beside these.
+
+    A block of a table then has them from the chunks that its features are read from, which are decoded once.
+    """
+
+    @abstractmethod
+    def columns_beside(self, features: RowArray) -> list[int] | None:
+        """Columns of the chunks of these features that the numbers need; None where they need other reads."""
+
+    @abstractmethod
+    def of_block(self, features: AnyArray, beside: AnyArray, start: int) -> AnyArray:
+        """The numbers (b,) of rows with these features (b, p) and columns (b, k), of which `start` is the first."""
+
+
+class ColumnRows(NumbersBeside):
     """One column of other rows, as numbers (m,); nothing is copied."""
 
     def __init__(self, stored: RowArray, column: int, name: str) -> None:
@@ -250,6 +265,12 @@ class ColumnRows(GuidedRows):
 
     def load(self, first: int, last: int) -> AnyArray:
         return self.guide.load(first, last)[:, self.column].copy()
+
+    def columns_beside(self, features: RowArray) -> list[int] | None:
+        return [self.column] if self.guide is features.as_stored[0] else None
+
+    def of_block(self, features: AnyArray, beside: AnyArray, start: int) -> AnyArray:
+        return beside[:, 0]
 
 
 def content_digest(values: AnyArray) -> str:

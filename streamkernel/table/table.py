@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,17 +13,14 @@ from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.notebook import html_table
 from streamkernel.table.block import RowBlock
 from streamkernel.table.row_keys import row_keys
-from streamkernel.table.rows import ColumnRows, OrderedRows, RowArray, RowReader
+from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import cast_rows, check_rows, check_weights, listed
-from streamkernel.table.weight_sums import WeightSums
+from streamkernel.table.weight_sums import WeightSums, known_sums
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 from streamkernel.wording import option
-
-# Of the weights of tables, by row range. Not a field: a table that is sent to a worker does not carry them.
-_SUMS: WeakKeyDictionary[RowArray, dict[tuple[int, int], WeightSums]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +116,7 @@ class Table:
         """
         if self.weights is None:
             return None
-        kept = _SUMS.setdefault(self.weights, {})
+        kept = known_sums(self.weights)
         found = kept.get((self.start, self.stop))
         if found is None:
             cuts = self.weights.cuts(self.start, self.stop)
@@ -147,9 +143,10 @@ class Table:
         return None if self.weights is None else self._weights_of(start, stop, RowReader(self.weights))
 
     def _weights_of(self, first: int, last: int, reader: RowReader) -> Float:
-        return self._checked_weights(reader.read(first, last), first)
+        return self.checked_weights(reader.read(first, last), first)
 
-    def _checked_weights(self, weights: AnyArray, first: int) -> Float:
+    def checked_weights(self, weights: AnyArray, first: int) -> Float:
+        """Row weights (b,) as read, of which `first` is the first, checked and in float64."""
         assert self.weights is not None
         w = np.ascontiguousarray(weights, dtype=np.float64)
         check_weights(w, first, self.weights.where, self.weight_column)
@@ -291,7 +288,19 @@ class Table:
         return self if self.weights is None else replace(self, weights=None, statistics=None, weight_column=None)
 
     def weighted_by(self, column: str) -> Table:
-        """The same rows with one of the columns as their weights, and no longer as a feature; nothing is copied.
+        """The same rows with one of the columns as their weights, and no longer as a feature; errors: `apart`."""
+        features, weights = self.apart(column, "row weights", "weights")
+        return replace(features, weights=weights, statistics=None, weight_column=column)
+
+    def apart(self, column: str, what: str, name: str) -> tuple[Table, ColumnRows]:
+        """The same rows without one of their columns, and that column; nothing is copied.
+
+        Parameters
+        ----------
+        what
+            What the column is used for, for messages.
+        name
+            Name of the column's numbers, for messages.
 
         Raises
         ------
@@ -299,16 +308,13 @@ class Table:
             There is no such column, or it is the only one.
         """
         if column not in self.columns:
-            raise ParameterError(
-                f"there is no column {column!r} of row weights; choose one of {listed(self.columns, 20)}"
-            )
+            raise ParameterError(f"there is no column {column!r} of {what}; choose one of {listed(self.columns, 20)}")
         if self.n_features == 1:
-            raise ParameterError(f"{column!r} is the only column, and cannot be the row weights; add a feature")
+            raise ParameterError(f"{column!r} is the only column, and cannot be the {what}; add a feature")
         position = self.columns.index(column)
         stored, order = self.features.as_stored
-        weights = ColumnRows(stored, position if order is None else int(order[position]), "weights")
-        features = self.reordered([index for index in range(self.n_features) if index != position])
-        return replace(features, weights=weights, statistics=None, weight_column=column)
+        found = ColumnRows(stored, position if order is None else int(order[position]), name)
+        return self.reordered([index for index in range(self.n_features) if index != position]), found
 
     def check_unchanged(self) -> None:
         """Raise `InputChangedError`, `MissingChunkError` or `CorruptChunkError` where the input is not as pinned."""
@@ -356,7 +362,7 @@ class Table:
     def _blocks(self, runs: Sequence[tuple[int, int]], rows: int) -> Iterator[RowBlock]:
         features = RowReader(self.features)
         targets = None if self.targets is None else RowReader(self.targets.rows)
-        weights = None if self.weights is None or self._weights_beside else RowReader(self.weights)
+        weights = None if self.weights is None or self._beside is not None else RowReader(self.weights)
         for start, stop in runs:
             count = -(-(stop - start) // rows)
             for index in range(count):
@@ -365,19 +371,21 @@ class Table:
                 yield self._block(first, last, features, targets, weights)
 
     @property
-    def _weights_beside(self) -> bool:
-        """Whether the weights are a column of the rows that hold the features, so that one read gives both."""
-        return isinstance(self.weights, ColumnRows) and self.weights.guide is self.features.as_stored[0]
+    def _beside(self) -> list[int] | None:
+        """Columns beside the features from which the weights follow, so that one read gives both; None for no such."""
+        return self.weights.columns_beside(self.features) if isinstance(self.weights, NumbersBeside) else None
 
     def _block(
         self, first: int, last: int, features: RowReader, targets: RowReader | None, weights: RowReader | None
     ) -> RowBlock:
         w: AnyArray | None = None
-        if self._weights_beside:
-            assert isinstance(self.weights, ColumnRows)
-            raw, w = features.read_beside(first, last, self.weights.column)
-        else:
+        columns = self._beside
+        if columns is None:
             raw = features.read(first, last)
+        else:
+            assert isinstance(self.weights, NumbersBeside)
+            raw, beside = features.read_beside(first, last, columns)
+            w = self.weights.of_block(raw, beside, first)
         X = self.scaled(raw)
         check_rows(raw, X, first, self.columns, self.features.where)
         Y = None
@@ -386,7 +394,7 @@ class Table:
             Y = self.targets.encode(targets.read(first, last), first)
         if weights is not None:
             w = weights.read(first, last)
-        checked = None if w is None else self._checked_weights(w, first)
+        checked = None if w is None else self.checked_weights(w, first)
         return RowBlock(first, X, Y, checked, row_keys(raw) if self.keyed else None)
 
     def read(self, start: int, stop: int) -> RowBlock:

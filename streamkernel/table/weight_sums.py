@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from streamkernel.table.rows import RowArray
 from streamkernel.type_aliases import Float, Int
 
 
@@ -81,3 +83,12 @@ class WeightSums:
                     return key
             key *= 1.25
         return key
+
+
+# Not a field of tables: one that is sent to a worker does not carry them.
+_KNOWN: WeakKeyDictionary[RowArray, dict[tuple[int, int], WeightSums]] = WeakKeyDictionary()
+
+
+def known_sums(weights: RowArray) -> dict[tuple[int, int], WeightSums]:
+    """The sums of these weights that are known, by row range; they are kept as long as the weights are."""
+    return _KNOWN.setdefault(weights, {})

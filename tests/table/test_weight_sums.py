@@ -16,8 +16,7 @@ from streamkernel import KernelRidge
 from streamkernel.errors import EmptyDataError, NonFiniteDataError, ParameterError
 from streamkernel.reductions import counted_rows, draw_rows
 from streamkernel.reductions.row_random import DrawnRows, row_uniforms
-from streamkernel.table import Table, open_table
-from streamkernel.table import table as tables
+from streamkernel.table import Table, open_table, weight_sums
 
 M = 20_000
 RNG = np.random.default_rng(0)
@@ -127,14 +126,14 @@ def test_sums_are_kept_as_long_as_the_weights() -> None:
     other = table.with_keys().slice(0, 100)
     assert other.weight_sums is sums
     assert table.slice(0, 50).weight == w[:50].sum()
-    assert table.weights in tables._SUMS
+    assert table.weights in weight_sums._KNOWN
     restored = pickle.loads(pickle.dumps(table))
-    assert restored.weights not in tables._SUMS
+    assert restored.weights not in weight_sums._KNOWN
     assert restored.weight == table.weight
-    kept = len(tables._SUMS)
+    kept = len(weight_sums._KNOWN)
     del table, other, restored
     gc.collect()
-    assert len(tables._SUMS) <= kept - 2
+    assert len(weight_sums._KNOWN) <= kept - 2
 
 
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
