@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from streamkernel.comparison import Comparison, cross_validate
     from streamkernel.compression import CompressedTable
     from streamkernel.estimators import (
         BayesianCommitteeMachine,
@@ -53,6 +54,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BayesianCommitteeMachine",
+    "Comparison",
     "CompressedTable",
     "Factor",
     "GaussianModel",
@@ -81,6 +83,7 @@ __all__ = [
     "append_rows",
     "compress",
     "connect",
+    "cross_validate",
     "factorize",
     "follow",
     "ingest",
@@ -91,6 +94,7 @@ __all__ = [
 # Names are imported on first access: a worker that only sums blocks does not load scikit-learn, and
 # `streamkernel --help` is fast. Those that are not here are estimators.
 _HOMES = {
+    "Comparison": "comparison",
     "CompressedTable": "compression",
     "Factor": "factors",
     "GaussianModel": "models",
@@ -101,6 +105,7 @@ _HOMES = {
     "append_rows": "table.ingest",
     "compress": "fits.compress",
     "connect": "jobs",
+    "cross_validate": "comparison",
     "factorize": "fits.factor",
     "follow": "following.follow",
     "ingest": "table.ingest",

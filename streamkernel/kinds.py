@@ -67,6 +67,11 @@ if TYPE_CHECKING:
 
 _MOST_QUERIES = 5000
 
+# Names of scores of which less is better, the usual one first; "error" is the share of wrong classes.
+_OF_NUMBERS = ("rmse", "mae")
+_OF_CLASSES = ("error",)
+_OF_PROBABILITIES = (*_OF_CLASSES, "log_loss", "brier")
+
 # Settings of sums over blocks of rows, which only some approximations have.
 _OF_BLOCKS = frozenset({"block_size", "partition"})
 
@@ -130,6 +135,7 @@ class Predictor(Kind):
     std : whether predictions can have standard deviations.
     probabilities : whether predictions can have class probabilities, for some settings at least.
     updates : whether new rows can be folded into a model, for some settings at least.
+    errors : names of its errors, the usual one first, for some settings at least; none without targets.
     """
 
     model: type[PredictingModel]
@@ -137,6 +143,12 @@ class Predictor(Kind):
     std: bool = False
     probabilities: bool = False
     updates: bool = False
+    errors: tuple[str, ...] = _OF_NUMBERS
+
+    def errors_for(self, table: Table) -> tuple[str, ...]:
+        """Those of its `errors` that are of the targets of a table: of classes, or of numbers."""
+        classes = table.classes is not None
+        return tuple(name for name in self.errors if (name in _OF_PROBABILITIES) == classes)
 
     def options_of_fit(self, whole: Table) -> Fields:
         # Several kinds share a fit. Rows of the whole table that are not of the fit are compared with predictions.
@@ -174,6 +186,7 @@ PREDICTORS: dict[str, Predictor] = {
             updates=True,
             check=_any,
             classify=True,
+            errors=_OF_CLASSES,
         ),
         Predictor(
             "svc",
@@ -186,6 +199,7 @@ PREDICTORS: dict[str, Predictor] = {
             probabilities=True,
             check=_any,
             classify=True,
+            errors=_OF_PROBABILITIES,
         ),
         Predictor(
             "svr",
@@ -204,6 +218,7 @@ PREDICTORS: dict[str, Predictor] = {
             QuantileModel,
             fit_margins,
             plan_margins,
+            errors=("pinball",),
         ),
         Predictor(
             "one-class",
@@ -214,6 +229,7 @@ PREDICTORS: dict[str, Predictor] = {
             fit_one_class,
             plan_one_class,
             check=_any,
+            errors=(),
         ),
         Predictor(
             "boosting",
@@ -226,6 +242,7 @@ PREDICTORS: dict[str, Predictor] = {
             probabilities=True,
             check=_any,
             classify=True,
+            errors=_OF_PROBABILITIES,
         ),
         Predictor(
             "lp",
@@ -238,6 +255,7 @@ PREDICTORS: dict[str, Predictor] = {
             probabilities=True,
             check=_any,
             classify=True,
+            errors=_OF_PROBABILITIES,
         ),
         Predictor(
             "lp-regressor",
@@ -259,6 +277,7 @@ PREDICTORS: dict[str, Predictor] = {
             plan_pursuit,
             probabilities=True,
             check=_any,
+            errors=(*_OF_NUMBERS, *_OF_PROBABILITIES),
         ),
         Predictor(
             "kmp-classifier",
@@ -271,6 +290,7 @@ PREDICTORS: dict[str, Predictor] = {
             probabilities=True,
             check=_any,
             classify=True,
+            errors=_OF_PROBABILITIES,
         ),
         Predictor(
             "gp",
@@ -282,6 +302,7 @@ PREDICTORS: dict[str, Predictor] = {
             plan_gaussian,
             std=True,
             updates=True,
+            errors=(*_OF_NUMBERS, "nlpd"),
         ),
         Predictor(
             "gp-classifier",
@@ -294,6 +315,7 @@ PREDICTORS: dict[str, Predictor] = {
             probabilities=True,
             check=_any,
             classify=True,
+            errors=_OF_PROBABILITIES,
         ),
         Predictor(
             "poisson",
@@ -305,6 +327,7 @@ PREDICTORS: dict[str, Predictor] = {
             plan_generalised,
             std=True,
             check=check_counts,
+            errors=(*_OF_NUMBERS, "nlpd", "deviance"),
         ),
         Predictor(
             "committee",
@@ -316,6 +339,7 @@ PREDICTORS: dict[str, Predictor] = {
             plan_gaussian,
             std=True,
             updates=True,
+            errors=(*_OF_NUMBERS, "nlpd"),
         ),
     )
 }

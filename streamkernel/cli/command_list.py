@@ -24,6 +24,7 @@ _COMMANDS = {
     "plan": "show the cost of a fit: sweeps, bytes, memory, time on any number of workers",
     "calibrate": "measure the rates by which plans compute times",
     "fit": "fit a kernel model on a table",
+    "compare": "compare estimators by cross-validation",
     "factor": "write the low-rank factor of a table's kernel matrix",
     "compress": "write a small weighted table that stands for a large one",
     "update": "fold new rows into a model",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +14,7 @@ from streamkernel.engine import (
     Executor,
     Machine,
     MemoryLimits,
+    Plan,
     ThreadExecutor,
     available_cpus,
     limits_here,
@@ -98,6 +99,33 @@ def execution_target(resources: Resources) -> ExecutionTarget:
     security.check_encrypted(scheduler, insecure=options.insecure)
     files = security.tls_security(options.tls_ca, options.tls_cert, options.tls_key)
     return ExecutionTarget(scheduler, 1, memory, files, options.insecure)
+
+
+def place_within(
+    place: ExecutionTarget,
+    resources: Resources,
+    limits: MemoryLimits,
+    plans_on: Callable[[Machine], Iterable[Plan]],
+    driver_bytes: int | None = None,
+) -> ExecutionTarget:
+    """The place with a local cluster of fewer workers, where no number was given and more would exceed the limits.
+
+    Parameters
+    ----------
+    plans_on : function for the plans of all fits on a machine.
+    driver_bytes : that of `ExecutionTarget.machine`.
+    """
+    if place.scheduler == "local" and resources.workers is None:
+        while place.workers > 1 and any(limits.exceeded(plan) for plan in plans_on(place.machine(driver_bytes))):
+            place = replace(place, workers=place.workers - 1)
+    return place
+
+
+def worker_share(place: ExecutionTarget, limits: MemoryLimits, plan: Plan) -> int | None:
+    """Memory above which Dask stops a local worker: an equal share of the limit less the driver's part."""
+    if place.scheduler != "local" or limits.total is None:
+        return None
+    return max(plan.worker_bytes, (limits.total - plan.driver_bytes) // place.workers)
 
 
 def is_address(scheduler: str) -> bool:

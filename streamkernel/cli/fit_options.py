@@ -238,6 +238,9 @@ def _of_factor() -> dict[str, Stated]:
     }
 
 
+# Of all estimators, without those of a run.
+estimator_options = _options(_of_kinds())
+
 _fit = stack(
     section_option(
         _ESTIMATOR,
@@ -248,7 +251,7 @@ _fit = stack(
         metavar="NAME",
         help=f"The estimator: {', '.join(KINDS)}. --estimator NAME --help lists only the options of that one.",
     ),
-    _options(_of_kinds()),
+    estimator_options,
     rows,
     weight,
 )

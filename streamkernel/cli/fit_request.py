@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from streamkernel.cli.execution import ExecutionTarget, execution_target
+from streamkernel.cli.execution import ExecutionTarget, execution_target, place_within, worker_share
 from streamkernel.cli.options import Resources, cut
 from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
@@ -46,9 +46,7 @@ class FitRequest:
     @property
     def worker_bytes(self) -> int | None:
         """Memory above which Dask stops a local worker: an equal share of the limit less the driver's part."""
-        if self.place.scheduler != "local" or self.limits.total is None:
-            return None
-        return max(self.plan.worker_bytes, (self.limits.total - self.plan.driver_bytes) // self.place.workers)
+        return worker_share(self.place, self.limits, self.plan)
 
 
 _OF_THE_RUN = {"estimator", "rows", "weight", *NAMED}
@@ -101,9 +99,7 @@ def fit_request(
     def plan_on(machine: Machine, size: int) -> Plan:
         return plan_of(table, settings, machine, size)
 
-    if place.scheduler == "local" and resources.workers is None:
-        while place.workers > 1 and limits.exceeded(plan_on(place.machine(driver_bytes), n)):
-            place = replace(place, workers=place.workers - 1)
+    place = place_within(place, resources, limits, lambda machine: [plan_on(machine, n)], driver_bytes)
     plan = plan_on(place.machine(driver_bytes), n)
     check_memory(plan, limits, lambda size: plan_on(place.machine(driver_bytes), size), n)
     return FitRequest(settings, estimator, whole, table, place, limits, plan, lambda machine: plan_on(machine, n))

@@ -15,6 +15,7 @@ FLAGS = {
     "fit_intercept": "--intercept",
     "random_state": "--seed",
     "memory_limit": "--memory",
+    "groups": "--group",
     "return_std": "--std",
     "rule_options": "--rule-option",
     "address": "--scheduler",

@@ -1,0 +1,129 @@
+"""Which rows are fitted to and which are left out, fold by fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
+from streamkernel.settings.checks import is_whole
+from streamkernel.table import Table
+from streamkernel.table.part_search import check_filled, content_parts, group_parts, time_parts
+from streamkernel.table.part_weights import PartSums
+from streamkernel.table.row_parts import RowParts
+from streamkernel.table.rows import NumpyRows, RowArray
+from streamkernel.type_aliases import Unchecked
+from streamkernel.wording import option
+
+MOST_FOLDS = 100
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The folds of cross-validation.
+
+    By content and by group fold j is part j, and all other parts are fitted to. By time fold j is part j + 1 of
+    ``folds + 1``, and only the parts before it are: an expanding window, as scikit-learn's ``TimeSeriesSplit``.
+
+    Attributes
+    ----------
+    by : "content", "group" or "time".
+    folds : number of folds K.
+    table : rows without the column of the split, each with the weight that it has in its part.
+    sums : sums of the weights of each part.
+    """
+
+    by: str
+    folds: int
+    table: Table
+    parts: RowParts
+    sums: PartSums
+
+    def tables(self) -> Iterator[tuple[Table, Table]]:
+        """For each fold the rows that are fitted to, and those that are left out."""
+        for fold in range(self.folds):
+            fitted = range(fold + 1) if self.by == "time" else (part for part in range(self.folds) if part != fold)
+            yield self.sums.table_of(*fitted), self.sums.table_of(fold + (self.by == "time"))
+
+
+def checked_folds(folds: Unchecked) -> int:
+    """The number of folds; `ParameterError` for anything else."""
+    if not is_whole(folds, 2) or folds > MOST_FOLDS:
+        raise ParameterError(
+            f"{option('folds')} must be a whole number from 2 to {MOST_FOLDS}, not {folds!r}", value=folds
+        )
+    return int(folds)
+
+
+def without_columns(
+    table: Table, groups: Unchecked, times: Unchecked
+) -> tuple[Table, RowArray | None, RowArray | None]:
+    """The table without the columns of groups and of times, and their values; nothing is read.
+
+    Parameters
+    ----------
+    groups, times : None, the name of a column, or an array (m,) of all rows of the input.
+
+    Raises
+    ------
+    ParameterError
+        Both are given, or there is no such column.
+    DataError
+        An array is not of one number for each row; groups may be text, too.
+    """
+    if groups is not None and times is not None:
+        raise ParameterError(
+            f"{option('groups')} and {option('time')} are two ways to make folds; give one, and leave the other out"
+        )
+    for name, what, given in (("groups", "groups", groups), ("time", "times", times)):
+        if given is None:
+            continue
+        found: RowArray
+        if isinstance(given, str):
+            table, found = table.apart(given, what, given)
+        else:
+            found = _array(given, name, table, text=name == "groups")
+        return (table, found, None) if name == "groups" else (table, None, found)
+    return table, None, None
+
+
+def _array(given: Unchecked, name: str, table: Table, *, text: bool) -> RowArray:
+    values, m = np.asarray(given), table.features.n_rows
+    if values.shape != (m,):
+        raise ShapeMismatchError(
+            f"{option(name)} has shape {values.shape} and X {table.features.shape}; give one value for each row of X, "
+            "or the name of a column"
+        )
+    objects = values.dtype.kind == "O"
+    if text and (values.dtype.kind in "UT" or (objects and all(isinstance(value, str) for value in values))):
+        values = np.unique(values.astype(np.str_), return_inverse=True)[1]
+    if values.dtype.kind == "M":
+        if np.isnat(values).any():
+            raise DTypeError(f"{option(name)} lacks some dates; leave these rows out")
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "biuf":
+        raise DTypeError(f"{option(name)} must be numbers{' or text' if text else ' or dates'}, one for each row")
+    return NumpyRows(np.ascontiguousarray(values, dtype=np.float64), name)
+
+
+def splits_of(table: Table, folds: int, groups: RowArray | None, times: RowArray | None) -> Splits:
+    """The folds of a table, in a pass over what decides them, and one or four more over a column.
+
+    Raises
+    ------
+    ParameterError, DataError
+        There are too few rows, groups or times for so many folds.
+    """
+    table.check_weights()
+    parts: RowParts
+    if groups is not None:
+        by, what, parts = "group", groups.name, group_parts(table, groups, folds)
+    elif times is not None:
+        by, what, parts = "time", times.name, time_parts(table, times, folds + 1)
+    else:
+        by, what, parts = "content", "all features", content_parts(table, folds)
+    sums = PartSums(table, parts)
+    check_filled(np.array([each.counted for each in sums.of_parts]), what, folds)
+    return Splits(by, folds, table, parts, sums)
