@@ -1,9 +1,10 @@
-"""Reports on a fitted model, or on factors side by side, as an HTML page or as one picture.
+"""Reports on a fitted model, on factors side by side, or on compared estimators, as an HTML page or as one picture.
 
 `write_report` draws with Bokeh (``pip install streamkernel[report]``), `draw_png` with matplotlib
 (``pip install streamkernel[png]``). Both draw what `streamkernel.report.facts` reads out of the model; neither reads
-a table, and neither sends a network request. `write_factor_report` and `draw_factor_png` do the same for factors.
-`pca_optimum` reads the rows of a small table, for the curve that no factor can be below.
+a table, and neither sends a network request. `write_factor_report` and `draw_factor_png` do the same for factors, and
+`write_comparison_report` for what `cross_validate` has found. `pca_optimum` reads the rows of a small table, for the
+curve that no factor can be below.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from importlib.util import find_spec
 from os import PathLike
 from typing import Any
 
+from streamkernel.comparison import Comparison
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
 from streamkernel.models.predicting import PredictingModel
@@ -23,7 +25,15 @@ from streamkernel.report.facts.fit import Absent
 from streamkernel.report.publish import PICTURE, checked_output, publish_file
 from streamkernel.type_aliases import FieldsView
 
-__all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", "write_report"]
+__all__ = [
+    "check_report",
+    "draw_factor_png",
+    "draw_png",
+    "pca_optimum",
+    "write_comparison_report",
+    "write_factor_report",
+    "write_report",
+]
 
 
 def write_report(
@@ -99,6 +109,31 @@ def write_factor_report(
         The file exists, or its folder does not; raised before any work.
     """
     _write_page(lambda pages: pages.factors_page(factors, optimum), path, title, overwrite)
+
+
+def write_comparison_report(
+    comparison: Comparison, path: str | PathLike[str], *, title: str | None = None, overwrite: bool = False
+) -> None:
+    """Write one self-contained HTML page about estimators that were compared by cross-validation.
+
+    Parameters
+    ----------
+    path, title, overwrite : as in `write_report`.
+
+    Raises
+    ------
+    ParameterError
+        Bokeh is not installed.
+    StoreExistsError, StoreNotFoundError
+        The file exists, or its folder does not; raised before any work.
+    """
+    _write_page(lambda pages: pages.comparison_page(comparison), path, title, overwrite)
+
+
+def check_report(path: str | PathLike[str], *, overwrite: bool) -> None:
+    """Raise the errors of `write_comparison_report` now, before the work whose result it will draw."""
+    _modules("bokeh", "report", "streamkernel.report.pages.document")
+    checked_output(path, overwrite=overwrite)
 
 
 def draw_factor_png(

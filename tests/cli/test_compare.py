@@ -149,3 +149,16 @@ def test_bad_input_is_one_line_before_any_fit(
 ) -> None:
     monkeypatch.setattr(Session, "sweep", lambda *args: pytest.fail("a sweep began"))
     assert message in cli("compare", numbers, *words, *THREADS).error
+
+
+def test_a_report_is_drawn_and_refused_before_any_fit(
+    cli: Callable, numbers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.html"
+    words = ("compare", numbers, "--estimators", "ridge", "--set", "basis=5", "--set", "alpha=1", "--folds", 2, *SET)
+    assert cli(*words, *THREADS, "--report", page, "--json").result["best"] == "ridge"
+    assert b"Comparison of estimators" in page.read_bytes()
+    monkeypatch.setattr(Session, "sweep", lambda *args: pytest.fail("a sweep began"))
+    assert "exists; choose another path or give --overwrite" in cli(*words, *THREADS, "--report", page).error
+    assert "there is no folder" in cli(*words, *THREADS, "--report", tmp_path / "no" / "page.html").error
+    assert "--overwrite is for the page of --report" in cli(*words, *THREADS, "--overwrite").error

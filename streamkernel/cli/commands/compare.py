@@ -11,12 +11,14 @@ from rich.table import Table as RichTable
 from streamkernel.cli.candidate_options import Setting, estimator_names, named_candidates, setting
 from streamkernel.cli.execution import execution_target, place_within, worker_share
 from streamkernel.cli.grouped_help import GroupedCommand, section_option
-from streamkernel.cli.options import Bounds, Resources, common, cut, rows, run_options, weight
+from streamkernel.cli.options import Bounds, Resources, common, cut, overwrite, rows, run_options, weight
 from streamkernel.cli.output import Display, Output, number
 from streamkernel.cli.progress import SweepBar
 from streamkernel.comparison import Comparison, comparable, cross_validation
 from streamkernel.engine import resident_bytes
 from streamkernel.engine.plan import format_bytes
+from streamkernel.errors import ParameterError
+from streamkernel.report import check_report, write_comparison_report
 from streamkernel.table import open_table, with_weights_of
 
 _ESTIMATORS, _FOLDS = "Estimators", "Folds"
@@ -71,6 +73,8 @@ _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
 )
 @rows
 @weight
+@click.option("--report", default=None, metavar="OUT.html", help="Draw the comparison as one HTML page, too.")
+@overwrite
 @run_options
 @common
 def command(
@@ -83,10 +87,16 @@ def command(
     time: str | None,
     rows: Bounds,
     weight: str | None,
+    report: str | None,
+    overwrite: bool,
     resources: Resources,
     display: Display,
 ) -> None:
     """Compare estimators on the rows of STORE by cross-validation: each is fitted to all folds but one, in turn."""
+    if report is not None:
+        check_report(report, overwrite=overwrite)
+    elif overwrite:
+        raise ParameterError("--overwrite is for the page of --report; give --report, or leave it out")
     candidates = named_candidates(estimators, settings)
     place, driver_bytes = execution_target(resources), resident_bytes()
     classify = any(each.kind.classify for each in candidates)
@@ -101,6 +111,8 @@ def command(
     share = worker_share(place, limits, max(plans, key=lambda plan: plan.memory_bytes))
     with SweepBar(display.quiet) as bar, place.executor(bar.note, share) as executor:
         found = request.run(executor, bar, place.memory)
+    if report is not None:
+        write_comparison_report(found, report, overwrite=overwrite)
     if display.as_json:
         display.emit(found.to_config(), "comparison")
     else:

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from html import escape
+from importlib.metadata import version as version_of
 from importlib.resources import files
 
 from streamkernel.report.bokeh_renderer import scripts_and_elements
@@ -31,7 +32,9 @@ def html_of(page: Page, title: str | None = None) -> str:
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
     style = files("streamkernel.report.pages").joinpath("page.css").read_text(encoding="utf-8")
     body = "\n".join(_section(each, elements) for each in page.sections if any(each.figures) or each.tables)
-    version = plain((page.record.software or {}).get("streamkernel", ""))
+    # A model keeps the version that fitted it.
+    software = {"streamkernel": version_of("streamkernel")} if page.record is None else page.record.software or {}
+    version = plain(software.get("streamkernel", ""))
     code = "\n".join(f"<script>{script}</script>" for script in scripts)
     return f"""<!DOCTYPE html>
 <html lang="en">

@@ -74,7 +74,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: text, cards, warnings, sections, tables of settings, and the record of the model that it shows.
+    """A page: text, cards, warnings, sections, tables of settings, and the record of the model that it shows, if any.
 
     A section without figures and tables is left out.
     """
@@ -85,7 +85,7 @@ class Page:
     notices: Sequence[str]
     sections: Sequence[Section]
     settings: Sequence[Table]
-    record: BasisRecord
+    record: BasisRecord | None
 
 
 def model_page(
