@@ -63,6 +63,21 @@ NUMBER_Y = {
     "target.csv": "a,b\n1,2\n",
     "nan.csv": "a,b,y\n1,2,3\n4,,6\n",
 }
+SEVERAL_FILES = {
+    "a.csv": "a,y\n1,2\n",
+    "b.csv": "a,u\n1,2\n",
+    "n.csv": "1,2\n",
+    "b.parquet": "x",
+    "y=1/c.csv": "a,y\n1,2\n",
+}
+SEVERAL: dict[str, Any] = {
+    "other columns": ["a.csv", "b.csv"],
+    "without the header": ["a.csv", "n.csv"],
+    "several kinds": ["a.csv", "b.parquet"],
+    "twice": ["a.csv", "a.csv"],
+    "no match": "*.tsv",
+    "folder": "y=*/c.csv",
+}
 
 
 def fitted(names: str = "", **options: Any) -> KernelRidge:
@@ -123,13 +138,15 @@ FAILING: dict[str, Callable[[], object]] = {
     "damaged": damaged,
     "no source": lambda: ingest("nowhere.csv", "t.zarr"),
     **{name: lambda name=name: ingest(name, "t.zarr", target="y") for name in NUMBER_Y},  # type: ignore[misc]
+    **{name: lambda name=name: ingest(SEVERAL[name], "t.zarr") for name in SEVERAL},  # type: ignore[misc]
 }
 
 
 @pytest.mark.parametrize("case", FAILING)
 def test_messages_in_reliability_are_real(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in NUMBER_Y.items():
+    for name, text in {**NUMBER_Y, **SEVERAL_FILES}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     with pytest.raises(errors.StreamKernelError) as caught:
         FAILING[case]()

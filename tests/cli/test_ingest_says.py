@@ -51,14 +51,31 @@ def test_a_column_of_row_weights(cli: Callable, tmp_path: Path) -> None:
     assert "name another by --weight" in refused.err
 
 
-def test_a_partitions_column_is_said_to_be_left_out(cli: Callable, tmp_path: Path) -> None:
-    for year in (2020, 2021):
-        folder = tmp_path / "rows" / f"year={year}" / "month=1"
+def test_columns_of_folders_are_columns_and_text_is_said_to_be_left_out(cli: Callable, tmp_path: Path) -> None:
+    for year, month in ((2020, "may"), (2021, "june")):
+        folder = tmp_path / "rows" / f"year={year}" / f"month={month}"
         folder.mkdir(parents=True)
         pq.write_table(pa.table({"a": np.arange(3.0), "y": np.arange(3.0)}), folder / "part.parquet")
     ran = cli("ingest", tmp_path / "rows", tmp_path / "store", "--target", "y", "--quiet")
     assert ran.status == 0
     assert "left out" in ran.out
-    told = cli("info", tmp_path / "store", "--json").result["left_out"]
-    assert ["'year'" in part for part in told] == [True, False]
-    assert ["'month'" in part for part in told] == [False, True]
+    told = cli("info", tmp_path / "store", "--json").result
+    assert told["columns"] == ["a", "year"]
+    assert ["'month'" in part for part in told["left_out"]] == [True]
+
+
+def test_several_files_and_the_last_is_the_store(cli: Callable, tmp_path: Path) -> None:
+    parts = [tmp_path / f"part-{index}.csv" for index in range(3)]
+    for index, part in enumerate(parts):
+        part.write_text(f"a,y\n{index},1\n")
+    told = cli("ingest", *parts, tmp_path / "rows", "--target", "y", "--json").result
+    assert (told["rows"], told["source"]) == (3, "part-0.csv and 2 more")
+    told = cli("ingest", tmp_path / "part-[12].csv", tmp_path / "rows", "--append", "--json").result
+    assert told["rows"] == 5
+    for forgotten in (parts, parts[:2]):
+        refused = cli("ingest", *forgotten)
+        assert (refused.status, refused.err) == (
+            1, f"error: the last argument is the store, and {forgotten[-1]} is a file; name the new store after it\n",
+        )  # fmt: skip
+    assert cli("ingest", parts[0]).status == 2
+    assert [part.read_text().count("\n") for part in parts] == [2, 2, 2]

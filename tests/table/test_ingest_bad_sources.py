@@ -153,7 +153,7 @@ BAD_SOURCES = {
     "libsvm target": (write("s.svm", "1 1:2\n"), "x0", ParameterError, "target in front"),
     "suffix": (write("s.xls", "1"), None, ParameterError, "a source is"),
     "absent": (lambda p: p / "absent.csv", None, StoreNotFoundError, "nothing was created"),
-    "folder of nothing": (lambda p: p, None, SourceFormatError, "no .parquet"),
+    "folder of nothing": (lambda p: p, None, SourceFormatError, r"holds no \.csv, \.tsv, \.parquet"),
 }
 
 

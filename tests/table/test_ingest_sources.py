@@ -19,7 +19,8 @@ from zarr.codecs import Crc32cCodec
 from streamkernel.table import open_table
 from streamkernel.table._chunk_rows import default_chunk_rows
 from streamkernel.table.ingest import ingest
-from streamkernel.table.ingest.ingest import open_reader
+from streamkernel.table.ingest._open import open_reader
+from streamkernel.table.ingest._options import SourceOptions
 
 RNG = np.random.default_rng(1)
 
@@ -124,7 +125,7 @@ def test_rows_without_header_but_with_a_text_label(tmp_path):
     (tmp_path / "iris.csv").write_text("5.1,3.5,setosa\n4.9,3.0,virginica\n")
     info = ingest(tmp_path / "iris.csv", tmp_path / "store", target=-1)
     assert (info.rows, info.classes, info.columns) == (2, ("setosa", "virginica"), ("x0", "x1"))
-    assert open_reader(tmp_path / "iris.csv", "2").columns == ("x0", "x1")
+    assert open_reader(tmp_path / "iris.csv", SourceOptions("2")).columns == ("x0", "x1")
 
 
 def test_libsvm_blocks_and_zero_based_indices(tmp_path, monkeypatch):
@@ -144,7 +145,7 @@ def test_libsvm_blocks_and_zero_based_indices(tmp_path, monkeypatch):
 def test_gz_estimate_is_exact_for_small_files(tmp_path):
     with gzip.open(tmp_path / "s.csv.gz", "wt") as handle:
         handle.write(GOOD)
-    assert open_reader(tmp_path / "s.csv.gz", None).estimated_rows == 2000
+    assert open_reader(tmp_path / "s.csv.gz", SourceOptions()).estimated_rows == 2000
 
 
 def test_gz_of_several_members_and_numbers_in_every_spelling(tmp_path):

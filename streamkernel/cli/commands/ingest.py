@@ -1,12 +1,14 @@
-"""streamkernel ingest SOURCE STORE"""
+"""streamkernel ingest SOURCE... STORE"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
+from streamkernel.blobs import is_url
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import Display
 from streamkernel.cli.progress import IngestBar
@@ -40,8 +42,14 @@ def _refuse(options: Fields) -> None:
             raise ParameterError(f"{name} means nothing with --append: the rows are stored as the table's are")
 
 
+def _check_last(sources: tuple[str, ...], store: str) -> None:
+    """Refuse a file of rows in the place of the store, where a pattern of the shell took the last argument."""
+    if not is_url(store) and Path(store).is_file():
+        raise ParameterError(f"the last argument is the store, and {store} is a file; name the new store after it")
+
+
 @click.command("ingest")
-@click.argument("source")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.argument("store")
 @click.option("--target", multiple=True, metavar="NAME|INDEX", help="The column that is the target y.")
 @click.option("--weight", metavar="NAME|INDEX", help="The column of row weights: a row of weight w counts w times.")
@@ -58,7 +66,7 @@ def _refuse(options: Fields) -> None:
 @overwrite
 @common
 def command(
-    source: str,
+    sources: tuple[str, ...],
     store: str,
     target: tuple[str, ...],
     weight: str | None,
@@ -70,7 +78,13 @@ def command(
     overwrite: bool,
     display: Display,
 ) -> None:
-    """Stream SOURCE (csv, parquet, npz, npy, libsvm text, Zarr) into a Zarr table at STORE, in bounded memory."""
+    """Stream SOURCE (csv, parquet, arrow, npz, npy, libsvm text, Zarr) into a Zarr table at STORE, in bounded memory.
+
+    The last argument is STORE. Several SOURCEs, a folder or a pattern in quotes ('part-*.csv') are CSV, Parquet or
+    Arrow files with the same columns.
+    """
+    _check_last(sources, store)
+    source = sources[0] if len(sources) == 1 else list(sources)
     if append:
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
     with IngestBar(display.quiet) as bar:

@@ -1,111 +1,63 @@
-"""CSV, plain or gzipped, streamed by pyarrow in blocks of 1 MiB, for a file of any size."""
+"""CSV: the rows of one file or of several, which have one header."""
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack
-from itertools import islice
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.csv as pa_csv
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 from streamkernel.errors import SourceFormatError
-from streamkernel.table.columns import first_repeated
-from streamkernel.table.ingest._csv_locate import data_lines, fields_of, first_problem, is_number, open_plain
-from streamkernel.table.ingest._reader import Batch, Reader, text_labels
+from streamkernel.table.ingest._arrow_values import text_labels
+from streamkernel.table.ingest._csv_file import CsvFile
+from streamkernel.table.ingest._files import SourceFile, check_same_columns
+from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest._partitions import Partitions
+from streamkernel.table.ingest._reader import Batch, Reader
 from streamkernel.type_aliases import AnyArray, Untyped
-
-# The parser holds some dozens of these blocks; 4 MiB would cost twice the memory and is not faster.
-_BLOCK_BYTES = 1 << 20
-_SAMPLE_ROWS = 1000
-_SAMPLE_BYTES = 1 << 18
 
 
 class CsvReader(Reader):
-    """Rows of a CSV file (UTF-8; comma, semicolon or tab).
+    """Rows of CSV files, one after the other. Columns are those of the first file, and found by name in the others.
 
-    If every field of the first line is a number (except the target's, when it is given by index), the line is data, and
-    the columns are named x0, x1, ... A target whose first 1,000 values are not all numbers is read as text labels.
+    A target whose first 1,000 values in each file are not all numbers is read as text labels.
     """
 
     unit = "bytes"
 
-    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
-        self._path = path
-        self.total = path.stat().st_size
-        _refuse_other_encodings(path)
-        head = list(islice(data_lines(path), _SAMPLE_ROWS + 1))
-        if not head:
-            raise SourceFormatError(f"{path}:1:1: the file is empty; give a header and rows, or rows of numbers")
-        first = head[0][1]
-        self._delimiter = next((mark for mark in ",;\t" if mark in first), ",")
-        names = fields_of(first, self._delimiter, f"{path}:{head[0][0]}")
-        self._header = self.named = not _is_data(names, target)
-        if self._header:
-            self._names = [name.strip() or f"x{index}" for index, name in enumerate(names)]
-            again = first_repeated(self._names)
-            if again is not None:
-                raise SourceFormatError(
-                    f"{path}:{head[0][0]}:{again + 1}: column name {self._names[again]!r} is already that of column "
-                    f"{self._names.index(self._names[again]) + 1}; rename one"
-                )
-            if len(head) == 1:
-                raise SourceFormatError(
-                    f"{path}:{head[0][0] + 1}:1: there are no rows after the header; give at least one"
-                )
-        else:
-            self._names = [f"x{index}" for index in range(len(names))]
-        # A line longer than a block cannot be parsed.
-        self._block_bytes = max(_BLOCK_BYTES, 8 * len(first))
-        self._skip_lines = head[0][0] if self._header else 0
-        self._choose(self._names, target, weight, path)
-        sample = [fields_of(text, self._delimiter, f"{path}:{number}") for number, text in head[self._header :]]
+    def __init__(self, files: Sequence[SourceFile], place: str, options: SourceOptions) -> None:
+        self._place = place
+        self._files = [CsvFile(file, options.target) for file in files]
+        first = self._files[0]
+        for each in self._files[1:]:
+            _check_headers(each, first)
+        if not any(each.sample for each in self._files):
+            raise SourceFormatError(
+                f"{first.file}:{first.begin}:1: there are no rows after the header; give at least one"
+            )
+        self.named = first.header
+        self._partitions = Partitions(files, first.names, options.target)
+        self.left_out = self._partitions.left_out
+        self._names = [*first.names, *self._partitions.names]
+        self._choose(self._names, options.target, options.weight, place)
         if self._target is not None:
-            self.labelled = not all(is_number(row[self._target]) for row in sample if len(row) > self._target)
-        self.estimated_rows = self._estimate()
+            self.labelled = self._is_text(self._names[self._target])
+        self.total = sum(each.total for each in self._files)
+        self.estimated_rows = sum(each.estimated_rows for each in self._files)
+        self._starts = [0]
 
-    def _estimate(self) -> int:
-        with open_plain(self._path) as handle:
-            sample = handle.read(_SAMPLE_BYTES)
-            whole = not handle.read(1)
-        lines = sum(1 for line in sample.splitlines() if line)
-        if whole:
-            return max(1, lines - self._header)
-        # gzip compresses text of numbers to about 0.45 of its size.
-        size = (self.total or 0) * (2.2 if self._path.suffix == ".gz" else 1.0)
-        return max(1, int(size * lines / len(sample)))
+    def _is_text(self, name: str) -> bool:
+        text = self._partitions.is_text(name)
+        return any(each.has_text(name) for each in self._files) if text is None else text
 
     def batches(self) -> Iterator[Batch]:
+        text = self.target_names[0] if self.labelled else None
+        names = self._files[0].names
+        self._starts = []
         rows = 0
-        types = {name: pa.float64() for name in self._names}
-        if self.labelled:
-            types[self.target_names[0]] = pa.string()
-        try:
-            with open(self._path, "rb") as raw, ExitStack() as stack:
-                # Python's gzip, unlike Arrow's, refuses a file that was cut off or whose checksum is wrong.
-                plain = stack.enter_context(gzip.open(raw)) if self._path.suffix == ".gz" else raw
-                parsed = pa_csv.open_csv(
-                    pa.PythonFile(plain, mode="r"),
-                    read_options=pa_csv.ReadOptions(
-                        block_size=self._block_bytes, column_names=self._names, skip_rows=self._skip_lines
-                    ),
-                    parse_options=pa_csv.ParseOptions(delimiter=self._delimiter),
-                    convert_options=pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False),
-                )
-                position = 0
-                for batch in parsed:
-                    if batch.num_rows:
-                        now = min(raw.tell(), self.total or 0)
-                        yield self._batch(batch, now - position)
-                        position = now
-                        rows += batch.num_rows
-        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise self._explain(error, rows) from error
+        for each in self._files:
+            self._starts.append(rows)
+            for batch, done in each.batches(names, text):
+                yield self._batch(self._partitions.extended(batch, each.file, rows - self._starts[-1]), done)
+                rows += batch.num_rows
 
     def _batch(self, batch: Untyped, done: int) -> Batch:
         labels = None
@@ -122,40 +74,22 @@ class CsvReader(Reader):
         X = batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()
         return Batch(X, y, labels, done, w)
 
-    def _explain(self, error: Exception, rows: int) -> SourceFormatError:
-        """The error for pyarrow's exception, with file, line and column."""
-        text_column = self._target if self.labelled else None
-        try:
-            first_problem(self._path, self._delimiter, self._names, text_column, rows + self._header)
-        except SourceFormatError as found:
-            return found
-        message = str(error).splitlines()[0][:200]
-        return SourceFormatError(f"{self._path}: {message} (after row {rows}); mend the file")
-
     def where(self, row: int) -> str:
-        found = next(islice(data_lines(self._path, row + self._header), 1), None)
-        return f"{self._path}:{found[0]}" if found else str(self._path)
+        index = max(0, bisect_right(self._starts, row) - 1)
+        return self._files[index].where(row - self._starts[index])
 
 
-def _is_data(fields: list[str], target: str | int | None) -> bool:
-    """True where a first line is data, not names."""
-    skip: int | None = None
-    if target is not None:
-        try:
-            skip = int(target) % len(fields)
-        except ValueError:
-            return False
-        if str(target) in fields and not all(is_number(field) for field in fields):
-            return False
-    return all(is_number(field) for index, field in enumerate(fields) if index != skip) and len(fields) > (
-        skip is not None
-    )
-
-
-def _refuse_other_encodings(path: Path) -> None:
-    with open_plain(path) as handle:
-        start = handle.read(4)
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SourceFormatError(f"{path}:1:1: the file is UTF-16, not UTF-8; convert it (iconv -f UTF-16 -t UTF-8)")
-    if b"\x00" in start:
-        raise SourceFormatError(f"{path}:1:1: the file holds zero bytes, not text; give a UTF-8 CSV file")
+def _check_headers(each: CsvFile, first: CsvFile) -> None:
+    """Refuse a file without the header of the first one."""
+    if each.header != first.header:
+        having, lacking = (each.file, first.file) if each.header else (first.file, each.file)
+        raise SourceFormatError(
+            f"{lacking}:1:1: the first line is numbers, and {having} has a header; give all files the same header, "
+            "or none"
+        )
+    if not each.header and len(each.names) != len(first.names):
+        raise SourceFormatError(
+            f"{each.file}:1:{min(len(each.names), len(first.names))}: {len(each.names)} columns without names, and "
+            f"{first.file} has {len(first.names)}; give files of the same columns"
+        )
+    check_same_columns(each.file, each.names, first.file, first.names)

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkernel.errors import EmptyDataError, ParameterError
 from streamkernel.table.values import listed
-from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int, Untyped
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 # Approximate limit on the bytes of a batch as float64, for any source.
 BATCH_BYTES = 1 << 23
@@ -138,12 +138,3 @@ def _position(columns: Sequence[str], wanted: str | int, what: str, where: Path 
             f"{where}: there is no {what} {wanted!r}; its columns are {listed(columns, 20)} (or give an index)"
         )
     return index % len(columns)
-
-
-def text_labels(column: Untyped) -> tuple[Int, list[str]]:
-    """Codes (b,) of a column of text of pyarrow's (-1: no text), and their labels."""
-    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    labels = encoded.dictionary.to_pylist()
-    empty = [code for code, label in enumerate(labels) if label is None or label == ""]
-    return np.where(np.isin(codes, empty), -1, codes) if empty else codes, [str(label) for label in labels]

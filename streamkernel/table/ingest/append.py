@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from streamkernel.table.info import TableInfo, weight_name
 from streamkernel.table.ingest._appending import AppendingWriter
 from streamkernel.table.ingest._checked import checked_batches, missing_labels
 from streamkernel.table.ingest._locked_table import LockedTable, locked_store
+from streamkernel.table.ingest._open import open_reader
+from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
-from streamkernel.table.ingest.ingest import check_column_option, open_reader
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
@@ -62,8 +64,7 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
-    check_column_option("target", target)
-    check_column_option("weight", weight)
+    options = SourceOptions(target, weight)
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
@@ -71,7 +72,7 @@ def append_rows(
     with translated_os_errors(path, "writing", "nothing was appended"):
         locked = locked_store(path)
         try:
-            reader = _reader(source, target, weight, locked)
+            reader = _reader(source, options, locked)
             _check_names(reader, locked)
             _write(reader, locked, watcher)
         finally:
@@ -80,7 +81,7 @@ def append_rows(
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
 
-def _reader(source: Unchecked, target: str | int | None, weight: str | int | None, locked: LockedTable) -> Reader:
+def _reader(source: Unchecked, options: SourceOptions, locked: LockedTable) -> Reader:
     """The source, opened with the table's target and weights where it has columns of these names.
 
     Raises
@@ -89,6 +90,7 @@ def _reader(source: Unchecked, target: str | int | None, weight: str | int | Non
         The table has row weights and the source has not, or the other way round.
     """
     path, weighted = locked.path, locked.table.weights is not None
+    target, weight = options.target, options.weight
     if weight is not None and not weighted:
         raise ParameterError(
             f"the rows of {path} have no weights: they count once each; leave {option('weight')} out, or ingest all "
@@ -98,13 +100,13 @@ def _reader(source: Unchecked, target: str | int | None, weight: str | int | Non
     targets = [target] if target is not None or len(names) != 1 else [names[0], None]
     # A source with its own y or weights (arrays in files, other tables) has no column to name.
     weights = [weight] if weight is not None or not weighted else [weight_name(locked.attributes), None]
-    *choices, last = product(targets, weights)
+    *choices, last = [replace(options, target=y, weight=w) for y, w in product(targets, weights)]
     for choice in choices:
         with suppress(ParameterError):
-            reader = open_reader(source, *choice)
+            reader = open_reader(source, choice)
             break
     else:
-        reader = open_reader(source, *last)
+        reader = open_reader(source, last)
     if weighted and reader.weight is None:
         raise ParameterError(
             f"the rows of {path} have weights, of column {weight_name(locked.attributes)!r}, and the source has no "

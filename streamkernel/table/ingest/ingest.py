@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -14,39 +14,23 @@ import numpy as np
 from streamkernel.blobs import display_form, normalised, parent_of
 from streamkernel.errors import (
     ParameterError,
-    SourceFormatError,
     StoreAccessError,
     StoreNotFoundError,
 )
 from streamkernel.outputs import PartialFolder, building_at, check_output, translated_os_errors
 from streamkernel.table._chunk_rows import default_chunk_rows
-from streamkernel.table.info import TableInfo, stored_weight
+from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
-from streamkernel.table.ingest._csv import CsvReader
-from streamkernel.table.ingest._libsvm import LibsvmReader
-from streamkernel.table.ingest._numpy_files import NpyReader, NpzReader
-from streamkernel.table.ingest._parquet import ParquetReader
+from streamkernel.table.ingest._open import name_of, open_reader
+from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._shuffle import RowSpool
-from streamkernel.table.ingest._tables import TableReader
 from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.ingest.progress import Progress, as_progress
-from streamkernel.table.open import open_table
-from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.table.values import DTypeName
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 from streamkernel.wording import option
 
-_BY_SUFFIX: dict[str, Callable[[Path, str | int | None, str | int | None], Reader]] = {
-    ".csv": CsvReader,
-    ".parquet": ParquetReader,
-    ".pq": ParquetReader,
-    ".npz": NpzReader,
-    ".npy": NpyReader,
-    ".libsvm": LibsvmReader,
-    ".svm": LibsvmReader,
-    ".txt": LibsvmReader,
-}
 _MAX_CHUNK_ROWS = 1 << 30
 
 
@@ -73,8 +57,10 @@ def ingest(
     Parameters
     ----------
     source
-        Path of a .csv[.gz], Parquet file or folder, .npz (X, y), .npy, libsvm text (.libsvm, .svm, .txt), Zarr array or
-        group; a `synthetic://` table; or rows in memory, of any kind that `open_table` takes.
+        Path of a CSV (.csv, .tsv; also .gz, .bz2, .zst), Parquet or Arrow file (.feather, .arrow), of a folder of such
+        files or a pattern (``part-*.csv``, ``data/**/*.parquet``), or a list of such paths: files of one kind with the
+        same columns, in any order; .npz (X, y), .npy, libsvm text (.libsvm, .svm, .txt), Zarr array or group; a
+        `synthetic://` table; or rows in memory, of any kind that `open_table` takes.
     store
         Path of the new table, whose folder must exist, or a URL such as ``s3://bucket/table``.
     target
@@ -100,55 +86,14 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed)
-    check_column_option("target", target)
-    check_column_option("weight", weight)
+    options = SourceOptions(target, weight)
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
     with translated_os_errors(path, "writing", "nothing was left behind"):
-        reader = open_reader(source, target, weight)
+        reader = open_reader(source, options)
         _write(reader, source, path, chunk_rows, dtype, seed if shuffle else None, overwrite, watcher)
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
-
-
-def open_reader(source: Unchecked, target: str | int | None, weight: str | int | None = None) -> Reader:
-    """The reader for a source, chosen by its type, then by its suffix."""
-    if not isinstance(source, (str, os.PathLike)):
-        table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
-        wanted, name = None if hasattr(source, "data_vars") else target, table.weight_column or "w"
-        return TableReader(table, wanted, weight, type(source).__name__, name)
-    if is_synthetic(source):
-        return TableReader(open_table(source), target, weight, os.fsdecode(source))
-    path = display_form(source)
-    if isinstance(path, str) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
-        return _zarr_reader(path, target, weight, os.fsdecode(source))
-    if not os.path.lexists(path):
-        raise StoreNotFoundError(f"there is no source at {path}; check the path (nothing was created)")
-    if not os.access(path, os.R_OK):
-        raise StoreAccessError(f"{path} may not be read by this user; ask for access")
-    if path.is_dir():
-        return ParquetReader(path, target)
-    suffix = path.suffixes[-2] if path.suffix == ".gz" and len(path.suffixes) > 1 else path.suffix
-    kind = _BY_SUFFIX.get(suffix.lower())
-    if kind is None or (path.suffix == ".gz" and suffix != ".csv"):
-        raise ParameterError(
-            f"{path}: a source is .csv, .csv.gz, .parquet (or a folder of them), .npz, .npy, .libsvm, .svm, .txt, "
-            "or a Zarr array or group"
-        )
-    if path.stat().st_size == 0:
-        raise SourceFormatError(f"{path}:1:1: the file is empty; give a header and rows")
-    return kind(path, target, weight)
-
-
-def _zarr_reader(path: str | Path, target: str | int | None, weight: str | int | None, place: str) -> Reader:
-    """The reader of a Zarr array or group, where `weight` may name an array of the group besides X and y."""
-    table = open_table(path)
-    stored = stored_weight(table, path)
-    if stored is None and isinstance(weight, str) and weight not in (*table.columns, "X", "y"):
-        with suppress(StoreNotFoundError):
-            weights = open_table(table, weights=f"{path}/{weight}")
-            return TableReader(weights, target, None, place, weight)
-    return TableReader(table, target, weight, place, stored or "w")
 
 
 def _write(
@@ -191,7 +136,7 @@ def _write(
             "left_out": list(reader.left_out),
             "target_names": list(reader.target_names),
             "classes": None,
-            "source": _name_of(source),
+            "source": name_of(source),
             "seed": seed,
         }
         if weighted:
@@ -200,13 +145,6 @@ def _write(
             attributes["classes"], order = labels.finished()
             writer.relabel(order)
         writer.finish(attributes, overwrite=overwrite)
-
-
-def _name_of(source: Unchecked) -> str:
-    """What the attributes say that the rows are of."""
-    if not isinstance(source, (str, os.PathLike)):
-        return type(source).__name__
-    return normal_form(source) if is_synthetic(source) else os.path.basename(os.fspath(source))
 
 
 def _spool_folder(path: str | Path) -> PartialFolder:
@@ -238,12 +176,6 @@ def _check_options(chunk_rows: int | None, dtype: str, seed: int) -> None:
         raise ParameterError(f"{option('dtype')} must be 'keep', 'float32' or 'float64', not {dtype!r}", value=dtype)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
         raise ParameterError(f"{option('seed')} must be a whole number from 0 to 2^64 - 1, not {seed!r}", value=seed)
-
-
-def check_column_option(name: str, value: object) -> None:
-    """Refuse what is neither the name nor the index of a column, nor None."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
-        raise ParameterError(f"{option(name)} must be a column's name or index, not {value!r}", value=value)
 
 
 def _check_output(path: str | Path, overwrite: bool) -> None:

@@ -1,0 +1,146 @@
+"""Parquet and Arrow: the rows of one file or of several of the same columns, read in record batches."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from streamkernel.errors import DTypeError, EmptyDataError, SourceFormatError
+from streamkernel.table.columns import first_repeated
+from streamkernel.table.ingest._arrow_values import floats, text_labels
+from streamkernel.table.ingest._column_files import column_file
+from streamkernel.table.ingest._files import SourceFile, check_same_columns
+from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest._partitions import Partitions
+from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
+from streamkernel.type_aliases import AnyDType, Untyped
+from streamkernel.wording import option
+
+# The name that pandas gives to an index that has none.
+_INDEX = re.compile(r"__index_level_\d+__")
+
+
+class ColumnsReader(Reader):
+    """Rows of Parquet or Arrow files, one after the other.
+
+    Columns are those of the first file, and found by name in the others; a number may have another type there. The
+    index of a frame of pandas is no column of it, and said to be left out.
+    """
+
+    unit = "rows"
+
+    def __init__(self, files: Sequence[SourceFile], place: str, options: SourceOptions) -> None:
+        self._place = place
+        self._files = [column_file(file) for file in files]
+        first = self._files[0]
+        names = list(first.schema.names)
+        again = first_repeated(names)
+        if again is not None:
+            raise SourceFormatError(f"{first.file}: column name {names[again]!r} is there twice; rename one")
+        self._starts = [0]
+        for each in self._files:
+            check_same_columns(each.file, each.schema.names, first.file, names)
+            if len(each.schema.names) != len(names):
+                raise SourceFormatError(f"{each.file}: a column name is there twice; rename one")
+            self._starts.append(self._starts[-1] + each.n_rows)
+        self.n_rows = self.estimated_rows = self.total = self._starts[-1]
+        if not self.n_rows:
+            raise EmptyDataError(f"{place} has no rows; give at least one")
+        of_pandas = _pandas_index(first.schema) - {options.target, options.weight}
+        self._partitions = Partitions(files, names, options.target)
+        self._names = [*(name for name in names if name not in of_pandas), *self._partitions.names]
+        self._choose(self._names, options.target, options.weight, place)
+        self.left_out = (
+            *self._partitions.left_out,
+            *(
+                f"column {name!r} (the index of the rows in pandas: make it a column, reset_index)"
+                for name in sorted(of_pandas)
+            ),
+        )
+        types = [self._type(name) for name in self._names]
+        if self._target is not None:
+            self.labelled = types[self._target] is None
+        kinds = [types[index] for index in self._features(len(types))]
+        self.dtype = np.result_type(*kinds)
+
+    def _type(self, name: str) -> AnyDType | None:
+        """The float type for a column of all files; None for text, which is allowed only for a target."""
+        text = self._partitions.is_text(name)
+        if text is not None:
+            return None if text else np.dtype(np.float64)
+        first, is_target = self._files[0], name in self.target_names
+        found = [_numeric(each.schema.field(name), each.file, is_target) for each in self._files]
+        for each, kind in zip(self._files, found, strict=True):
+            if (kind is None) != (found[0] is None):
+                raise SourceFormatError(
+                    f"{each.file}: column {name!r} holds {each.schema.field(name).type}, and in {first.file} "
+                    f"{first.schema.field(name).type}; give files of one schema"
+                )
+        return None if found[0] is None else np.result_type(*found)
+
+    def batches(self) -> Iterator[Batch]:
+        rows = max(1, BATCH_BYTES // (8 * len(self._names)))
+        for each in self._files:
+            before = 0
+            for batch in each.batches(rows):
+                if batch.num_rows:
+                    whole = self._partitions.extended(batch, each.file, before)
+                    yield self._batch([whole.column(name) for name in self._names], batch.num_rows)
+                    before += batch.num_rows
+
+    def _batch(self, columns: Sequence[Untyped], rows: int) -> Batch:
+        X = np.empty((rows, len(self.columns)), dtype=self.dtype)
+        for position, index in enumerate(self._features(len(self._names))):
+            X[:, position] = floats(columns[index])
+        w = None if self._weight is None else floats(columns[self._weight]).astype(np.float64)
+        if self._target is None:
+            return Batch(X, None, None, rows, w)
+        column = columns[self._target]
+        if not self.labelled:
+            return Batch(X, floats(column).astype(np.float64).reshape(-1, 1), None, rows, w)
+        return Batch(X, *text_labels(column), rows, w)
+
+    def where(self, row: int) -> str:
+        index = min(max(0, bisect_right(self._starts, row) - 1), len(self._files) - 1)
+        return f"{self._files[index].file} (row {row - self._starts[index]} of the file)"
+
+
+def _pandas_index(schema: Untyped) -> set[str]:
+    """Columns that are the index of the frame of pandas that was written."""
+    try:
+        index = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+        names = {name for name in index if isinstance(name, str)}
+    except (KeyError, TypeError, ValueError):  # written by others, or not as pandas does
+        names = set()
+    return {name for name in schema.names if name in names or _INDEX.fullmatch(name)}
+
+
+def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | None:
+    """The float type for a column; None for text, which is allowed only for a target."""
+    kind = field.type
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        return np.dtype(np.float32)
+    if (
+        pa.types.is_floating(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        return np.dtype(np.float64)
+    if is_target and (pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)):
+        return None
+    if pa.types.is_null(kind):
+        raise DTypeError(
+            f"{file}: column {field.name!r} has no value in any row (type null); leave it out of the file, or write it "
+            "with values and a type"
+        )
+    raise DTypeError(
+        f"{file}: column {field.name!r} holds {kind}; leave it out, encode it as numbers, or name it as "
+        f"{option('target')}"
+    )

@@ -1,0 +1,161 @@
+"""One CSV file, plain or compressed, streamed by pyarrow in blocks of 1 MiB, for a file of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from streamkernel.errors import SourceFormatError
+from streamkernel.table.columns import first_repeated
+from streamkernel.table.ingest._csv_records import first_problem, is_number, records, text_lines
+from streamkernel.table.ingest._files import SourceFile
+from streamkernel.table.ingest._plain_bytes import COMPRESSIONS, TYPICAL_RATIO, plain_bytes
+from streamkernel.type_aliases import Untyped
+
+# The parser holds some dozens of these blocks; 4 MiB would cost twice the memory and is not faster.
+_BLOCK_BYTES = 1 << 20
+_SAMPLE_ROWS = 1000
+_SAMPLE_BYTES = 1 << 18
+
+
+class CsvFile:
+    """A CSV file (UTF-8; comma, semicolon or tab), with what its first rows tell.
+
+    If every field of the first row is a number (except the target's, when it is given by index), the row is data, and
+    the columns are named x0, x1, ...
+
+    Attributes
+    ----------
+    names, header
+        Names of the columns; whether they stand in the file.
+    sample
+        Fields of the first 1,000 rows.
+    begin
+        Line in which the rows begin.
+    total, estimated_rows
+        Bytes of the file; estimated number of rows.
+    """
+
+    def __init__(self, file: SourceFile, target: str | int | None) -> None:
+        self.file = file
+        self.total = file.path.stat().st_size
+        _refuse_other_encodings(file)
+        first = next((line for line in text_lines(file) if line.strip("\r\n")), None)
+        if first is None:
+            raise SourceFormatError(f"{file}:1:1: the file is empty; give a header and rows, or rows of numbers")
+        self._separator = _separator(file, first)
+        head = list(islice(records(file, self._separator), _SAMPLE_ROWS + 1))
+        line, last, names = head[0]
+        self.header = not _is_data(names, target)
+        self.sample = [fields for _, _, fields in head[self.header :]]
+        if self.header:
+            self.names = [name.strip() or f"x{index}" for index, name in enumerate(names)]
+            again = first_repeated(self.names)
+            if again is not None:
+                raise SourceFormatError(
+                    f"{file}:{line}:{again + 1}: column name {self.names[again]!r} is already that of column "
+                    f"{self.names.index(self.names[again]) + 1}; rename one"
+                )
+        else:
+            self.names = [f"x{index}" for index in range(len(names))]
+        # A line longer than a block cannot be parsed.
+        self._block_bytes = max(_BLOCK_BYTES, 8 * len(first))
+        self._skip_lines = last if self.header else 0
+        self.begin = self._skip_lines + 1
+        self.estimated_rows = self._estimate() if self.sample else 0
+
+    def _estimate(self) -> int:
+        with plain_bytes(self.file.path, str(self.file)) as (plain, _):
+            sample = plain.read(_SAMPLE_BYTES)
+            whole = not plain.read(1)
+        lines = sum(1 for line in sample.splitlines() if line)
+        if whole:
+            return max(1, lines - self.header)
+        ratio = TYPICAL_RATIO if self.file.path.suffix.lower() in COMPRESSIONS else 1.0
+        return max(1, int(self.total * ratio * lines / len(sample)))
+
+    def has_text(self, name: str) -> bool:
+        """Whether a column has text in the first rows."""
+        column = self.names.index(name)
+        return not all(is_number(row[column]) for row in self.sample if len(row) > column)
+
+    def batches(self, columns: Sequence[str], text: str | None) -> Iterator[tuple[Untyped, int]]:
+        """Record batches with the columns in this order, and the bytes that were read for each.
+
+        Parameters
+        ----------
+        text : name of the column that is text; the others are numbers.
+        """
+        rows = position = 0
+        types = {name: pa.string() if name == text else pa.float64() for name in columns}
+        try:
+            with plain_bytes(self.file.path, str(self.file)) as (plain, raw):
+                parsed = pa_csv.open_csv(
+                    pa.PythonFile(plain, mode="r"),
+                    read_options=pa_csv.ReadOptions(
+                        block_size=self._block_bytes, column_names=self.names, skip_rows=self._skip_lines
+                    ),
+                    parse_options=pa_csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+                    convert_options=pa_csv.ConvertOptions(
+                        column_types=types, include_columns=list(columns), strings_can_be_null=False
+                    ),
+                )
+                for batch in parsed:
+                    if batch.num_rows:
+                        now = min(raw.tell(), self.total)
+                        yield batch, now - position
+                        position = now
+                        rows += batch.num_rows
+        except (pa.ArrowException, SourceFormatError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise self._explain(error, rows, text) from error
+
+    def _explain(self, error: Exception, rows: int, text: str | None) -> SourceFormatError:
+        """The error for the parser's exception, with file, line and column."""
+        try:
+            first_problem(self.file, self._separator, self.names, text, rows + self.header)
+        except SourceFormatError as found:
+            return found
+        if isinstance(error, SourceFormatError):
+            return error
+        message = str(error).splitlines()[0][:200]
+        return SourceFormatError(f"{self.file}: {message} (after row {rows}); mend the file")
+
+    def where(self, row: int) -> str:
+        """File and line of a row."""
+        found = next(records(self.file, self._separator, row + self.header), None)
+        return f"{self.file}:{found[0]}" if found else str(self.file)
+
+
+def _separator(file: SourceFile, first: str) -> str:
+    if file.suffix == ".tsv":
+        return "\t"
+    return next((mark for mark in ",;\t" if mark in first), ",")
+
+
+def _is_data(fields: list[str], target: str | int | None) -> bool:
+    """True where a first row is data, not names."""
+    skip: int | None = None
+    if target is not None:
+        try:
+            skip = int(target) % len(fields)
+        except ValueError:
+            return False
+        if str(target) in fields and not all(is_number(field) for field in fields):
+            return False
+    return all(is_number(field) for index, field in enumerate(fields) if index != skip) and len(fields) > (
+        skip is not None
+    )
+
+
+def _refuse_other_encodings(file: SourceFile) -> None:
+    with plain_bytes(file.path, str(file)) as (plain, _):
+        start = plain.read(4)
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise SourceFormatError(f"{file}:1:1: the file is UTF-16, not UTF-8; convert it (iconv -f UTF-16 -t UTF-8)")
+    if b"\x00" in start:
+        raise SourceFormatError(f"{file}:1:1: the file holds zero bytes, not text; give a UTF-8 CSV file")

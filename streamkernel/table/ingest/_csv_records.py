@@ -1,0 +1,99 @@
+"""Lines and fields of a CSV file, in Python: its first rows, and the place of what the fast parser refused.
+
+pyarrow reports that a conversion failed, but not in which line. This pass is slow (a Python loop), and starts after the
+rows that were read without an error.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+
+from pyarrow.csv import ConvertOptions
+
+from streamkernel.errors import SourceFormatError
+from streamkernel.table.ingest._files import SourceFile
+from streamkernel.table.ingest._plain_bytes import plain_bytes
+
+# Text that pyarrow reads as a missing value; the finite check then names the row.
+MISSING = frozenset(ConvertOptions().null_values)
+_NUMBER = re.compile(
+    r"[ \t]*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)[ \t]*\Z", re.IGNORECASE | re.ASCII
+)
+_SEPARATORS = re.compile(rb"[,;\t]")
+
+
+def is_number(text: str) -> bool:
+    """True for text that is parsed as a number, infinity included, and for missing values."""
+    return text in MISSING or _NUMBER.match(text) is not None
+
+
+def text_lines(file: SourceFile) -> Iterator[str]:
+    """The lines of a file, with their ends.
+
+    Raises
+    ------
+    SourceFormatError
+        A line is not UTF-8.
+    """
+    with plain_bytes(file.path, str(file)) as (plain, _):
+        for number, line in enumerate(plain, 1):
+            try:
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                column = len(_SEPARATORS.findall(line[: error.start])) + 1
+                raise SourceFormatError(
+                    f"{file}:{number}:{column}: byte 0x{line[error.start]:02x} is not UTF-8; convert the file "
+                    "(iconv -t UTF-8)"
+                ) from error
+
+
+def records(file: SourceFile, separator: str, skip: int = 0) -> Iterator[tuple[int, int, list[str]]]:
+    """(first line, last line, fields) of the rows after the first `skip`; empty lines are no rows.
+
+    Lines count from 1. A row has several where a quoted field goes on in the next line.
+
+    Raises
+    ------
+    SourceFormatError
+        A field has more than 128 KiB, or there is a carriage return inside a line.
+    """
+    reader = csv.reader(text_lines(file), delimiter=separator)
+    while True:
+        first = reader.line_num + 1
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            inside = "new-line character" in str(error)
+            what = "a carriage return within the line; end lines with a newline" if inside else f"{error}; mend it"
+            raise SourceFormatError(f"{file}:{first}:1: {what}") from error
+        if fields is None:
+            return
+        if fields and skip:
+            skip -= 1
+        elif fields:
+            yield first, reader.line_num, fields
+
+
+def first_problem(file: SourceFile, separator: str, columns: Sequence[str], text: str | None, skip: int) -> None:
+    """Raise for the first row, after `skip` ones, with a wrong number of fields or text for a number.
+
+    Parameters
+    ----------
+    text : name of the column that is text.
+    """
+    for line, _, fields in records(file, separator, skip):
+        if len(fields) != len(columns):
+            column = min(len(fields), len(columns)) + (len(fields) > len(columns))
+            raise SourceFormatError(
+                f"{file}:{line}:{column}: {len(fields)} fields where the table has {len(columns)} columns; mend "
+                "this line"
+            )
+        for index, field in enumerate(fields):
+            if columns[index] != text and not is_number(field):
+                raise SourceFormatError(
+                    f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is not a number; "
+                    "mend it, or leave the column out (text is kept only as class labels of the target, if they are "
+                    "text from the first rows on)"
+                )

@@ -1,0 +1,119 @@
+"""Columns that stand in the names of folders, as Hive and Spark write them: ``year=2020/part.parquet``.
+
+They come after the columns of the files. Numbers are features; a column of text can only be the target, and is said to
+be left out otherwise. Folders count that lie below the folder, the fixed part of the pattern, or the common folder of
+the files that the user gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from streamkernel.errors import SourceFormatError
+from streamkernel.table.ingest._arrow_values import floats, text_labels
+from streamkernel.table.ingest._csv_records import MISSING, is_number
+from streamkernel.table.ingest._files import SourceFile
+from streamkernel.type_aliases import Untyped
+
+# Hive's name for a missing value.
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Partitions:
+    """The columns in the names of the folders of some files.
+
+    Attributes
+    ----------
+    names, left_out
+        Names of the columns; what is left out, as text.
+
+    Raises
+    ------
+    SourceFormatError
+        A file lies in no folder of a name that others have.
+    """
+
+    def __init__(self, files: Sequence[SourceFile], inside: Sequence[str], target: str | int | None) -> None:
+        self._values = {file: _values(file) for file in files}
+        first = files[0]
+        names = list(self._values[first])
+        for file, values in self._values.items():
+            for name in {*names} ^ {*values}:
+                having, lacking = (first, file) if name in names else (file, first)
+                raise SourceFormatError(
+                    f"{lacking} lies in no folder {name}=..., and {having} does; give files of the same columns"
+                )
+        self._inside = [name for name in names if name in inside]
+        outside = [name for name in names if name not in inside]
+        self._text = {name for name in outside if not all(is_number(values[name]) for values in self._values.values())}
+        self.names = [name for name in outside if name not in self._text or name == target]
+        self.left_out = tuple(
+            f"column {name!r} of the folders {name}=... (text: write it into the files as numbers)"
+            for name in outside
+            if name not in self.names
+        )
+
+    def is_text(self, name: str) -> bool | None:
+        """Whether a column is text; None for a column of the files."""
+        return name in self._text if name in self.names else None
+
+    def extended(self, batch: Untyped, file: SourceFile, before: int) -> Untyped:
+        """A record batch of a file, which begins with row `before` of it, and the columns of its folders.
+
+        Raises
+        ------
+        SourceFormatError
+            A column of the file has another value than its folder.
+        """
+        values = self._values[file]
+        for name in self._inside:
+            row = _first_other(batch.column(name), values[name])
+            if row is not None:
+                raise SourceFormatError(
+                    f"{file}: column {name!r} of its row {before + row} is {batch.column(name)[row].as_py()!r}, and "
+                    f"its folder is {name}={values[name]}; correct one of them"
+                )
+        if not self.names:
+            return batch
+        added = [_repeated(values[name], name in self._text, batch.num_rows) for name in self.names]
+        return pa.RecordBatch.from_arrays([*batch.columns, *added], names=[*batch.schema.names, *self.names])
+
+
+def _values(file: SourceFile) -> dict[str, str]:
+    """The text of each column of the folders of a file; that of a missing value is empty."""
+    found: dict[str, str] = {}
+    for folder in file.folders:
+        name, mark, text = folder.partition("=")
+        if mark and name:
+            name, text = unquote(name), unquote(text)
+            if name in found:
+                raise SourceFormatError(f"{file} lies in two folders {name}=...; rename one")
+            found[name] = "" if text == _MISSING else text
+    return found
+
+
+def _repeated(text: str, is_text: bool, rows: int) -> Untyped:
+    if is_text:
+        return pa.repeat(pa.scalar(text, pa.string()), rows)
+    return pa.array(np.full(rows, _number(text)))
+
+
+def _number(text: str) -> float:
+    return np.nan if text in MISSING else float(text)
+
+
+def _first_other(column: Untyped, text: str) -> int | None:
+    """Position of the first value of a column that is not the one of the folder; a missing one is none."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        codes, labels = text_labels(column)
+        other = np.isin(codes, [code for code, label in enumerate(labels) if label != text]) & (codes >= 0)
+    else:
+        values = floats(column)
+        other = ~np.isnan(values) & (values != (_number(text) if is_number(text) else np.nan))
+    found = np.flatnonzero(other)
+    return int(found[0]) if found.size else None
