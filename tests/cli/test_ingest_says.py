@@ -79,3 +79,14 @@ def test_several_files_and_the_last_is_the_store(cli: Callable, tmp_path: Path) 
         )  # fmt: skip
     assert cli("ingest", parts[0]).status == 2
     assert [part.read_text().count("\n") for part in parts] == [2, 2, 2]
+
+
+def test_a_csv_of_excel_in_german(cli: Callable, tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    source.write_bytes("Größe;y\r\n1,5;2\r\n2,5;3\r\n".encode("cp1252"))
+    options = ["--decimal", ",", "--encoding", "cp1252"]
+    told = cli("ingest", source, tmp_path / "rows", "--target", "y", *options, "--json").result
+    assert (told["columns"], told["statistics"]["X"]["mean"]) == (["Größe"], [2.0])
+    assert cli("ingest", source, tmp_path / "rows", "--append", *options, "--json").result["rows"] == 4
+    assert "name the encoding of the file, such as --encoding latin-1" in cli("ingest", source, tmp_path / "no").error
+    assert "--decimal must be '.' or ','" in cli("ingest", source, tmp_path / "no", "--decimal", ";").error

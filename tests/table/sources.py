@@ -26,10 +26,10 @@ def parquet(path):
 
 
 def parquet_folder(path):
-    (path / "year=1").mkdir(parents=True)
+    (path / "parts").mkdir(parents=True)
     for index in range(3):
         part = pa.Table.from_pandas(FRAME.iloc[index * 1000 : (index + 1) * 1000], preserve_index=False)
-        pq.write_table(part, path / "year=1" / f"part-{index}.parquet")
+        pq.write_table(part, path / "parts" / f"part-{index}.parquet")
     (path / "_SUCCESS.parquet").write_bytes(b"")
     return path, "t"
 

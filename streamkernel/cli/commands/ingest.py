@@ -53,6 +53,15 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
 @click.argument("store")
 @click.option("--target", multiple=True, metavar="NAME|INDEX", help="The column that is the target y.")
 @click.option("--weight", metavar="NAME|INDEX", help="The column of row weights: a row of weight w counts w times.")
+@click.option(
+    "--separator", metavar="LETTER", help="Of CSV: the separator, or tab. [default: comma, semicolon or tab, as found]"
+)
+@click.option(
+    "--decimal", metavar="LETTER", default=".", show_default=True, help="Of CSV: the decimal point, . or a comma."
+)
+@click.option(
+    "--encoding", metavar="NAME", default="utf-8", show_default=True, help="Of CSV: utf-8, latin-1, utf-16, ..."
+)
 @click.option("--chunk-rows", type=int, default=None, help="The number of rows of a chunk. [default: about 8 MiB]")
 @click.option(
     "--dtype",
@@ -70,6 +79,9 @@ def command(
     store: str,
     target: tuple[str, ...],
     weight: str | None,
+    separator: str | None,
+    decimal: str,
+    encoding: str,
     chunk_rows: int | None,
     dtype: Unchecked,
     shuffle: bool,
@@ -87,15 +99,21 @@ def command(
     source = sources[0] if len(sources) == 1 else list(sources)
     if append:
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
+    given: Fields = {
+        "target": _target(target),
+        "weight": _weight(weight),
+        "separator": separator,
+        "decimal": decimal,
+        "encoding": encoding,
+    }
     with IngestBar(display.quiet) as bar:
         if append:
-            info = append_rows(source, store, target=_target(target), weight=_weight(weight), progress=bar)
+            info = append_rows(source, store, **given, progress=bar)
         else:
             info = ingest(
                 source,
                 store,
-                target=_target(target),
-                weight=_weight(weight),
+                **given,
                 chunk_rows=chunk_rows,
                 dtype=dtype or "float32",
                 shuffle=shuffle,

@@ -25,7 +25,7 @@ class CsvReader(Reader):
 
     def __init__(self, files: Sequence[SourceFile], place: str, options: SourceOptions) -> None:
         self._place = place
-        self._files = [CsvFile(file, options.target) for file in files]
+        self._files = [CsvFile(file, options.csv, options.target) for file in files]
         first = self._files[0]
         for each in self._files[1:]:
             _check_headers(each, first)

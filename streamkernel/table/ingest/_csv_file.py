@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import islice
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from streamkernel.errors import SourceFormatError
 from streamkernel.table.columns import first_repeated
+from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._csv_records import first_problem, is_number, records, text_lines
 from streamkernel.table.ingest._files import SourceFile
 from streamkernel.table.ingest._plain_bytes import COMPRESSIONS, TYPICAL_RATIO, plain_bytes
 from streamkernel.type_aliases import Untyped
+from streamkernel.wording import option
 
 # The parser holds some dozens of these blocks; 4 MiB would cost twice the memory and is not faster.
 _BLOCK_BYTES = 1 << 20
@@ -22,7 +27,7 @@ _SAMPLE_BYTES = 1 << 18
 
 
 class CsvFile:
-    """A CSV file (UTF-8; comma, semicolon or tab), with what its first rows tell.
+    """A CSV file, with what its first rows tell.
 
     If every field of the first row is a number (except the target's, when it is given by index), the row is data, and
     the columns are named x0, x1, ...
@@ -39,17 +44,18 @@ class CsvFile:
         Bytes of the file; estimated number of rows.
     """
 
-    def __init__(self, file: SourceFile, target: str | int | None) -> None:
+    def __init__(self, file: SourceFile, form: CsvFormat, target: str | int | None) -> None:
         self.file = file
         self.total = file.path.stat().st_size
-        _refuse_other_encodings(file)
-        first = next((line for line in text_lines(file) if line.strip("\r\n")), None)
+        _refuse_other_encodings(file, form.encoding)
+        first = next((line for line in text_lines(file, form.encoding) if line.strip("\r\n")), None)
         if first is None:
             raise SourceFormatError(f"{file}:1:1: the file is empty; give a header and rows, or rows of numbers")
-        self._separator = _separator(file, first)
-        head = list(islice(records(file, self._separator), _SAMPLE_ROWS + 1))
+        form = replace(form, separator=form.separator_of(first, tabs=file.suffix == ".tsv"))
+        self._form = form
+        head = list(islice(records(file, form), _SAMPLE_ROWS + 1))
         line, last, names = head[0]
-        self.header = not _is_data(names, target)
+        self.header = not _is_data(names, target, form.decimal)
         self.sample = [fields for _, _, fields in head[self.header :]]
         if self.header:
             self.names = [name.strip() or f"x{index}" for index, name in enumerate(names)]
@@ -67,8 +73,11 @@ class CsvFile:
         self.begin = self._skip_lines + 1
         self.estimated_rows = self._estimate() if self.sample else 0
 
+    def _plain(self) -> AbstractContextManager[tuple[BinaryIO, BinaryIO]]:
+        return plain_bytes(self.file.path, str(self.file), self._form.encoding)
+
     def _estimate(self) -> int:
-        with plain_bytes(self.file.path, str(self.file)) as (plain, _):
+        with self._plain() as (plain, _):
             sample = plain.read(_SAMPLE_BYTES)
             whole = not plain.read(1)
         lines = sum(1 for line in sample.splitlines() if line)
@@ -80,7 +89,7 @@ class CsvFile:
     def has_text(self, name: str) -> bool:
         """Whether a column has text in the first rows."""
         column = self.names.index(name)
-        return not all(is_number(row[column]) for row in self.sample if len(row) > column)
+        return not all(is_number(row[column], self._form.decimal) for row in self.sample if len(row) > column)
 
     def batches(self, columns: Sequence[str], text: str | None) -> Iterator[tuple[Untyped, int]]:
         """Record batches with the columns in this order, and the bytes that were read for each.
@@ -92,15 +101,18 @@ class CsvFile:
         rows = position = 0
         types = {name: pa.string() if name == text else pa.float64() for name in columns}
         try:
-            with plain_bytes(self.file.path, str(self.file)) as (plain, raw):
+            with self._plain() as (plain, raw):
                 parsed = pa_csv.open_csv(
                     pa.PythonFile(plain, mode="r"),
                     read_options=pa_csv.ReadOptions(
                         block_size=self._block_bytes, column_names=self.names, skip_rows=self._skip_lines
                     ),
-                    parse_options=pa_csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+                    parse_options=pa_csv.ParseOptions(delimiter=self._form.separator, newlines_in_values=True),
                     convert_options=pa_csv.ConvertOptions(
-                        column_types=types, include_columns=list(columns), strings_can_be_null=False
+                        column_types=types,
+                        include_columns=list(columns),
+                        strings_can_be_null=False,
+                        decimal_point=self._form.decimal,
                     ),
                 )
                 for batch in parsed:
@@ -117,7 +129,7 @@ class CsvFile:
     def _explain(self, error: Exception, rows: int, text: str | None) -> SourceFormatError:
         """The error for the parser's exception, with file, line and column."""
         try:
-            first_problem(self.file, self._separator, self.names, text, rows + self.header)
+            first_problem(self.file, self._form, self.names, text, rows + self.header)
         except SourceFormatError as found:
             return found
         if isinstance(error, SourceFormatError):
@@ -127,17 +139,11 @@ class CsvFile:
 
     def where(self, row: int) -> str:
         """File and line of a row."""
-        found = next(records(self.file, self._separator, row + self.header), None)
+        found = next(records(self.file, self._form, row + self.header), None)
         return f"{self.file}:{found[0]}" if found else str(self.file)
 
 
-def _separator(file: SourceFile, first: str) -> str:
-    if file.suffix == ".tsv":
-        return "\t"
-    return next((mark for mark in ",;\t" if mark in first), ",")
-
-
-def _is_data(fields: list[str], target: str | int | None) -> bool:
+def _is_data(fields: list[str], target: str | int | None, decimal: str) -> bool:
     """True where a first row is data, not names."""
     skip: int | None = None
     if target is not None:
@@ -145,17 +151,19 @@ def _is_data(fields: list[str], target: str | int | None) -> bool:
             skip = int(target) % len(fields)
         except ValueError:
             return False
-        if str(target) in fields and not all(is_number(field) for field in fields):
+        if str(target) in fields and not all(is_number(field, decimal) for field in fields):
             return False
-    return all(is_number(field) for index, field in enumerate(fields) if index != skip) and len(fields) > (
+    return all(is_number(field, decimal) for index, field in enumerate(fields) if index != skip) and len(fields) > (
         skip is not None
     )
 
 
-def _refuse_other_encodings(file: SourceFile) -> None:
-    with plain_bytes(file.path, str(file)) as (plain, _):
+def _refuse_other_encodings(file: SourceFile, encoding: str) -> None:
+    with plain_bytes(file.path, str(file), encoding) as (plain, _):
         start = plain.read(4)
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SourceFormatError(f"{file}:1:1: the file is UTF-16, not UTF-8; convert it (iconv -f UTF-16 -t UTF-8)")
+        raise SourceFormatError(f"{file}:1:1: the file is UTF-16, not UTF-8; give {option('encoding', 'utf-16')}")
     if b"\x00" in start:
-        raise SourceFormatError(f"{file}:1:1: the file holds zero bytes, not text; give a UTF-8 CSV file")
+        raise SourceFormatError(
+            f"{file}:1:1: the file holds zero bytes, not text of {encoding}; give a CSV file, or its encoding"
+        )

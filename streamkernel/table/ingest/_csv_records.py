@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from pyarrow.csv import ConvertOptions
 
 from streamkernel.errors import SourceFormatError
+from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._files import SourceFile
 from streamkernel.table.ingest._plain_bytes import plain_bytes
+from streamkernel.wording import option
 
 # Text that pyarrow reads as a missing value; the finite check then names the row.
 MISSING = frozenset(ConvertOptions().null_values)
@@ -24,42 +26,47 @@ _NUMBER = re.compile(
 _SEPARATORS = re.compile(rb"[,;\t]")
 
 
-def is_number(text: str) -> bool:
+def is_number(text: str, decimal: str = ".") -> bool:
     """True for text that is parsed as a number, infinity included, and for missing values."""
-    return text in MISSING or _NUMBER.match(text) is not None
+    if text in MISSING:
+        return True
+    if decimal != ".":
+        text = text.translate({ord("."): decimal, ord(decimal): "."})
+    return _NUMBER.match(text) is not None
 
 
-def text_lines(file: SourceFile) -> Iterator[str]:
+def text_lines(file: SourceFile, encoding: str) -> Iterator[str]:
     """The lines of a file, with their ends.
 
     Raises
     ------
     SourceFormatError
-        A line is not UTF-8.
+        A line is not in this encoding.
     """
-    with plain_bytes(file.path, str(file)) as (plain, _):
+    with plain_bytes(file.path, str(file), encoding) as (plain, _):
         for number, line in enumerate(plain, 1):
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 column = len(_SEPARATORS.findall(line[: error.start])) + 1
                 raise SourceFormatError(
-                    f"{file}:{number}:{column}: byte 0x{line[error.start]:02x} is not UTF-8; convert the file "
-                    "(iconv -t UTF-8)"
+                    f"{file}:{number}:{column}: byte 0x{line[error.start]:02x} is not UTF-8; name the encoding of the "
+                    f"file, such as {option('encoding', 'latin-1')}"
                 ) from error
 
 
-def records(file: SourceFile, separator: str, skip: int = 0) -> Iterator[tuple[int, int, list[str]]]:
+def records(file: SourceFile, form: CsvFormat, skip: int = 0) -> Iterator[tuple[int, int, list[str]]]:
     """(first line, last line, fields) of the rows after the first `skip`; empty lines are no rows.
 
-    Lines count from 1. A row has several where a quoted field goes on in the next line.
+    Lines count from 1. A row has several where a quoted field goes on in the next line. The separator of `form` is
+    known.
 
     Raises
     ------
     SourceFormatError
         A field has more than 128 KiB, or there is a carriage return inside a line.
     """
-    reader = csv.reader(text_lines(file), delimiter=separator)
+    reader = csv.reader(text_lines(file, form.encoding), delimiter=form.separator or ",")
     while True:
         first = reader.line_num + 1
         try:
@@ -76,14 +83,14 @@ def records(file: SourceFile, separator: str, skip: int = 0) -> Iterator[tuple[i
             yield first, reader.line_num, fields
 
 
-def first_problem(file: SourceFile, separator: str, columns: Sequence[str], text: str | None, skip: int) -> None:
+def first_problem(file: SourceFile, form: CsvFormat, columns: Sequence[str], text: str | None, skip: int) -> None:
     """Raise for the first row, after `skip` ones, with a wrong number of fields or text for a number.
 
     Parameters
     ----------
     text : name of the column that is text.
     """
-    for line, _, fields in records(file, separator, skip):
+    for line, _, fields in records(file, form, skip):
         if len(fields) != len(columns):
             column = min(len(fields), len(columns)) + (len(fields) > len(columns))
             raise SourceFormatError(
@@ -91,7 +98,7 @@ def first_problem(file: SourceFile, separator: str, columns: Sequence[str], text
                 "this line"
             )
         for index, field in enumerate(fields):
-            if columns[index] != text and not is_number(field):
+            if columns[index] != text and not is_number(field, form.decimal):
                 raise SourceFormatError(
                     f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is not a number; "
                     "mend it, or leave the column out (text is kept only as class labels of the target, if they are "

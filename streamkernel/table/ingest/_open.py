@@ -34,6 +34,8 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     """The reader for rows in memory, a store, a file, a folder, a pattern or a list of paths."""
     target, weight = options.target, options.weight
     several = several_sources(source)
+    if not several and (not isinstance(source, (str, os.PathLike)) or is_synthetic(source)):
+        options.refuse_csv(name_of(source))
     if not several and not isinstance(source, (str, os.PathLike)):
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
         wanted, name = None if hasattr(source, "data_vars") else target, table.weight_column or "w"
@@ -43,9 +45,12 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     sources = list(source) if several else [source]
     place = display_form(sources[0])
     if len(sources) == 1 and is_zarr(place):
+        options.refuse_csv(str(place))
         return _zarr_reader(place, target, weight, os.fsdecode(sources[0]))
     files = source_files(sources)
     kind, named = files[0].kind, str(place) if len(sources) == 1 else f"{files[0]} and {len(files) - 1} more"
+    if kind != "CSV":
+        options.refuse_csv(named)
     if kind in _ONE_FILE:
         return _ONE_FILE[kind](files[0].path, target, weight)
     return (CsvReader if kind == "CSV" else ColumnsReader)(files, named, options)

@@ -18,6 +18,7 @@ from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, S
 from streamkernel.table.info import TableInfo, weight_name
 from streamkernel.table.ingest._appending import AppendingWriter
 from streamkernel.table.ingest._checked import checked_batches, missing_labels
+from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._locked_table import LockedTable, locked_store
 from streamkernel.table.ingest._open import open_reader
 from streamkernel.table.ingest._options import SourceOptions
@@ -34,6 +35,9 @@ def append_rows(
     *,
     target: str | int | None = None,
     weight: str | int | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
     progress: Progress | Callable[[int, int | None, str], object] | None = None,
 ) -> TableInfo:
     """Stream a source into the Zarr table at `store`, after its existing rows.
@@ -53,6 +57,8 @@ def append_rows(
     weight
         Name or index of the column of row weights, where the table has some; by default the column that gave the
         table its weights.
+    separator, decimal, encoding
+        Of CSV, as in `ingest`.
     progress
         A `Progress`, or a callable (done, total, unit).
 
@@ -64,7 +70,7 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
-    options = SourceOptions(target, weight)
+    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding))
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")

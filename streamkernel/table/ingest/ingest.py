@@ -21,6 +21,7 @@ from streamkernel.outputs import PartialFolder, building_at, check_output, trans
 from streamkernel.table._chunk_rows import default_chunk_rows
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
+from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._open import name_of, open_reader
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
@@ -40,6 +41,9 @@ def ingest(
     *,
     target: str | int | None = None,
     weight: str | int | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
     chunk_rows: int | None = None,
     dtype: DTypeName = "float32",
     shuffle: bool = False,
@@ -68,6 +72,9 @@ def ingest(
     weight
         Name or index of the column of row weights (at least 0; a row counts as if it stood w_i times), which is no
         feature then. It may name another array of an .npz file or a Zarr group. A table that has weights keeps them.
+    separator, decimal, encoding
+        Of CSV: the letter between two fields, or "tab" (by default the comma, semicolon or tab in the first line); "."
+        or "," in numbers; any text encoding that Python knows.
     chunk_rows
         Rows of a chunk; by default about 8 MiB of X, a power of two between 1,024 and 65,536.
     dtype
@@ -86,7 +93,7 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed)
-    options = SourceOptions(target, weight)
+    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding))
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
