@@ -50,15 +50,18 @@ class SourceFile:
         Path; suffix without that of a compression; kind of its content.
     folders
         Names of the folders in which it lies, below the place that the user named.
+    label
+        Its name for messages, where that is not the path.
     """
 
     path: Path
     suffix: str
     kind: str
     folders: tuple[str, ...] = ()
+    label: str | None = None
 
     def __str__(self) -> str:
-        return str(self.path)
+        return self.label or str(self.path)
 
     @classmethod
     def at(cls, path: Path, folders: tuple[str, ...]) -> SourceFile:

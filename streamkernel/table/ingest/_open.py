@@ -12,11 +12,12 @@ from streamkernel.errors import StoreNotFoundError
 from streamkernel.table.info import stored_weight
 from streamkernel.table.ingest._columns import ColumnsReader
 from streamkernel.table.ingest._csv import CsvReader
-from streamkernel.table.ingest._files import is_zarr, several_sources, source_files
+from streamkernel.table.ingest._files import SourceFile, is_zarr, several_sources, source_files
 from streamkernel.table.ingest._libsvm import LibsvmReader
 from streamkernel.table.ingest._numpy_files import NpyReader, NpzReader
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
+from streamkernel.table.ingest._standard_input import LABEL, is_standard_input
 from streamkernel.table.ingest._tables import TableReader
 from streamkernel.table.open import open_table
 from streamkernel.table.synthetic import is_synthetic, normal_form
@@ -31,8 +32,10 @@ _ONE_FILE: dict[str, Callable[[Path, str | int | None, str | int | None], Reader
 
 
 def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
-    """The reader for rows in memory, a store, a file, a folder, a pattern or a list of paths."""
+    """The reader for rows in memory, a store, a file, a folder, a pattern, a list of paths, or a copy of CSV."""
     target, weight = options.target, options.weight
+    if isinstance(source, SourceFile):
+        return CsvReader([source], str(source), options)
     several = several_sources(source)
     if not several and (not isinstance(source, (str, os.PathLike)) or is_synthetic(source)):
         options.refuse_csv(name_of(source))
@@ -63,6 +66,8 @@ def name_of(source: Unchecked) -> str:
         return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     if not isinstance(source, (str, os.PathLike)):
         return type(source).__name__
+    if is_standard_input(source):
+        return LABEL
     return normal_form(source) if is_synthetic(source) else os.path.basename(os.fspath(source))
 
 

@@ -23,6 +23,7 @@ from streamkernel.table.ingest._locked_table import LockedTable, locked_store
 from streamkernel.table.ingest._open import open_reader
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
+from streamkernel.table.ingest._standard_input import received
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
@@ -78,9 +79,10 @@ def append_rows(
     with translated_os_errors(path, "writing", "nothing was appended"):
         locked = locked_store(path)
         try:
-            reader = _reader(source, options, locked)
-            _check_names(reader, locked)
-            _write(reader, locked, watcher)
+            with received(source, path, watcher) as rows:
+                reader = _reader(rows, options, locked)
+                _check_names(reader, locked)
+                _write(reader, locked, watcher)
         finally:
             with suppress(StoreError):  # a lease expires by itself
                 locked.lock.release()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,7 +16,7 @@ from streamkernel.errors import (
     StoreAccessError,
     StoreNotFoundError,
 )
-from streamkernel.outputs import PartialFolder, building_at, check_output, translated_os_errors
+from streamkernel.outputs import building_at, check_output, translated_os_errors
 from streamkernel.table._chunk_rows import default_chunk_rows
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
@@ -25,7 +24,9 @@ from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._open import name_of, open_reader
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
+from streamkernel.table.ingest._scratch import scratch_folder
 from streamkernel.table.ingest._shuffle import RowSpool
+from streamkernel.table.ingest._standard_input import received
 from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.values import DTypeName
@@ -63,8 +64,8 @@ def ingest(
     source
         Path of a CSV (.csv, .tsv; also .gz, .bz2, .zst), Parquet or Arrow file (.feather, .arrow), of a folder of such
         files or a pattern (``part-*.csv``, ``data/**/*.parquet``), or a list of such paths: files of one kind with the
-        same columns, in any order; .npz (X, y), .npy, libsvm text (.libsvm, .svm, .txt), Zarr array or group; a
-        `synthetic://` table; or rows in memory, of any kind that `open_table` takes.
+        same columns, in any order; .npz (X, y), .npy, libsvm text (.libsvm, .svm, .txt), Zarr array or group; "-",
+        CSV from the standard input; a `synthetic://` table; or rows in memory, of any kind that `open_table` takes.
     store
         Path of the new table, whose folder must exist, or a URL such as ``s3://bucket/table``.
     target
@@ -97,8 +98,11 @@ def ingest(
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
-    with translated_os_errors(path, "writing", "nothing was left behind"):
-        reader = open_reader(source, options)
+    with (
+        translated_os_errors(path, "writing", "nothing was left behind"),
+        received(source, path, watcher) as rows,
+    ):
+        reader = open_reader(rows, options)
         _write(reader, source, path, chunk_rows, dtype, seed if shuffle else None, overwrite, watcher)
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
@@ -120,7 +124,7 @@ def _write(
         spool, weighted = None, reader.weight is not None
         if seed is not None:
             y_dtype = np.dtype(np.int64 if reader.labelled else np.float64)
-            around = _spool_folder(path)
+            around = scratch_folder(path)
             stack.callback(around.abandon)
             spool = stack.enter_context(
                 RowSpool(around.folder / "rows", seed, kind, features, y_dtype, width, weighted=weighted)
@@ -152,13 +156,6 @@ def _write(
             attributes["classes"], order = labels.finished()
             writer.relabel(order)
         writer.finish(attributes, overwrite=overwrite)
-
-
-def _spool_folder(path: str | Path) -> PartialFolder:
-    """Folder for the rows during the shuffle: beside the store, or for a URL among temporary files."""
-    if isinstance(path, str):
-        path = Path(tempfile.gettempdir(), f"streamkernel-{os.getuid()}")
-    return PartialFolder(path, None)
 
 
 def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[AnyArray, AnyArray | None, Float | None]]:

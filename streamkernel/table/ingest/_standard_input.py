@@ -1,0 +1,62 @@
+"""CSV from the standard input.
+
+It is copied first, beside the store: the first rows decide what the columns are, and the line of a fault is found in a
+second look.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamkernel.errors import ParameterError, SourceFormatError, StoreNotFoundError
+from streamkernel.table.ingest._files import SourceFile, several_sources
+from streamkernel.table.ingest._scratch import scratch_folder
+from streamkernel.table.ingest.progress import Progress
+from streamkernel.type_aliases import Unchecked
+
+LABEL = "standard input"
+_NAMES = ("-", "/dev/stdin")
+_COPY_BYTES = 1 << 20
+
+
+def is_standard_input(source: Unchecked) -> bool:
+    """Whether a source is the standard input."""
+    return isinstance(source, (str, os.PathLike)) and os.fspath(source) in _NAMES
+
+
+@contextmanager
+def received(source: Unchecked, store: str | Path, watcher: Progress) -> Iterator[Unchecked]:
+    """The source; for the standard input a copy of it, which is there until the block is left.
+
+    Raises
+    ------
+    ParameterError, StoreNotFoundError, SourceFormatError
+        The standard input is one of several sources, closed or empty.
+    """
+    if several_sources(source) and any(map(is_standard_input, source)):
+        raise ParameterError("the standard input cannot be one of several sources; ingest it, and append the others")
+    if not is_standard_input(source):
+        yield source
+        return
+    if sys.stdin is None:
+        raise StoreNotFoundError("the standard input is closed; give the path of a source")
+    scratch = scratch_folder(store)
+    try:
+        copy = scratch.folder / "standard_input.csv"
+        watcher.start(None, "bytes")
+        try:
+            with open(copy, "xb") as handle:
+                while content := sys.stdin.buffer.read(_COPY_BYTES):
+                    handle.write(content)
+                    watcher.advance(len(content))
+        finally:
+            watcher.finish()
+        if copy.stat().st_size == 0:
+            raise SourceFormatError(f"{LABEL}:1:1: it is empty; give a header and rows")
+        yield SourceFile(copy, ".csv", "CSV", label=LABEL)
+    finally:
+        scratch.abandon()
