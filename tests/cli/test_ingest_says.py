@@ -90,3 +90,13 @@ def test_a_csv_of_excel_in_german(cli: Callable, tmp_path: Path) -> None:
     assert cli("ingest", source, tmp_path / "rows", "--append", *options, "--json").result["rows"] == 4
     assert "name the encoding of the file, such as --encoding latin-1" in cli("ingest", source, tmp_path / "no").error
     assert "--decimal must be '.' or ','" in cli("ingest", source, tmp_path / "no", "--decimal", ";").error
+
+
+def test_arrays_of_other_names(cli: Callable, tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", pixels=np.eye(4), kind=np.array(["u", "v", "v", "u"]))
+    refused = cli("ingest", tmp_path / "s.npz", tmp_path / "rows")
+    assert "it has pixels, kind; name the array that is X by --X, and that of y by --y" in refused.error
+    options = ["--X", "pixels", "--y", "kind"]
+    told = cli("ingest", tmp_path / "s.npz", tmp_path / "rows", *options, "--json").result
+    assert (told["features"], told["target_names"], told["classes"]) == (4, ["kind"], ["u", "v"])
+    assert cli("ingest", tmp_path / "s.npz", tmp_path / "rows", "--append", *options, "--json").result["rows"] == 8

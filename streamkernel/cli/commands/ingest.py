@@ -53,6 +53,8 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
 @click.argument("store")
 @click.option("--target", multiple=True, metavar="NAME|INDEX", help="The column that is the target y.")
 @click.option("--weight", metavar="NAME|INDEX", help="The column of row weights: a row of weight w counts w times.")
+@click.option("--X", "features", metavar="NAME", help="Of NPZ and Zarr: the array that is X. [default: X]")
+@click.option("--y", "targets", metavar="NAME", help="Of NPZ and Zarr: the array that is y. [default: y, if there]")
 @click.option(
     "--separator", metavar="LETTER", help="Of CSV: the separator, or tab. [default: comma, semicolon or tab, as found]"
 )
@@ -79,6 +81,8 @@ def command(
     store: str,
     target: tuple[str, ...],
     weight: str | None,
+    features: str | None,
+    targets: str | None,
     separator: str | None,
     decimal: str,
     encoding: str,
@@ -105,6 +109,8 @@ def command(
         "separator": separator,
         "decimal": decimal,
         "encoding": encoding,
+        "X": features,
+        "y": targets,
     }
     with IngestBar(display.quiet) as bar:
         if append:

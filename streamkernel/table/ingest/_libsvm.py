@@ -12,6 +12,7 @@ from typing import Any
 
 from streamkernel.errors import EmptyDataError, ParameterError, SourceFormatError
 from streamkernel.table.columns import default_names
+from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.wording import option
 
@@ -27,13 +28,13 @@ class LibsvmReader(Reader):
     unit = "bytes"
     target_names = ("y",)
 
-    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
-        if weight is not None:
+    def __init__(self, path: Path, options: SourceOptions) -> None:
+        if options.weight is not None:
             raise ParameterError(
                 f"{path}: a libsvm file has no column of row weights; leave {option('weight')} out, or ingest the rows "
                 "from a file of columns"
             )
-        if target not in (None, "y"):
+        if options.target not in (None, "y"):
             raise ParameterError(f"{path}: a libsvm file has its target in front (y); leave {option('target')} out")
         self._path = path
         self.total = path.stat().st_size

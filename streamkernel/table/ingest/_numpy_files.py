@@ -29,9 +29,11 @@ from streamkernel.errors import (
     SourceFormatError,
     StreamKernelError,
 )
+from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.values import float_dtype
 from streamkernel.type_aliases import AnyArray, AnyDType, Unchecked
+from streamkernel.wording import option
 
 _COPY_BYTES = 1 << 22
 _BROKEN = "is damaged ({}); fetch it again"
@@ -147,12 +149,14 @@ def _header(handle: BinaryIO, label: str) -> tuple[tuple[int, ...], bool, AnyDTy
 class NpyReader(Reader):
     """Rows of a 2-d .npy array; `target` and `weight` are indices of columns."""
 
-    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
+    _y_name = "y"
+
+    def __init__(self, path: Path, options: SourceOptions) -> None:
         self._place = str(path)
         self._X = _Member(path, None)
         self._y: _Member | None = None
         self._w: _Member | None = None
-        self._set_up(target, weight)
+        self._set_up(options.target, options.weight)
 
     def _set_up(self, target: str | int | None, weight: str | int | None) -> None:
         X = self._X
@@ -179,7 +183,8 @@ class NpyReader(Reader):
             elif len(y.shape) > 1 and y.shape[1] != 1:
                 raise ShapeError(f"{y.label} has {y.shape[1]} columns of labels; give one")
             width = y.shape[1] if len(y.shape) > 1 else 1
-            self.target_names = ("y",) if width == 1 else tuple(f"y{index}" for index in range(width))
+            name = self._y_name
+            self.target_names = (name,) if width == 1 else tuple(f"{name}{index}" for index in range(width))
         w = self._w
         if w is not None:
             if w.shape != X.shape[:1]:
@@ -214,21 +219,26 @@ class NpyReader(Reader):
 
 
 class NpzReader(NpyReader):
-    """Rows of the members X and y of an .npz archive, compressed or not; `weight` may name a member, too."""
+    """Rows of the members X and y of an .npz archive, or of others; `weight` may name a member, too."""
 
-    def __init__(self, path: Path, target: str | int | None, weight: str | int | None = None) -> None:
+    def __init__(self, path: Path, options: SourceOptions) -> None:
         self._place = str(path)
         with _damaged(path, "is not an .npz archive ({}); save it with numpy.savez"), zipfile.ZipFile(path) as archive:
             members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-        if "X" not in members:
+        X, target, weight = options.X or "X", options.target, options.weight
+        shown = ", ".join(members[:20]) or "none"
+        if X not in members:
             raise SourceFormatError(
-                f"{path} has no member X; it has {', '.join(members[:20]) or 'none'}; save X and y with numpy.savez"
+                f"{path} has no member {X}; it has {shown}; name the array that is X by {option('X')}, and that of "
+                f"y by {option('y')}"
             )
-        self._X = _Member(path, "X")
-        self._y = _Member(path, "y") if "y" in members and target in (None, "y") else None
-        if target == "y" and self._y is None:
-            raise ParameterError(f"{path}: there is no target y; its members are {', '.join(members[:20])}")
+        y = options.y or "y"
+        if y not in members and (options.y is not None or target == "y"):
+            raise ParameterError(f"{path}: there is no target {y}; its members are {shown}")
+        self._X = _Member(path, X)
+        self._y = _Member(path, y) if y in members and y != X and target in (None, "y") else None
         self._w = None
-        if weight in members and weight not in ("X", "y"):
+        if weight in members and weight not in (X, y):
             self.weight, self._w = str(weight), _Member(path, str(weight))
+        self._y_name = y
         self._set_up(None if self._y is not None else target, None if self._w is not None else weight)

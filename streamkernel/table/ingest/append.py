@@ -39,6 +39,8 @@ def append_rows(
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    X: str | None = None,
+    y: str | None = None,
     progress: Progress | Callable[[int, int | None, str], object] | None = None,
 ) -> TableInfo:
     """Stream a source into the Zarr table at `store`, after its existing rows.
@@ -60,6 +62,8 @@ def append_rows(
         table its weights.
     separator, decimal, encoding
         Of CSV, as in `ingest`.
+    X, y
+        Names of arrays, as in `ingest`.
     progress
         A `Progress`, or a callable (done, total, unit).
 
@@ -71,7 +75,7 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
-    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding))
+    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y)
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
@@ -105,7 +109,8 @@ def _reader(source: Unchecked, options: SourceOptions, locked: LockedTable) -> R
             "rows anew with it"
         )
     names = locked.attributes["target_names"]
-    targets = [target] if target is not None or len(names) != 1 else [names[0], None]
+    known = target is not None or options.y is not None or len(names) != 1
+    targets = [target] if known else [names[0], None]
     # A source with its own y or weights (arrays in files, other tables) has no column to name.
     weights = [weight] if weight is not None or not weighted else [weight_name(locked.attributes), None]
     *choices, last = [replace(options, target=y, weight=w) for y, w in product(targets, weights)]

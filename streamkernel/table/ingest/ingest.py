@@ -45,6 +45,8 @@ def ingest(
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    X: str | None = None,
+    y: str | None = None,
     chunk_rows: int | None = None,
     dtype: DTypeName = "float32",
     shuffle: bool = False,
@@ -76,6 +78,8 @@ def ingest(
     separator, decimal, encoding
         Of CSV: the letter between two fields, or "tab" (by default the comma, semicolon or tab in the first line); "."
         or "," in numbers; any text encoding that Python knows.
+    X, y
+        Names of the arrays that are X and y, of an .npz file, a Zarr group or an xarray Dataset.
     chunk_rows
         Rows of a chunk; by default about 8 MiB of X, a power of two between 1,024 and 65,536.
     dtype
@@ -94,7 +98,7 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed)
-    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding))
+    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y)
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
