@@ -237,7 +237,14 @@ def _source(write: Callable[[io.BytesIO], object]) -> bytes:
     return buffer.getvalue()
 
 
+def _arrow(file: io.BytesIO, opened: Callable[..., Any], compression: str | None) -> None:
+    table = _FRAME if opened is pa.ipc.new_stream and compression is None else _KINDS
+    with opened(file, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table, max_chunksize=7)
+
+
 _FRAME = pa.table({"a": X[:20, 0], "b": X[:20, 1].astype(np.float32), "t": np.arange(20)})
+_KINDS = _FRAME.append_column("kind", pa.array(["u", "v", "v", "w"] * 5).dictionary_encode())
 _CSV = "a,b,t\n" + "".join(f"{a:.3f},{b:.2e},{i % 3}\n" for i, (a, b) in enumerate(X[:20, :2]))
 _LABELLED = 'a,"b, c",t\r\n' + "".join(f'{a:.3f},{b:.3f},"{"no" if a < b else "yes"}"\r\n' for a, b in X[:20, :2])
 _TEXT = "# rows\n" + "".join(f"{i % 2} qid:1 1:{a:.3f} 3:{b:.3f} # note\n" for i, (a, b) in enumerate(X[:20, :2]))
@@ -245,6 +252,13 @@ _TEXT = "# rows\n" + "".join(f"{i % 2} qid:1 1:{a:.3f} 3:{b:.3f} # note\n" for i
 # By the suffix of the file: what it may hold, and the target that is asked for.
 SOURCES: dict[str, list[tuple[bytes, str | int | None]]] = {
     ".csv": [(_CSV.encode(), "t"), (_LABELLED.encode(), -1), (_CSV.encode(), None)],
+    ".csv.zst": [(pa.compress(_CSV.encode(), "zstd", asbytes=True), "t")],
+    ".arrow": [
+        (_source(lambda file: _arrow(file, pa.ipc.new_file, None)), "kind"),
+        (_source(lambda file: _arrow(file, pa.ipc.new_file, "lz4")), "kind"),
+        (_source(lambda file: _arrow(file, pa.ipc.new_stream, "zstd")), "kind"),
+        (_source(lambda file: _arrow(file, pa.ipc.new_stream, None)), None),
+    ],
     ".libsvm": [(_TEXT.replace(" qid:1", "").encode(), None), (_TEXT.encode(), None)],
     ".npy": [
         (_source(lambda file: np.save(file, X[:20])), 2),
