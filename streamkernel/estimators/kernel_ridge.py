@@ -204,14 +204,15 @@ class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
     def predict_proba(self, X: Unchecked) -> ArrayOrDask:
         """Probabilities (m, classes), where alpha was chosen by held-out rows; lazy for rows outside memory.
 
-        ``q_k = 1 / (1 + exp(-(s_k f_k + t_k)))``, whose s and t (Platt 2000) are fitted to rows of the validation
-        folds, each with the values f of the fit that left its fold out. Of two classes f is `decision_function`, and q
-        the probability of the second; of more, ``p_k = q_k / sum q``. Row weights and class weights count.
+        ``q_k = 1 / (1 + exp(-(s f_k + t)))`` and ``p_k = q_k / sum q``, whose s and t (Platt 2000) are fitted to rows
+        of the validation folds, each with the values f of the fit that left its fold out. Of two classes f is
+        `decision_function`, t is 0 and q the probability of the second. All classes share s and t, so that the most
+        probable class is the predicted one. Row weights and class weights count.
 
         Raises
         ------
         AttributeError
             The model has none: alpha was a number or "gcv" (None with fewer than 2,000 rows), too few rows could be
-            held out, or an update changed alpha or the basis.
+            held out, these do not tell the classes apart, or an update changed alpha or the basis.
         """
         return self._values(X, self._fitted().probabilities(), "probability")

@@ -14,6 +14,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.records import Validation
 from streamkernel.reductions import DrawnRows, Predictions, Sample, draw_rows
+from streamkernel.reductions.predictions import Sigmoids
 from streamkernel.reductions.scores import value_histogram
 from streamkernel.solvers import FoldChoice, standard_error
 from streamkernel.solvers.margin_calibration import platt_curves
@@ -61,14 +62,21 @@ class LeftOutRows:
     keys: AnyArray
 
     def calibration(self) -> dict[str, Float]:
-        """The arrays of Platt's curves, by which the values of indicators of classes become probabilities.
+        """The arrays of Platt's curve, by which the values of indicators of classes become probabilities.
 
-        Two classes have one curve, of the second indicator minus the first.
+        All classes share a curve, so that the largest value always has the largest probability. For two classes it is
+        that of the difference of the indicators, and of its negative for the first class: its offset is 0. No arrays
+        where the curve does not rise.
         """
         f, of_class = self.predicted, self.true > 0.5
         if f.shape[1] == 2:
-            f, of_class = f[:, 1:] - f[:, :1], of_class[:, 1:]
-        return platt_curves(value_histogram(f, of_class, self.weights)).to_arrays()
+            f = f - f[:, ::-1]
+        curve = platt_curves(value_histogram(f, of_class, self.weights).sum(axis=0, keepdims=True))
+        if not curve.slope[0] > 0.0:
+            return {}
+        if f.shape[1] == 2:
+            return Sigmoids(curve.slope, np.zeros(1)).to_arrays()
+        return Sigmoids(np.repeat(curve.slope, f.shape[1]), np.repeat(curve.offset, f.shape[1])).to_arrays()
 
 
 def left_out_rows(choice: FoldChoice, basis: Basis, folds: Folds, held: Sample) -> LeftOutRows:

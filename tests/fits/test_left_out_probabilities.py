@@ -22,6 +22,7 @@ from streamkernel.table.row_keys import row_keys
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CURVES = ("calibration_slope", "calibration_offset")
+FUNCTIONS = {2: 1, 3: 3}  # whose values have a curve
 OPTIONS: dict[str, Any] = {"alpha": "cv", "lengthscale": 1.0, "kernel": "gaussian", "random_state": 5}
 
 
@@ -65,21 +66,22 @@ def test_the_curves_are_those_of_rows_that_were_left_out(classes: int) -> None:
     model = KernelRidgeClassifier(20, **OPTIONS).fit(X, y)
     held, values = left_out(model, X, Y, Folds(4, 8, 5))
     assert model.model_.record.validation.rows == len(held)
-    f = values[held, 1:] - values[held, :1] if classes == 2 else values[held]
-    of_class = Y[held, 1:] > 0.5 if classes == 2 else Y[held] > 0.5
-    same = platt_curves(value_histogram(f, of_class, np.ones(len(held))))
-    np.testing.assert_allclose(model.model_.arrays["calibration_slope"], same.slope, rtol=1e-6)
-    np.testing.assert_allclose(model.model_.arrays["calibration_offset"], same.offset, rtol=1e-6)
+    f = values[held] - values[held, ::-1] if classes == 2 else values[held]
+    of_class = Y[held] > 0.5
+    same = platt_curves(value_histogram(f, of_class, np.ones(len(held))).sum(axis=0, keepdims=True))
+    np.testing.assert_allclose(
+        model.model_.arrays["calibration_slope"], np.repeat(same.slope, FUNCTIONS[classes]), rtol=1e-6
+    )
+    np.testing.assert_allclose(model.model_.arrays["calibration_offset"][0], same.offset[0], rtol=1e-6, atol=1e-9)
+    # The same without bins.
     apart, _ = rows(300, classes, 1)
-    decided = model.decision_function(apart).reshape(300, -1)
-    curves = [exact_platt(*each) for each in zip(f.T, of_class.T, strict=True)]
-    q = np.column_stack([expit(np.polyval(curve, z)) for z, curve in zip(decided.T, curves, strict=True)])
-    expected = np.column_stack([1.0 - q, q]) if classes == 2 else q / q.sum(axis=1, keepdims=True)
+    decided = model.decision_function(apart)
+    decided = np.column_stack([-decided, decided]) if classes == 2 else decided
+    q = expit(np.polyval(exact_platt(f.ravel(), of_class.ravel()), decided))
     found = model.predict_proba(apart)
-    np.testing.assert_allclose(found, expected, atol=5e-3)
+    np.testing.assert_allclose(found, q / q.sum(axis=1, keepdims=True), atol=5e-3)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
-    if classes == 2:
-        assert (np.argsort(found[:, 1]) == np.argsort(decided[:, 0])).all()
+    np.testing.assert_array_equal(found.argmax(axis=1), model.predict(apart))
 
 
 def test_overfitted_functions_are_not_sure_of_themselves() -> None:
@@ -114,7 +116,8 @@ def test_weights_count_as_rows_do() -> None:
         found = naive.reduced_ridge(K[others], W, Y[others], model.alpha_, intercept=True)
         f[out] = (K[out] @ found.alpha + found.intercept) @ [-1.0, 1.0]
     held = of < 4
-    same = platt_curves(value_histogram(f[held, None], Y[held, 1:] > 0.5, w[held]))
+    both = np.column_stack([-f, f])[held]
+    same = platt_curves(value_histogram(both, Y[held] > 0.5, w[held]).sum(axis=0, keepdims=True))
     np.testing.assert_allclose(model.model_.arrays["calibration_slope"], same.slope, rtol=1e-5)
 
 
