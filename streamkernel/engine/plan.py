@@ -362,7 +362,7 @@ def _ahead_bytes(table: TableShape, block_rows: int) -> int:
 
 def _families(kernel: Kernel) -> tuple[str, ...]:
     if isinstance(kernel, Composite):
-        return _families(kernel.left) + _families(kernel.right)
+        return tuple(family for part in kernel.parts for family in _families(part))
     # A user's kernel may have no name; rates are measured of ours.
     return (str(getattr(kernel, "name", type(kernel).__name__)),)
 

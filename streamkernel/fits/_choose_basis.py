@@ -21,7 +21,7 @@ from streamkernel.reductions.pools import Origins, Repeats
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.selection.problem import as_stored, before_metric
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
+from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
 from streamkernel.table import ColumnStatistics, Folds, RowScaler, Table, TableStatistics
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
 from streamkernel.type_aliases import AnyArray, Float
@@ -156,16 +156,13 @@ def choose_basis(
     choice = None
     if search is not None:
         choice = search.lengthscale
-    elif settings.searches_lengthscale:
-        choice = choose_lengthscale(
-            draft.trained_on(sample) if settings.lengthscale == "auto" else sample,
-            kernel,
-            search=settings.lengthscale == "auto",
-            intercept=settings.fit_intercept,
-            scale=scale,
-        )
-    if choice is not None:
         kernel = kernel.with_lengthscale(choice.value)
+    elif settings.searches_lengthscale:
+        searched = settings.lengthscale == "auto"
+        seen = draft.trained_on(sample) if searched else sample
+        choice = choose_lengthscale(seen, kernel, search=searched, intercept=settings.fit_intercept, scale=scale)
+        kernel = with_choice(kernel, choice, seen.X)
+    if choice is not None:
         session.progress.note(f"lengthscale {choice.value:.6g}")
     tuning = None
     if tuner is not None:

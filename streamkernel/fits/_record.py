@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info
 
 from streamkernel.engine import Plan, Session
 from streamkernel.fits._choose_basis import Chosen
+from streamkernel.kernels import free_parts
 from streamkernel.metric import MetricScaler, mapped_names
 from streamkernel.models.gaussian import TuningRecord
 from streamkernel.records import Executor, Rows, Run, ScalerRecord
@@ -169,8 +170,7 @@ def tuning_record(chosen: Chosen) -> TuningRecord | None:
     tuning = chosen.tuning
     if tuning is None:
         return None
-    lengths = len(tuning.points[0].lengthscales)
-    names = [f"lengthscale of {name}" for name in _kernel_columns(chosen)] if lengths > 1 else ["lengthscale"] * lengths
+    names = _lengthscale_names(chosen) if tuning.points[0].lengthscales else []
     noise: dict[str, float] = {} if tuning.noise is None else {"noise": tuning.noise}
     return TuningRecord(
         objective=tuning.objective,
@@ -182,6 +182,18 @@ def tuning_record(chosen: Chosen) -> TuningRecord | None:
         **noise,
         value=tuning.value,
     )
+
+
+def _lengthscale_names(chosen: Chosen) -> list[str]:
+    """Names of the lengthscales that were searched for: by column, by part of the kernel, or by both."""
+    columns, found = _kernel_columns(chosen), []
+    parts = free_parts(chosen.kernel, len(columns))
+    for number, part in enumerate(parts, 1):
+        of_part = f" of {part.kernel.name} {number}" if len(parts) > 1 else ""
+        own = isinstance(part.kernel.lengthscale, tuple)
+        of_columns = [f" of {columns[k]}" for k in part.columns] if own and len(part.columns) > 1 else [""]
+        found += [f"lengthscale{of_column}{of_part}" for of_column in of_columns]
+    return found
 
 
 def _kernel_columns(chosen: Chosen) -> list[str]:

@@ -40,7 +40,7 @@ from streamkernel.selection import RowCache, Selection
 from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.transformers import KernelCCASettings
-from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
+from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
 from streamkernel.store.plain import plain
 from streamkernel.table import RowScaler, Table, TableStatistics
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
@@ -158,11 +158,12 @@ def _choose_kernels(
     for view, kernel, each, name in zip(views, kernels, settings.views, ("first", "second"), strict=True):
         choice = None
         if each.searches_lengthscale:
+            points = view.of(sample.X, sample.Y)
             try:
-                choice = _median(view.of(sample.X, sample.Y), kernel)
+                choice = _median(points, kernel)
             except DegenerateBandwidthError as error:
                 raise DegenerateBandwidthError(f"the {name} view: {error.message}") from None
-            kernel = kernel.with_lengthscale(choice.value)
+            kernel = with_choice(kernel, choice, points)
             session.progress.note(f"lengthscale {choice.value:.6g}")
         choices.append(_ViewChoice(view, kernel, choice))
     return (choices[0], choices[1]), cache

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from streamkernel.kernels._compiled import cache_folder, is_compiled
 from streamkernel.kernels.arc_cosine import ArcCosine
-from streamkernel.kernels.base import Composite, Kernel, PreparedKernel, Product, Sum
+from streamkernel.kernels.base import Composite, Fixed, Kernel, PreparedKernel, Product, Scaled, Sum
 from streamkernel.kernels.cosine import Cosine
-from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.formula_kernels import LengthscaleKernel, StationaryKernel
 from streamkernel.kernels.function_gradients import (
     FunctionGradient,
     function_gradient_bytes,
@@ -26,15 +26,20 @@ from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.gradients import (
     LengthscaleGradient,
     lengthscale_gradient,
-    log_lengthscales,
-    per_feature,
     prepare_gradient,
-    with_log_lengthscales,
 )
 from streamkernel.kernels.laplacian import Laplacian
+from streamkernel.kernels.lengthscales import (
+    free_parts,
+    has_free_lengthscale,
+    log_lengthscales,
+    per_feature,
+    with_lengthscales,
+    with_log_lengthscales,
+)
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
-from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, compile_all, kernel_from_config
+from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, compile_all, kernel_from_config, leaves_lengthscale
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.prepared import filling_bytes, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
@@ -46,17 +51,20 @@ __all__ = [
     "ArcCosine",
     "Composite",
     "Cosine",
+    "Fixed",
     "FunctionGradient",
     "Gaussian",
     "Kernel",
     "Laplacian",
     "LengthscaleGradient",
+    "LengthscaleKernel",
     "Linear",
     "Matern",
     "Polynomial",
     "PreparedKernel",
     "Product",
     "RationalQuadratic",
+    "Scaled",
     "Sigmoid",
     "StationaryKernel",
     "Sum",
@@ -64,9 +72,12 @@ __all__ = [
     "cache_folder",
     "compile_all",
     "filling_bytes",
+    "free_parts",
     "function_gradient_bytes",
+    "has_free_lengthscale",
     "is_compiled",
     "kernel_from_config",
+    "leaves_lengthscale",
     "lengthscale_gradient",
     "log_lengthscales",
     "packed_bytes",
@@ -76,6 +87,7 @@ __all__ = [
     "prepare_gradient",
     "user_kernel_classes",
     "with_kernel_classes",
+    "with_lengthscales",
     "with_log_lengthscales",
     "workspace_bytes",
 ]

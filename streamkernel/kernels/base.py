@@ -1,20 +1,22 @@
-"""Kernels and prepared kernels, and the sums and products of both.
+"""Kernels and prepared kernels, and the sums, products and multiples of both.
 
-A kernel is a formula with its parameters: frozen, hashable, and prepared for blocks. Sums and products stand in this
-file because every kernel has the operators ``+`` and ``*`` that make them.
+A kernel is a formula with its parameters: frozen, hashable, and prepared for blocks. Sums, products and multiples stand
+in this file because every kernel has the operators ``+`` and ``*`` that make them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels.parameters import checked_rows
-from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
+from streamkernel.kernels.parameters import checked_number, checked_rows
+from streamkernel.type_aliases import AnyArray, Fields, Float, Int, Unchecked
 
 # Rows of the right operand's block per step: with n = 1000 they stay in the second-level cache.
 CHUNK_ROWS = 128
@@ -36,11 +38,21 @@ def kernel_path(kind: type[Kernel]) -> str:
 class Kernel(ABC):
     """A function of two rows, positive semi-definite unless `positive_definite` is False.
 
-    Kernels are frozen dataclasses: equal parameters, equal kernels. ``k1 + k2`` and ``k1 * k2`` are kernels too.
+    Kernels are frozen dataclasses: equal parameters, equal kernels. ``k1 + k2``, ``k1 * k2`` and ``2.0 * k1`` are
+    kernels too.
     """
 
     name: ClassVar[str]
     stationary: ClassVar[bool] = False
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that it is made of, from left to right; none of a kernel with a formula of its own."""
+        return ()
+
+    def seen(self, columns: Int) -> Int:
+        """Those of the features that its parts see: all of them."""
+        return columns
 
     @property
     def positive_definite(self) -> bool:
@@ -94,7 +106,12 @@ class Kernel(ABC):
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: object) -> Kernel:
+        if isinstance(other, Real):
+            return Scaled(self, other)  # type: ignore[arg-type]  # it becomes a float there
         return Product(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __rmul__(self, other: object) -> Kernel:
+        return self * other if isinstance(other, Real) else NotImplemented
 
 
 class PreparedKernel(ABC):
@@ -135,55 +152,76 @@ def prepare(kernel: Kernel, points: AnyArray) -> PreparedKernel:
     return kernel.prepare(points)
 
 
-@dataclass(frozen=True)
 class Composite(Kernel):
+    """A kernel that is made of others.
+
+    Attributes
+    ----------
+    PARTS : names of its fields that are kernels.
+    """
+
+    PARTS: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        for name, kernel in zip(self.PARTS, self.parts, strict=True):
+            if not isinstance(kernel, Kernel):
+                raise ParameterError(f"{name} = {kernel!r} is no kernel; give a streamkernel kernel")
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        return tuple(getattr(self, name) for name in self.PARTS)
+
+    def with_parts(self, parts: Sequence[Kernel]) -> Self:
+        """The same, made of other kernels."""
+        made: Self = replace(self, **dict(zip(self.PARTS, parts, strict=True)))  # type: ignore[type-var]
+        return made
+
+    @property
+    def formulas(self) -> int:
+        return sum(part.formulas for part in self.parts)
+
+    @property
+    def positive_definite(self) -> bool:
+        return all(part.positive_definite for part in self.parts)
+
+    def check_features(self, n_features: int) -> None:
+        for part in self.parts:
+            part.check_features(n_features)
+
+    def with_lengthscale(self, lengthscale: Unchecked) -> Self:
+        return self.with_parts([part.with_lengthscale(lengthscale) for part in self.parts])
+
+    def to_config(self) -> Fields:
+        return super().to_config() | {name: getattr(self, name).to_config() for name in self.PARTS}
+
+
+@dataclass(frozen=True)
+class Pair(Composite):
     """Two kernels, and an operation that combines their values."""
 
     left: Kernel
     right: Kernel
 
+    PARTS: ClassVar[tuple[str, ...]] = ("left", "right")
     operation: ClassVar[np.ufunc]
-
-    def __post_init__(self) -> None:
-        for side, kernel in (("left", self.left), ("right", self.right)):
-            if not isinstance(kernel, Kernel):
-                raise ParameterError(f"{side} = {kernel!r} is no kernel; give a streamkernel kernel")
 
     @property
     @abstractmethod
     def stationary(self) -> bool:  # type: ignore[override]
         """True if ``k(x, x) = 1`` for every row."""
 
-    @property
-    def formulas(self) -> int:
-        return self.left.formulas + self.right.formulas
-
-    @property
-    def positive_definite(self) -> bool:
-        return self.left.positive_definite and self.right.positive_definite
-
-    def check_features(self, n_features: int) -> None:
-        self.left.check_features(n_features)
-        self.right.check_features(n_features)
-
     def prepare(self, Z: Unchecked) -> PreparedKernel:
         points = checked_rows(Z, "Z")
         self.check_features(points.shape[1])
-        return PreparedComposite(self, points)
+        return PreparedPair(self, points)
 
     def diagonal(self, X: Unchecked) -> Float:
         result: Float = self.operation(self.left.diagonal(X), self.right.diagonal(X))
         return result
 
-    def with_lengthscale(self, lengthscale: Unchecked) -> Self:
-        return type(self)(self.left.with_lengthscale(lengthscale), self.right.with_lengthscale(lengthscale))
-
-    def to_config(self) -> Fields:
-        return {"kernel": self.name, "left": self.left.to_config(), "right": self.right.to_config()}
-
 
 @dataclass(frozen=True)
-class Sum(Composite):
+class Sum(Pair):
     """``k(x, z) = left(x, z) + right(x, z)``."""
 
     name: ClassVar[str] = "sum"
@@ -195,7 +233,7 @@ class Sum(Composite):
 
 
 @dataclass(frozen=True)
-class Product(Composite):
+class Product(Pair):
     """``k(x, z) = left(x, z) right(x, z)``."""
 
     name: ClassVar[str] = "product"
@@ -206,10 +244,10 @@ class Product(Composite):
         return self.left.stationary and self.right.stationary
 
 
-class PreparedComposite(PreparedKernel):
+class PreparedPair(PreparedKernel):
     """Two kernels prepared for the same points."""
 
-    def __init__(self, kernel: Composite, points: AnyArray) -> None:
+    def __init__(self, kernel: Pair, points: AnyArray) -> None:
         super().__init__(kernel, points)
         self.operation = kernel.operation
         self.left = kernel.left.prepare(points)
@@ -222,3 +260,71 @@ class PreparedComposite(PreparedKernel):
             self.left.fill(rows, part)
             self.right.fill(rows, scratch[: len(rows)])
             self.operation(part, scratch[: len(rows)], out=part)
+
+
+@dataclass(frozen=True)
+class Scaled(Composite):
+    """``k(x, z) = factor part(x, z)``.
+
+    Parameters
+    ----------
+    part : Kernel
+    factor : float > 0
+    """
+
+    part: Kernel
+    factor: float
+
+    name: ClassVar[str] = "scaled"
+    PARTS: ClassVar[tuple[str, ...]] = ("part",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "factor", checked_number("factor", self.factor))
+
+    def prepare(self, Z: Unchecked) -> PreparedKernel:
+        return PreparedScaled(self, checked_rows(Z, "Z"))
+
+    def diagonal(self, X: Unchecked) -> Float:
+        return self.factor * self.part.diagonal(X)
+
+
+class PreparedScaled(PreparedKernel):
+    """A multiple of a kernel with its points."""
+
+    def __init__(self, kernel: Scaled, points: AnyArray) -> None:
+        super().__init__(kernel, points)
+        self.factor = kernel.factor
+        self.part = kernel.part.prepare(points)
+
+    def fill(self, X: AnyArray, out: AnyArray) -> None:
+        for start in range(0, len(X), CHUNK_ROWS):  # the values are multiplied while they are in a cache
+            part = out[start : start + CHUNK_ROWS]
+            self.part.fill(X[start : start + CHUNK_ROWS], part)
+            part *= part.dtype.type(self.factor)
+
+
+@dataclass(frozen=True)
+class Fixed(Composite):
+    """``k(x, z) = part(x, z)``, whose lengthscales are given: no search, and no `with_lengthscale`, changes them.
+
+    An expression has it where it gives one lengthscale and leaves another one to be found.
+    """
+
+    part: Kernel
+
+    name: ClassVar[str] = "fixed"
+    PARTS: ClassVar[tuple[str, ...]] = ("part",)
+
+    @property
+    def stationary(self) -> bool:  # type: ignore[override]
+        return self.part.stationary
+
+    def prepare(self, Z: Unchecked) -> PreparedKernel:
+        return self.part.prepare(Z)
+
+    def diagonal(self, X: Unchecked) -> Float:
+        return self.part.diagonal(X)
+
+    def with_lengthscale(self, lengthscale: Unchecked) -> Self:
+        return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
 Pairs: TypeAlias = tuple[Float, Float | None]
 """(alpha, beta) of pairs of rows and points, (c, n) each: ``dk(x, z) / dx = alpha z - beta x``; None for zeros."""
+
+
+Distance: TypeAlias = Literal["euclidean", "cityblock", "hamming"]
+"""A distance, by its name in SciPy."""
 
 
 def squares_of(rows: AnyArray) -> Float:
@@ -68,12 +72,18 @@ class FormulaKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class StationaryKernel(FormulaKernel):
-    """A kernel of the scaled distance between two rows: ``k(x, x) = 1``."""
+class LengthscaleKernel(Kernel):
+    """A kernel of a distance between two rows, in units of a lengthscale: ``k(x, x) = 1``.
+
+    Attributes
+    ----------
+    distance : the distance between `coordinates`.
+    """
 
     lengthscale: Lengthscale = 1.0
 
     stationary: ClassVar[bool] = True
+    distance: ClassVar[Distance] = "euclidean"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", checked_lengthscale(self.lengthscale))
@@ -85,14 +95,14 @@ class StationaryKernel(FormulaKernel):
                 " give one number, or one per feature"
             )
 
+    def coordinates(self, X: Float) -> Float:
+        """Rows (b, .) between which the distance is measured."""
+        return X
+
     def weights(self, n_features: int) -> Float:
         """``1 / lengthscale`` of each feature, (p,)."""
         lengths = np.asarray(self.lengthscale, dtype=np.float64)
         return np.ascontiguousarray(np.broadcast_to(1.0 / lengths, (n_features,)))
-
-    @abstractmethod
-    def slope(self, formula: Formula) -> tuple[Formula, float]:
-        """``-2 dk/ds`` (``-dk/ds`` for absolute differences) of its formula, as a formula times a constant."""
 
     @classmethod
     def lengthscale_of_gamma(cls, gamma: float) -> float | None:
@@ -109,3 +119,12 @@ class StationaryKernel(FormulaKernel):
             raise ShapeError(f"X has {rows.ndim} dimensions; give a table of rows of shape (rows, features)")
         self.check_features(rows.shape[1])
         return np.ones(len(rows))
+
+
+@dataclass(frozen=True)
+class StationaryKernel(LengthscaleKernel, FormulaKernel):
+    """A kernel of the scaled distance between two rows, the Euclidean one or that of absolute differences."""
+
+    @abstractmethod
+    def slope(self, formula: Formula) -> tuple[Formula, float]:
+        """``-2 dk/ds`` (``-dk/ds`` for absolute differences) of its formula, as a formula times a constant."""

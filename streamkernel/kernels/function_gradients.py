@@ -14,7 +14,8 @@ It is computed on centred rows, so that an offset loses no digits. The Laplacian
 ``dk / dx_k = -k sign(x_k - z_k) / l_k``. Where a kernel has a kink, at equal coordinates (Laplacian) or equal rows
 (Matern 1/2), the gradient is the mean of those on both sides: 0.
 
-The gradient of a sum of kernels is the sum of gradients; of a product ``dk = right dleft + left dright``.
+The gradient of a sum of kernels is the sum of gradients; of a product ``dk = right dleft + left dright``; of a multiple
+the same multiple.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from streamkernel.errors import ShapeError
 from streamkernel.kernels._compiled import compiled
 from streamkernel.kernels._formula import Metric
 from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
-from streamkernel.kernels.base import Composite, Kernel, Product, Sum
+from streamkernel.kernels.base import Composite, Fixed, Kernel, Product, Scaled, Sum
 from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, StationaryKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float
@@ -59,7 +60,7 @@ def function_gradient_bytes(kernel: Kernel, rows: int, n: int, p: int, d: int) -
 def _pair_arrays(kernel: Kernel, p: int) -> int:
     """Number of (c, n) arrays in memory during the gradients of a chunk of rows."""
     if isinstance(kernel, Composite):
-        parts = _pair_arrays(kernel.left, p) + _pair_arrays(kernel.right, p)
+        parts = sum(_pair_arrays(part, p) for part in kernel.parts)
         return parts + (2 if isinstance(kernel, Product) else 0)  # the values of both parts
     metric = formula_kernel(kernel, "a row").formula(p).metric
     if metric.is_angle:
@@ -256,6 +257,22 @@ class _AbsoluteTerm(_Term):
                 out[rows, :, k] += weight * (signed @ right)
 
 
+class _ScaledTerms(_Terms):
+    """Terms of ``factor part``."""
+
+    def __init__(self, kernel: Scaled, points: Float) -> None:
+        self.part, self.factor = _terms(kernel.part, points), kernel.factor
+        self.leaves = self.part.leaves
+
+    def pairs(self, X: Float, factor: Float | None) -> list[Pairs]:
+        found = self.part.pairs(X, factor)
+        for alpha, beta in found:
+            alpha *= self.factor
+            if beta is not None and beta is not alpha:
+                beta *= self.factor
+        return found
+
+
 class _SumTerms(_Terms):
     """Terms of ``left + right``."""
 
@@ -284,6 +301,10 @@ class _ProductTerms(_Terms):
 
 
 def _terms(kernel: Kernel, points: Float) -> _Terms:
+    if isinstance(kernel, Fixed):
+        return _terms(kernel.part, points)
+    if isinstance(kernel, Scaled):
+        return _ScaledTerms(kernel, points)
     if isinstance(kernel, Sum):
         return _SumTerms(kernel, points)
     if isinstance(kernel, Product):

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,48 +31,12 @@ from numpy.typing import NDArray
 from streamkernel.errors import ShapeError
 from streamkernel.kernels._formula import Metric
 from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
-from streamkernel.kernels.base import Composite, Kernel, Product, Sum
+from streamkernel.kernels.base import Fixed, Kernel, Pair, Product, Scaled, Sum
 from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float
 
 STRIP = 4096  # features that are centred at once: a full centred copy of a wide table would need too much memory
-
-
-def log_lengthscales(kernel: Kernel) -> Float:
-    """Logarithms of the lengthscales of a kernel, (t,): one or one per feature; those of parts from left to right."""
-    if isinstance(kernel, Composite):
-        return np.concatenate([log_lengthscales(kernel.left), log_lengthscales(kernel.right)])
-    if isinstance(kernel, StationaryKernel):
-        return np.log(np.atleast_1d(np.asarray(kernel.lengthscale, dtype=np.float64)))
-    return np.zeros(0)
-
-
-def with_log_lengthscales(kernel: Kernel, values: Float) -> Kernel:
-    """The kernel whose `log_lengthscales` are `values` (t,)."""
-    size = len(log_lengthscales(kernel))
-    if len(values) != size:
-        raise ShapeError(f"{len(values)} lengthscales for a kernel that has {size}; give one for each")
-    if isinstance(kernel, Composite):
-        of_left = len(log_lengthscales(kernel.left))
-        parts = (
-            with_log_lengthscales(kernel.left, values[:of_left]),
-            with_log_lengthscales(kernel.right, values[of_left:]),
-        )
-        return replace(kernel, left=parts[0], right=parts[1])
-    if isinstance(kernel, StationaryKernel):
-        lengths = np.exp(values).tolist()
-        return kernel.with_lengthscale(tuple(lengths) if isinstance(kernel.lengthscale, tuple) else lengths[0])
-    return kernel
-
-
-def per_feature(kernel: Kernel, n_features: int) -> Kernel:
-    """The same function, with one lengthscale per feature in each part that has one for all."""
-    if isinstance(kernel, Composite):
-        return replace(kernel, left=per_feature(kernel.left, n_features), right=per_feature(kernel.right, n_features))
-    if isinstance(kernel, StationaryKernel) and not isinstance(kernel.lengthscale, tuple):
-        return kernel.with_lengthscale((kernel.lengthscale,) * n_features)
-    return kernel
 
 
 class LengthscaleGradient(ABC):
@@ -107,6 +70,10 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
     """
     points = checked_rows(Z, "Z").astype(np.float64, copy=False)
     kernel.check_features(points.shape[1])
+    if isinstance(kernel, Fixed):
+        return _NoGradient(points)
+    if isinstance(kernel, Scaled):
+        return _ScaledGradient(kernel, points)
     if isinstance(kernel, Sum):
         return _SumGradient(kernel, points)
     if isinstance(kernel, Product):
@@ -193,26 +160,40 @@ class _AbsoluteGradient(_StationaryGradient):
         return self.slopes.constant * total
 
 
-class _SumGradient(LengthscaleGradient):
-    """Gradient of ``left + right``: both parts with the same weights."""
+class _ScaledGradient(LengthscaleGradient):
+    """Gradient of ``factor part``."""
 
-    def __init__(self, kernel: Sum, points: Float) -> None:
+    def __init__(self, kernel: Scaled, points: Float) -> None:
         super().__init__(points)
-        self.left, self.right = (prepare_gradient(part, points) for part in (kernel.left, kernel.right))
+        self.part, self.factor = prepare_gradient(kernel.part, points), kernel.factor
+        self.size = self.part.size
+
+    def of_rows(self, X: Float, W: Float) -> Float:
+        return self.factor * self.part.of_rows(X, W)
+
+
+class _PairGradient(LengthscaleGradient):
+    """Gradient of two kernels."""
+
+    def __init__(self, kernel: Pair, points: Float) -> None:
+        super().__init__(points)
+        self.left, self.right = (prepare_gradient(part, points) for part in kernel.parts)
         self.size = self.left.size + self.right.size
+
+
+class _SumGradient(_PairGradient):
+    """Gradient of ``left + right``: both parts with the same weights."""
 
     def of_rows(self, X: Float, W: Float) -> Float:
         return np.concatenate([self.left.of_rows(X, W), self.right.of_rows(X, W)])
 
 
-class _ProductGradient(LengthscaleGradient):
+class _ProductGradient(_PairGradient):
     """Gradient of ``left right``: the weights of each part are multiplied by the values of the other."""
 
     def __init__(self, kernel: Product, points: Float) -> None:
-        super().__init__(points)
+        super().__init__(kernel, points)
         self.values = kernel.left.prepare(points), kernel.right.prepare(points)
-        self.left, self.right = (prepare_gradient(part, points) for part in (kernel.left, kernel.right))
-        self.size = self.left.size + self.right.size
 
     def of_rows(self, X: Float, W: Float) -> Float:
         total = np.zeros(self.size)

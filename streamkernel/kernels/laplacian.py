@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from streamkernel.kernels._formula import EXP, Formula, Metric, Transform
-from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.formula_kernels import Distance, StationaryKernel
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Laplacian(StationaryKernel):
 
     name: ClassVar[str] = "laplacian"
     transforms: ClassVar[tuple[Transform, ...]] = (EXP,)
+    distance: ClassVar[Distance] = "cityblock"
 
     def formula(self, n_features: int) -> Formula:
         return Formula(Metric.ABSOLUTE, EXP, self.weights(n_features))

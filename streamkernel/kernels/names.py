@@ -8,12 +8,14 @@ from dataclasses import fields, is_dataclass
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.kernels import _compiled
+from streamkernel.kernels._expressions import is_expression, kernel_of_expression, without_fixed
 from streamkernel.kernels.arc_cosine import ArcCosine
-from streamkernel.kernels.base import Kernel, KernelConfig, Product, Sum
+from streamkernel.kernels.base import Composite, Fixed, Kernel, KernelConfig, Product, Scaled, Sum
 from streamkernel.kernels.cosine import Cosine
-from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
+from streamkernel.kernels.formula_kernels import FormulaKernel, LengthscaleKernel
 from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.laplacian import Laplacian
+from streamkernel.kernels.lengthscales import has_free_lengthscale
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
 from streamkernel.kernels.parameters import checked_number
@@ -48,13 +50,14 @@ NAMES: dict[str, tuple[type[FormulaKernel], Fields]] = {
 KERNEL_NAMES = tuple(NAMES)
 
 CLASSES: dict[str, type[Kernel]] = {kind.name: kind for kind, _ in NAMES.values()}
-CLASSES |= {Sum.name: Sum, Product.name: Product}
+COMPOSITES: tuple[type[Composite], ...] = (Sum, Product, Scaled, Fixed)
+CLASSES |= {kind.name: kind for kind in COMPOSITES}
 
 
 def parameters_of_class(kind: type[FormulaKernel]) -> tuple[str, ...]:
     """Parameters of `as_kernel` that a class takes: its fields, and gamma where it stands for a lengthscale."""
     names = tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
-    return (*names, "gamma") if issubclass(kind, StationaryKernel) and kind.lengthscale_of_gamma(1.0) else names
+    return (*names, "gamma") if issubclass(kind, LengthscaleKernel) and kind.lengthscale_of_gamma(1.0) else names
 
 
 PARAMETERS = {kind: parameters_of_class(kind) for kind, _ in NAMES.values()}
@@ -85,9 +88,11 @@ def as_kernel(
     Parameters
     ----------
     kernel : str, Kernel or mapping
-        A name of ``KERNEL_NAMES``, a kernel, or a configuration from ``Kernel.to_config``.
+        A name of ``KERNEL_NAMES``, an expression of names (``"2*gaussian + linear"``), a kernel, or a configuration
+        from ``Kernel.to_config``.
     lengthscale : float or one per feature, optional
-        With a kernel object: ``kernel.with_lengthscale(lengthscale)``.
+        With a kernel object: ``kernel.with_lengthscale(lengthscale)``. With an expression: of the kernels that state
+        none.
     gamma : float, optional
         As in scikit-learn: ``lengthscale = 1 / sqrt(2 gamma)`` for gaussian, ``1 / gamma`` for laplacian; the factor
         of the inner product for the polynomial and sigmoid kernels.
@@ -117,12 +122,16 @@ def as_kernel(
         if gamma is not None:
             raise ParameterError(f"gamma = {gamma!r} cannot change a kernel object; give its lengthscale or a name")
         return kernel if lengthscale is None else kernel.with_lengthscale(lengthscale)
+    if isinstance(kernel, str) and is_expression(kernel):
+        given = {"gamma": gamma, **parameters}
+        return _of_expression(kernel, lengthscale, [name for name, value in given.items() if value is not None])
     if not isinstance(kernel, str) or kernel.lower() not in NAMES:
         raise ParameterError(
-            f"{option('kernel')} = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)} or a Kernel"
+            f"{option('kernel')} = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)}, an expression such "
+            "as '2*gaussian + linear', or a Kernel"
         )
     kind, fixed = NAMES[kernel.lower()]
-    if gamma is not None and issubclass(kind, StationaryKernel):
+    if gamma is not None and issubclass(kind, LengthscaleKernel):
         lengthscale = kind.lengthscale_of_gamma(checked_number("gamma", gamma))
         if lengthscale is None:
             raise ParameterError(
@@ -131,6 +140,42 @@ def as_kernel(
     given = {**parameters, "lengthscale": lengthscale, "gamma": gamma}
     own = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: given[name] for name in own if given.get(name) is not None} | fixed)
+
+
+def leaves_lengthscale(kernel: str) -> bool:
+    """Whether the kernel of this name, or a part of this expression, has a lengthscale that is not stated."""
+    found = kernel_of_expression(kernel, _named) if is_expression(kernel) else as_kernel(kernel)
+    return has_free_lengthscale(found)
+
+
+def _of_expression(text: str, lengthscale: Unchecked, others: list[str]) -> Kernel:
+    """The kernel of an expression; `others` are further parameters that were given beside it."""
+    if others:
+        raise ParameterError(
+            f"{', '.join(map(option, others))} cannot be told apart in an expression; write them in it, as in "
+            f"'gaussian + polynomial({others[0]}=...)'"
+        )
+    kernel = kernel_of_expression(text, _named)
+    if not has_free_lengthscale(kernel):
+        if lengthscale is not None:
+            raise ParameterError(
+                f"{option('lengthscale')} = {lengthscale!r} is of no part of {text!r:.200}: each states its own, or "
+                f"has none; leave {option('lengthscale')} out"
+            )
+        return without_fixed(kernel)
+    return kernel if lengthscale is None else kernel.with_lengthscale(lengthscale)
+
+
+def _named(name: str, given: Fields) -> Kernel:
+    """The kernel with a name of an expression."""
+    if name.lower() not in NAMES:
+        raise ParameterError(f"{name!r} is not known; give one of {', '.join(KERNEL_NAMES)}")
+    _, fixed = NAMES[name.lower()]
+    takes = [each for each in parameters_of(name.lower()) if each not in fixed]
+    for each in given:
+        if each not in takes:
+            raise ParameterError(f"{name} has no parameter {each!r}; it has {', '.join(takes) or 'none'}")
+    return as_kernel(name, **given)
 
 
 def kernel_from_config(config: FieldsView) -> Kernel:
@@ -147,8 +192,9 @@ def kernel_from_config(config: FieldsView) -> Kernel:
         raise ModelFormatError(f"kernel configuration {config!r} names no known kernel; known: {', '.join(CLASSES)}")
     kind = CLASSES[config["kernel"]] if own is None else own
     parameters = {name: value for name, value in config.items() if name != "kernel"}
-    if kind in (Sum, Product):
-        parameters = {name: kernel_from_config(value) for name, value in parameters.items()}
+    if issubclass(kind, COMPOSITES):
+        parts = {name: kernel_from_config(value) for name, value in parameters.items() if name in kind.PARTS}
+        parameters |= parts
     if own is not None and kind not in CLASSES.values():
         parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
     try:

@@ -19,7 +19,7 @@ _REMEDY = "hand it over: load(path, kernels=[{}]); commands and the service cann
 def user_kernel_classes(kernel: Kernel) -> list[type[Kernel]]:
     """Classes of a kernel and of its parts that are not of this package."""
     if isinstance(kernel, Composite):
-        return user_kernel_classes(kernel.left) + user_kernel_classes(kernel.right)
+        return [kind for part in kernel.parts for kind in user_kernel_classes(part)]
     return [type(kernel)] if ":" in kernel_path(type(kernel)) else []
 
 

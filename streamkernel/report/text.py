@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 from streamkernel.type_aliases import FieldsView, Unchecked
 
@@ -89,17 +90,33 @@ def duration(seconds: float | None) -> str:
 
 
 def kernel_text(config: FieldsView) -> str:
-    """A kernel's configuration as a phrase without its lengthscale: "Matérn 3/2"."""
+    """A kernel's configuration as a phrase: "Matérn 3/2".
+
+    Its lengthscale stands elsewhere; those of the parts of a sum, a product or a multiple are in the phrase.
+    """
+    return _composite_text(config) or _formula_text(config, ("kernel", "lengthscale"))
+
+
+def _composite_text(config: FieldsView) -> str:
+    """A kernel that is made of others; empty for one that is not."""
+    name, parts = str(config.get("kernel", "unknown")), [each for each in config.values() if isinstance(each, Mapping)]
+    inner = []
+    for part in parts:
+        text = _composite_text(part) or _formula_text(part, ("kernel",))
+        is_sum = part.get("kernel") == "sum"
+        inner.append(f"({text})" if is_sum and name not in ("sum", "fixed") else text)
+    if name == "scaled" and inner:
+        return f"{significant(config['factor'], 4)} × {inner[0]}"
+    return {"sum": " + ", "product": " × "}.get(name, f" {plain(name)} ").join(inner)
+
+
+def _formula_text(config: FieldsView, hidden: tuple[str, ...]) -> str:
+    """A kernel of one formula, with the parameters that are not hidden."""
     name = str(config.get("kernel", "unknown"))
-    if "left" in config and "right" in config:
-        sign = {"sum": " + ", "product": " × "}.get(name, f" {plain(name)} ")
-        parts = [kernel_text(config[side]) for side in ("left", "right")]
-        return sign.join(f"({part})" if " + " in part else part for part in parts)
     words = _KERNELS.get(name, plain(name.replace("_", " ")))
     if name == "matern":
-        return f"{words} {round(2 * config.get('nu', 0.5))}/2"
-    rest = {key: value for key, value in config.items() if key not in ("kernel", "lengthscale")}
-    shown = ", ".join(f"{plain(key)} {_value(value)}" for key, value in rest.items())
+        words, hidden = f"{words} {round(2 * config.get('nu', 0.5))}/2", (*hidden, "nu")
+    shown = ", ".join(f"{plain(key)} {_value(value)}" for key, value in config.items() if key not in hidden)
     return f"{words} ({shown})" if shown else words
 
 

@@ -57,6 +57,7 @@ class SearchedSettings(BasisSettings):
             found["kernel"] = kernel
         if self.metric is None:
             narrow = table.n_features <= MOST_FEATURES and isinstance(kernel, str)
-            learned = enough and free and narrow and isinstance(self.kernel_template, StationaryKernel)
+            searched = free and self.searches_lengthscale
+            learned = enough and searched and narrow and isinstance(self.kernel_template, StationaryKernel)
             found["metric"] = "learned" if learned or self.metric_rank is not None else "none"
         return found

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 import numpy as np
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import KERNEL_NAMES, Kernel, Linear, StationaryKernel, as_kernel
+from streamkernel.kernels import KERNEL_NAMES, Kernel, Linear, StationaryKernel, as_kernel, leaves_lengthscale
 from streamkernel.records import SettingsRecord
 from streamkernel.selection import RULES, Columns, Rule, as_rule
 from streamkernel.settings.checks import checked_seed
@@ -99,8 +99,8 @@ class BasisSettings:
     )
     kernel: str | Kernel | Fields | None = parameter(
         "gaussian",
-        f"The name of the kernel: {_named(KERNEL_NAMES)}; or auto, the one of {_named(CANDIDATES)} with the smallest "
-        "error on held-out rows of a sample.",
+        f"The name of the kernel: {_named(KERNEL_NAMES)}; or an expression of names, such as '2*gaussian + linear'; or "
+        f"auto, the one of {_named(CANDIDATES)} with the smallest error on held-out rows of a sample.",
         "kernel",
         kind=str,
         checked=False,
@@ -359,13 +359,9 @@ class BasisSettings:
     @property
     def searches_lengthscale(self) -> bool:
         """Whether the fit finds the lengthscale on a sample of rows."""
-        named = not isinstance(self.kernel, (Kernel, dict))
-        return (
-            isinstance(self.lengthscale, str)
-            and self.gamma is None
-            and named
-            and hasattr(self.kernel_template, "lengthscale")
-        )
+        if not isinstance(self.lengthscale, str) or self.gamma is not None or isinstance(self.kernel, (Kernel, dict)):
+            return False
+        return leaves_lengthscale(self._kernel_name)
 
     @cached_property
     def kernel_template(self) -> Kernel:
@@ -376,15 +372,17 @@ class BasisSettings:
         options = dict(self.kernel_params or {})
         options |= {name: getattr(self, name) for name in ("degree", "coef0") if getattr(self, name) is not None}
         try:
-            kernel = CANDIDATES[0] if self.chooses_kernel or self._is_left("kernel") else self.kernel
-            # None is refused there where it is not left to the fit.
-            return as_kernel(
-                cast("str | Kernel | Fields", kernel), lengthscale=lengthscale, gamma=self.gamma, **options
-            )
+            return as_kernel(self._kernel_name, lengthscale=lengthscale, gamma=self.gamma, **options)
         except TypeError as error:
             raise ParameterError(
                 f"{option('kernel_params')} {self.kernel_params!r} do not fit the kernel ({error})"
             ) from None
+
+    @property
+    def _kernel_name(self) -> Unchecked:
+        """The kernel as it is given; of several candidates the first one."""
+        # None is refused by `as_kernel` where it is not left to the fit.
+        return CANDIDATES[0] if self.chooses_kernel or self._is_left("kernel") else self.kernel
 
     def selection_rule(self, *, has_targets: bool) -> Rule:
         """The rule that chooses the basis."""

@@ -21,7 +21,7 @@ from streamkernel.solvers.interior_point import InteriorSolution, solve_margins
 from streamkernel.solvers.lagrangian import solve_lagrangian
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
-from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale
+from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, median_lengthscale, with_choice
 from streamkernel.solvers.linear_programs import linear_program_steps, solve_linear_machines
 from streamkernel.solvers.margin_calibration import isotonic_curves, platt_curves, quantile_shifts
 from streamkernel.solvers.margin_solution import Certified, MarginIteration, MarginSolution, MarginStart, warn_of_gap
@@ -107,4 +107,5 @@ __all__ = [
     "standard_error",
     "uniform_sample",
     "warn_of_gap",
+    "with_choice",
 ]

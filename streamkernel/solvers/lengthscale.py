@@ -7,7 +7,15 @@ import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError
-from streamkernel.kernels import Kernel, Laplacian, filling_bytes, packed_bytes
+from streamkernel.kernels import (
+    Gaussian,
+    Kernel,
+    LengthscaleKernel,
+    filling_bytes,
+    free_parts,
+    packed_bytes,
+    with_lengthscales,
+)
 from streamkernel.linalg import RidgePath, single_threaded_blas
 from streamkernel.records import LengthscaleChoice
 from streamkernel.reductions import Sample
@@ -25,6 +33,8 @@ _EQUAL = 1.01
 def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
     """Median distance between pairs of distinct rows, in the metric of the kernel (city block for the Laplacian).
 
+    It is Euclidean for a kernel that has no lengthscale.
+
     Raises
     ------
     DegenerateBandwidthError
@@ -41,13 +51,40 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
             else f"all {len(seen)} sampled rows are equal, so that their median distance is 0; give a lengthscale as a "
             "number"
         )
-    distances = scipy.spatial.distance.pdist(rows, "cityblock" if isinstance(kernel, Laplacian) else "euclidean")
-    median = float(np.median(distances))
+    # A kernel without a lengthscale has no distance of its own.
+    own = kernel if isinstance(kernel, LengthscaleKernel) else Gaussian()
+    median = float(np.median(scipy.spatial.distance.pdist(own.coordinates(rows), own.distance)))
     if not 0.0 < median < np.inf:
         raise NumericRangeError(
             f"the median distance of distinct rows is {median}: squares leave the range of float64; scale the columns"
         )
     return median
+
+
+def part_medians(X: AnyArray, kernel: Kernel) -> list[float]:
+    """`median_lengthscale` of each part of a kernel whose lengthscale is searched for, in the features that it sees."""
+    found, p = [], X.shape[1]
+    for part in free_parts(kernel, p):
+        some = len(part.columns) < p
+        try:
+            found.append(median_lengthscale(X[:MEDIAN_ROWS, part.columns] if some else X, part.kernel))
+        except (DegenerateBandwidthError, NumericRangeError) as error:
+            if not some:
+                raise
+            places = ", ".join(map(str, part.columns))
+            raise type(error)(f"columns {places}, which {part.kernel.name} sees: {error.message}") from None
+    return found
+
+
+def with_choice(kernel: Kernel, choice: LengthscaleChoice, X: AnyArray) -> Kernel:
+    """The kernel with the lengthscale that was chosen on the sampled rows X.
+
+    Of several parts each has its own median distance, times the same step.
+    """
+    if len(free_parts(kernel, X.shape[1])) == 1:
+        return with_lengthscales(kernel, [choice.value])
+    step = choice.value / choice.median
+    return with_lengthscales(kernel, [step * median for median in part_medians(X, kernel)])
 
 
 def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, search: bool = False) -> int:
@@ -81,18 +118,23 @@ def choose_lengthscale(
     The smallest score itself is not used: for a smooth target the score is flat towards long lengthscales (with Matern
     kernels it always decreases a little, towards splines), while digits are lost and functions become dependent.
 
+    Of a kernel of several parts each has its own median distance, and the search takes one step for all. The choice
+    has the lengthscale of the first one; `with_choice` gives the kernel.
+
     Parameters
     ----------
     sample : rows in random order; the scores count their weights.
-    kernel : Kernel, whose lengthscale is replaced.
+    kernel : Kernel, whose lengthscales are replaced: those that a search may change.
     search : True to search a grid around the median.
     intercept : True to centre rows and targets.
     scale : (d,) standard deviation of each target.
     """
-    median = median_lengthscale(sample.X, kernel)
+    medians = part_medians(sample.X, kernel)
+    median = medians[0]
     if not search:
         return LengthscaleChoice(median, median, min(len(sample), MEDIAN_ROWS), (), ())
-    scores = [_gcv(sample, kernel.with_lengthscale(step * median), intercept, scale) for step in _STEPS]
+    kernels = [with_lengthscales(kernel, [step * each for each in medians]) for step in _STEPS]
+    scores = [_gcv(sample, each, intercept, scale) for each in kernels]
     grid = [step * median for step in _STEPS]
     equal = np.asarray(scores) <= _EQUAL * min(scores)
     # Of equal scores the one nearest to the median, on the logarithmic scale.

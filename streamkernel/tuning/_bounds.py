@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.kernels import (
-    Composite,
     Kernel,
     StationaryKernel,
+    free_parts,
     log_lengthscales,
     per_feature,
     with_log_lengthscales,
@@ -45,22 +45,16 @@ class Bounds:
     @classmethod
     def of(cls, kernel: Kernel, X: NDArray[np.floating]) -> Bounds:
         """Relative to rows (a, p), and to targets of variance 1."""
-        spread = _spread(X)
-        parts = _parts(kernel)
-        # The root mean square distance of two rows, or ``sqrt(2 p) spread`` for each feature.
-        together = np.sqrt(2.0 * np.sum(spread**2, keepdims=True))
-        each = np.sqrt(2.0 * len(spread)) * spread
-        typical = np.log(np.concatenate([np.zeros(0), *(each if own else together for _, own in parts)]))
-        shared = np.concatenate(
-            [np.zeros(0, bool), *(np.full(len(lengths), not own) for lengths, own in parts), [True, True]]
-        )
+        parts = _parts(kernel, X)
+        typical = np.log(np.concatenate([np.zeros(0), *(part.distances for part in parts)]))
+        shared = [np.full(len(part.logs), not part.own) for part in parts]
         diagonal = float(kernel.diagonal(X).mean())
         unit = -np.log(diagonal) if diagonal > 0.0 else 0.0
         return cls(
             low=np.concatenate([typical - _LENGTHS, [unit - _SIGNAL, _NOISE[0]]]),
             high=np.concatenate([typical + _LENGTHS, [unit + _SIGNAL, _NOISE[1]]]),
             typical=np.concatenate([typical, [unit, 0.0]]),
-            shared=shared,
+            shared=np.concatenate([np.zeros(0, bool), *shared, [True, True]]),
             unit=unit,
         )
 
@@ -78,10 +72,8 @@ class Bounds:
 
 def spread_lengthscales(kernel: Kernel, X: NDArray[np.floating]) -> Kernel:
     """The kernel with one lengthscale per feature, in proportion to the standard deviations, if it has one for all."""
-    spread = _spread(X)
-    share = np.log(spread / np.sqrt(np.mean(spread**2)))
     split = per_feature(kernel, X.shape[1])
-    moved = [np.log(lengths) if own else np.log(lengths) + share for lengths, own in _parts(kernel)]
+    moved = [part.logs if part.own else part.logs + part.shares for part in _parts(kernel, X)]
     return with_log_lengthscales(split, np.concatenate([np.zeros(0), *moved]))
 
 
@@ -93,10 +85,41 @@ def _spread(X: NDArray[np.floating]) -> Float:
     return np.where(moving, spread, others)
 
 
-def _parts(kernel: Kernel) -> list[tuple[Float, bool]]:
-    """Lengthscales of each part of the kernel that has any, from left to right, and whether they are of one feature."""
-    if isinstance(kernel, Composite):
-        return _parts(kernel.left) + _parts(kernel.right)
-    if isinstance(kernel, StationaryKernel):
-        return [(np.exp(log_lengthscales(kernel)), isinstance(kernel.lengthscale, tuple))]
-    return []
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of a kernel that has lengthscales.
+
+    Attributes
+    ----------
+    logs : logarithms of its lengthscales.
+    own : whether they are of one feature each.
+    spread : standard deviations of the features that it sees, (q,); 1 where distances have units of their own.
+    """
+
+    logs: Float
+    own: bool
+    spread: Float
+
+    @property
+    def distances(self) -> Float:
+        """Typical distance of two rows for each lengthscale.
+
+        It is the root mean square distance, or ``sqrt(2 q) spread`` for each feature.
+        """
+        each: Float = np.sqrt(2.0 * len(self.spread)) * self.spread
+        return each if self.own else np.sqrt(2.0 * np.sum(self.spread**2, keepdims=True))
+
+    @property
+    def shares(self) -> Float:
+        """Logarithms of the spread of each feature in units of that of all."""
+        shares: Float = np.log(self.spread / np.sqrt(np.mean(self.spread**2)))
+        return shares
+
+
+def _parts(kernel: Kernel, X: NDArray[np.floating]) -> list[_Part]:
+    """The parts of the kernel whose lengthscales are searched for, from left to right."""
+    spread, parts = _spread(X), []
+    for part in free_parts(kernel, X.shape[1]):
+        of_columns = spread[part.columns] if isinstance(part.kernel, StationaryKernel) else np.ones(len(part.columns))
+        parts.append(_Part(log_lengthscales(part.kernel), isinstance(part.kernel.lengthscale, tuple), of_columns))
+    return parts

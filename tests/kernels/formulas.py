@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamkernel.kernels import (
     ArcCosine,
     Cosine,
+    Fixed,
     Gaussian,
     Kernel,
     Laplacian,
@@ -19,6 +20,7 @@ from streamkernel.kernels import (
     Polynomial,
     Product,
     RationalQuadratic,
+    Scaled,
     Sigmoid,
     StationaryKernel,
     Sum,
@@ -105,6 +107,8 @@ FORMULAS: dict[type, Callable[..., Matrix]] = {
     Sigmoid: sigmoid,
     Sum: lambda k, X, Z: plain(k.left, X, Z) + plain(k.right, X, Z),
     Product: lambda k, X, Z: plain(k.left, X, Z) * plain(k.right, X, Z),
+    Scaled: lambda k, X, Z: k.factor * plain(k.part, X, Z),
+    Fixed: lambda k, X, Z: plain(k.part, X, Z),
 }
 
 
@@ -139,6 +143,7 @@ def examples(p: int) -> list[Kernel]:
         Cosine(),
         *(ArcCosine(order) for order in (0, 1, 2)),
         ArcCosine() * Gaussian(length) + Cosine(),
+        0.3 * Gaussian(length) * Fixed(Matern(length, 1.5)) + 2.0 * Linear(),
         Sigmoid(),
         Sigmoid(gamma=0.3 / p, coef0=-0.7),
     ]

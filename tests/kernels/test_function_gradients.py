@@ -36,14 +36,14 @@ def problem(p: int, m: int = 12, n: int = 9, d: int = 3, offset: float = 0.0) ->
 
 def has_gradient(kernel: Kernel) -> bool:
     if isinstance(kernel, Composite):
-        return has_gradient(kernel.left) and has_gradient(kernel.right)
+        return all(map(has_gradient, kernel.parts))
     return kernel != ArcCosine(0)
 
 
 def kinked(kernel: Kernel) -> bool:
     """Whether the function has a kink at its points, so that differences across it are means of two slopes."""
     if isinstance(kernel, Composite):
-        return kinked(kernel.left) or kinked(kernel.right)
+        return any(map(kinked, kernel.parts))
     return isinstance(kernel, Laplacian) or (isinstance(kernel, Matern) and kernel.nu == 0.5)
 
 

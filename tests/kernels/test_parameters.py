@@ -16,6 +16,7 @@ from streamkernel import kernels
 from streamkernel.errors import DTypeError, ModelFormatError, ParameterError, ShapeError
 from streamkernel.kernels import (
     KERNEL_NAMES,
+    Fixed,
     Gaussian,
     Laplacian,
     Linear,
@@ -23,6 +24,7 @@ from streamkernel.kernels import (
     Polynomial,
     Product,
     RationalQuadratic,
+    Scaled,
     Sum,
     as_kernel,
     kernel_from_config,
@@ -82,6 +84,8 @@ def test_bad_numbers(make: Callable[[Any], Any], name: str, values: list[Any]) -
         lambda: as_kernel(3),  # type: ignore[arg-type]
         lambda: as_kernel("matern", nu=3.5),
         lambda: Sum(Gaussian(), 2.0),  # type: ignore[arg-type]
+        lambda: -2.0 * Gaussian(),
+        lambda: Gaussian() * True,
     ],
 )
 def test_refused(make: Callable[[], Any]) -> None:
@@ -169,12 +173,22 @@ def test_sums_and_products() -> None:
     assert kernel.with_lengthscale(3.0) == Gaussian(3.0) + Linear() * Matern(3.0)
     assert (Gaussian() * Matern()).stationary
     assert not (Gaussian() + Matern()).stationary
+    assert 2 * Gaussian() == Gaussian() * np.float64(2.0) == Scaled(Gaussian(), 2.0)
+    assert not (2 * Gaussian()).stationary
+    assert Fixed(Gaussian()).stationary
+    assert (Fixed(Gaussian()) + 2 * Linear() * Matern()).with_lengthscale(3.0) == (
+        Fixed(Gaussian()) + 2 * Linear() * Matern(3.0)
+    )
     with pytest.raises(TypeError):
         Gaussian() + 1  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
-    "config", [{}, {"kernel": "unknown"}, {"kernel": "gaussian", "width": 1.0}, [], None, {"kernel": "sum"}]
+    "config",
+    [
+        *({}, {"kernel": "unknown"}, {"kernel": "gaussian", "width": 1.0}, [], None, {"kernel": "sum"}),
+        *({"kernel": "scaled", "factor": 2.0}, {"kernel": "fixed", "part": {"kernel": "unknown"}}),
+    ],
 )
 def test_bad_configurations(config: Any) -> None:
     with pytest.raises(ModelFormatError):

@@ -87,6 +87,11 @@ def test_kernel_text() -> None:
     assert kernel_text(gaussian) == "Gaussian"
     assert kernel_text(matern) == "Matérn 3/2"
     both = {"kernel": "sum", "left": gaussian, "right": {"kernel": "linear"}}
-    assert kernel_text(both) == "Gaussian + linear"
-    assert kernel_text({"kernel": "product", "left": both, "right": matern}) == "(Gaussian + linear) × Matérn 3/2"
+    assert kernel_text(both) == "Gaussian (lengthscale 2.000) + linear"
+    product = {"kernel": "product", "left": both, "right": {"kernel": "fixed", "part": matern}}
+    assert kernel_text(product) == "(Gaussian (lengthscale 2.000) + linear) × Matérn 3/2 (lengthscale 1.000)"
+    scaled = {"kernel": "scaled", "part": both, "factor": 0.5}
+    assert kernel_text({"kernel": "sum", "left": both, "right": scaled}) == (
+        "Gaussian (lengthscale 2.000) + linear + 0.5000 × (Gaussian (lengthscale 2.000) + linear)"
+    )
     assert kernel_text({"kernel": "polynomial", "degree": 3, "coef0": 1.0}) == "polynomial (degree 3, coef0 1.000)"

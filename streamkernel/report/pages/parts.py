@@ -173,6 +173,9 @@ def scaling_text(model: SavedBasis) -> str:
 def lengthscale_text(model: SavedBasis) -> tuple[str, str]:
     """The lengthscale, and how it was chosen."""
     value, choice = model.lengthscale, model.record.lengthscale_choice
+    if value is None and choice is not None:
+        how = "of each part, times one step by GCV" if choice.grid else "of each part"
+        return significant(choice.value), f"of the first part; median distance {how}"
     if value is None:
         return "–", "the kernel has none of its own"
     if isinstance(value, list):

@@ -1,0 +1,37 @@
+"""Kernels as expressions on the command line: fit, info, report, plan, and the one error line of a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+THREADS = ("--scheduler", "threads", "--quiet")
+
+
+def test_fit_info_and_report(cli: Callable, store: Path, tmp_path: Path) -> None:
+    options = ("--kernel", "2*gaussian + linear", "--basis", 30, "--rows", "0:1500", "--json", *THREADS)
+    told = cli("fit", store, tmp_path / "m", *options).result
+    assert told["lengthscale"] is None
+    kernel = cli("info", tmp_path / "m", "--json").result["kernel"]
+    assert kernel["left"]["factor"] == 2.0
+    assert kernel["right"] == {"kernel": "linear"}
+    assert "2.000 × Gaussian (lengthscale " in cli("info", tmp_path / "m").out
+    assert cli("report", tmp_path / "m", tmp_path / "r.html").status == 0
+    assert "of the first part; median distance of each part" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert cli("evaluate", tmp_path / "m", store, "--rows", "1500:2000", "--json").result["r2"] > 0.5
+
+
+def test_the_plan_counts_both_parts(cli: Callable, store: Path) -> None:
+    options = ("--basis", 30, "--rows", "0:1500", "--alpha", 0.1, "--json", *THREADS)
+    one, two = (
+        cli("plan", store, "--kernel", kernel, *options).result for kernel in ("gaussian", "gaussian + 3*laplacian")
+    )
+    assert two["seconds"] > one["seconds"]
+
+
+def test_a_wrong_one_is_one_line(cli: Callable, store: Path, tmp_path: Path) -> None:
+    said = cli("fit", store, tmp_path / "m", "--kernel", "2*gaussian + linaer", *THREADS).error
+    assert "--kernel = '2*gaussian + linaer' is wrong at character 14: 'linaer' is not known" in said
+    said = cli("plan", store, "--kernel", "polynomial + linear", "--degree", 2, *THREADS).error
+    assert "--degree cannot be told apart in an expression" in said
+    assert not list(tmp_path.iterdir())
