@@ -28,6 +28,7 @@ from streamkernel.kernels.gradients import (
     lengthscale_gradient,
     prepare_gradient,
 )
+from streamkernel.kernels.hamming import Hamming
 from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.lengthscales import (
     free_parts,
@@ -40,6 +41,8 @@ from streamkernel.kernels.lengthscales import (
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
 from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, compile_all, kernel_from_config, leaves_lengthscale
+from streamkernel.kernels.of_columns import OfColumns
+from streamkernel.kernels.periodic import Periodic
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.prepared import filling_bytes, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
@@ -54,12 +57,15 @@ __all__ = [
     "Fixed",
     "FunctionGradient",
     "Gaussian",
+    "Hamming",
     "Kernel",
     "Laplacian",
     "LengthscaleGradient",
     "LengthscaleKernel",
     "Linear",
     "Matern",
+    "OfColumns",
+    "Periodic",
     "Polynomial",
     "PreparedKernel",
     "Product",

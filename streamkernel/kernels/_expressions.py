@@ -4,7 +4,7 @@
 
     expression  a name, a name with parameters, or a sum or product of expressions; a number multiplies one
     name        gaussian, linear, ...           a name of the registry
-    parameters  (lengthscale=2, shape=1.5)      numbers, or a list of one for each feature
+    parameters  (lengthscale=2, columns=[0, 1]) numbers, or a list of them
 
 Python's own grammar reads it, and nothing is run. A kernel that states no lengthscale leaves it to be found; one that
 states it is `Fixed` where the expression leaves another one to be found.

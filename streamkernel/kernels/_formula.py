@@ -23,6 +23,7 @@ class Metric(IntEnum):
     EQUAL_SQUARED = 3  # sum_j (x_j - z_j)^2: SQUARED whose equal weights are in the factor of the formula
     COSINE = 4  # c = sum_j x_j z_j / (|x| |z|), between -1 and 1; 0 for a row of zeros
     HALF_ANGLE = 5  # tan^2(theta / 2), cos theta = c: it keeps the digits of theta near 0 and near pi
+    DIFFERENT = 6  # sum_j w_j [x_j != z_j]
 
     @property
     def is_angle(self) -> bool:

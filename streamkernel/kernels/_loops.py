@@ -27,6 +27,7 @@ from streamkernel.kernels._tile import (
     fetch_for_writing,
     row_norms,
     tile_absolute,
+    tile_different,
     tile_inner,
     tile_squared,
     tile_squares_of_products,
@@ -89,6 +90,8 @@ def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # 
                 tile_weighted(rows, i, panels, panel, weights, p, tiles)
             elif metric == Metric.ABSOLUTE:
                 tile_absolute(rows, i, panels, panel, weights, p, tiles)
+            elif metric == Metric.DIFFERENT:
+                tile_different(rows, i, panels, panel, weights, p, tiles)
             else:
                 tile_inner(rows, i, panels, panel, weights, p, tiles)
 

@@ -9,6 +9,7 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.base import Kernel, kernel_path
 from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
+from streamkernel.kernels.hamming import Hamming
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import Float
 
@@ -37,11 +38,13 @@ def formula_kernel(kernel: Kernel, by: str) -> FormulaKernel:
 
 
 class Slopes:
-    """``-2 dk/ds`` (``-dk/ds`` for absolute differences) of a kernel of the distance s, up to a constant factor.
+    """``-2 dk/ds`` of a kernel of the distance s, up to a constant factor.
+
+    It is ``-dk/ds`` where s is a sum of absolute differences, or of columns that differ.
 
     Parameters
     ----------
-    kernel : StationaryKernel
+    kernel : StationaryKernel or Hamming
     points : (n, p) float64, packed once for many blocks of rows.
 
     Attributes
@@ -51,7 +54,7 @@ class Slopes:
     centre : (p,) mean of the points. Products of centred rows lose no digits to an offset.
     """
 
-    def __init__(self, kernel: StationaryKernel, points: Float) -> None:
+    def __init__(self, kernel: StationaryKernel | Hamming, points: Float) -> None:
         p = points.shape[1]
         formula = kernel.formula(p)
         slope, self.constant = kernel.slope(formula)

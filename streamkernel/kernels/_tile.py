@@ -53,6 +53,12 @@ def absolute_term(emit: Emitter, total: Untyped, x: Untyped, z: Untyped, weight:
     return emit.call("fma", emit.call("fabs", emit.builder.fsub(x, z)), weight, total)
 
 
+def different_term(emit: Emitter, total: Untyped, x: Untyped, z: Untyped, weight: Untyped) -> Untyped:
+    """``total + w [x != z]``"""
+    differs = emit.builder.fcmp_unordered("!=", x, z)
+    return emit.builder.fadd(total, emit.builder.select(differs, weight, ir.Constant(emit.type, None)))
+
+
 def inner_term(emit: Emitter, total: Untyped, x: Untyped, z: Untyped, weight: Untyped) -> Untyped:
     """``total + x z``"""
     return emit.call("fma", x, z, total)
@@ -157,6 +163,7 @@ def tile(term: Term, weighted: bool = False) -> Untyped:
 tile_squared = tile(squared_term)
 tile_weighted = tile(weighted_term, weighted=True)
 tile_absolute = tile(absolute_term, weighted=True)
+tile_different = tile(different_term, weighted=True)
 tile_inner = tile(inner_term)
 
 

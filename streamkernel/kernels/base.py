@@ -40,10 +40,16 @@ class Kernel(ABC):
 
     Kernels are frozen dataclasses: equal parameters, equal kernels. ``k1 + k2``, ``k1 * k2`` and ``2.0 * k1`` are
     kernels too.
+
+    Attributes
+    ----------
+    stationary : whether ``k(x, x) = 1`` for every row.
+    has_units : whether a parameter beside the lengthscale is in the units of the features, which then must stay.
     """
 
     name: ClassVar[str]
     stationary: ClassVar[bool] = False
+    has_units: ClassVar[bool] = False
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -179,6 +185,10 @@ class Composite(Kernel):
     @property
     def formulas(self) -> int:
         return sum(part.formulas for part in self.parts)
+
+    @property
+    def has_units(self) -> bool:  # type: ignore[override]
+        return any(part.has_units for part in self.parts)
 
     @property
     def positive_definite(self) -> bool:

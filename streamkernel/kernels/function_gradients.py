@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from streamkernel.errors import ShapeError
 from streamkernel.kernels._compiled import compiled
 from streamkernel.kernels._formula import Metric
+from streamkernel.kernels._mapped import MappedKernel
 from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
 from streamkernel.kernels.base import Composite, Fixed, Kernel, Product, Scaled, Sum
 from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, StationaryKernel
@@ -59,9 +60,11 @@ def function_gradient_bytes(kernel: Kernel, rows: int, n: int, p: int, d: int) -
 
 def _pair_arrays(kernel: Kernel, p: int) -> int:
     """Number of (c, n) arrays in memory during the gradients of a chunk of rows."""
-    if isinstance(kernel, Composite):
+    if isinstance(kernel, Composite) and not isinstance(kernel, MappedKernel):
         parts = sum(_pair_arrays(part, p) for part in kernel.parts)
         return parts + (2 if isinstance(kernel, Product) else 0)  # the values of both parts
+    if isinstance(kernel, MappedKernel):
+        return _pair_arrays(kernel.inner, p)
     metric = formula_kernel(kernel, "a row").formula(p).metric
     if metric.is_angle:
         return 4  # alpha, beta, inner products and values
@@ -257,6 +260,37 @@ class _AbsoluteTerm(_Term):
                 out[rows, :, k] += weight * (signed @ right)
 
 
+class _MappedTerm(_Term):
+    """A term of functions of mapped rows."""
+
+    def __init__(self, kernel: MappedKernel, inner: _Term) -> None:
+        super().__init__()
+        self.kernel, self.inner = kernel, inner
+
+    def slopes(self, X: Float) -> Pairs:
+        return self.inner.slopes(self.kernel.mapped(X))
+
+    def right(self, a: Float) -> Float:
+        return self.inner.right(a)
+
+    def add(self, X: Float, pairs: Pairs, a: Float, right: Float, out: Float) -> None:
+        rows = self.kernel.mapped(X)
+        gradients = np.zeros((len(rows), a.shape[1], rows.shape[1]))
+        self.inner.add(rows, pairs, a, right, gradients)
+        out += self.kernel.pulled_back(X, gradients)
+
+
+class _MappedTerms(_Terms):
+    """Terms of a kernel of mapped rows."""
+
+    def __init__(self, kernel: MappedKernel, points: Float) -> None:
+        self.kernel, self.inner = kernel, _terms(kernel.inner, kernel.mapped(points))
+        self.leaves = [_MappedTerm(kernel, leaf) for leaf in self.inner.leaves]
+
+    def pairs(self, X: Float, factor: Float | None) -> list[Pairs]:
+        return self.inner.pairs(self.kernel.mapped(X), factor)
+
+
 class _ScaledTerms(_Terms):
     """Terms of ``factor part``."""
 
@@ -301,6 +335,8 @@ class _ProductTerms(_Terms):
 
 
 def _terms(kernel: Kernel, points: Float) -> _Terms:
+    if isinstance(kernel, MappedKernel):
+        return _MappedTerms(kernel, points)
     if isinstance(kernel, Fixed):
         return _terms(kernel.part, points)
     if isinstance(kernel, Scaled):

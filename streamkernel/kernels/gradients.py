@@ -12,6 +12,9 @@ For rows X (a, p), points Z (n, p) and weights W (a, n), ``f = sum_ij W_ij k(x_i
     (1 + s / 2c)^-c                     (1 + s / 2c)^-(c + 1)
     exp(-r),           r^2 = s          exp(-r) / r, no contribution where r = 0
 
+The Laplacian has ``k |x_k - z_k| / l_k``, and the Hamming kernel ``k [x_k != z_k] / l_k``. A kernel of mapped rows has
+the gradient of its inner kernel.
+
 The same compiled loops therefore fill it. With ``P = W o S`` (elementwise) the sum over pairs is a matrix product::
 
     df / d log l_k = ( sum_i P_i. x_ik^2 + sum_j P_.j z_jk^2 - 2 sum_i x_ik (P Z)_ik ) / l_k^2
@@ -30,9 +33,12 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import ShapeError
 from streamkernel.kernels._formula import Metric
+from streamkernel.kernels._mapped import MappedKernel
 from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
 from streamkernel.kernels.base import Fixed, Kernel, Pair, Product, Scaled, Sum
 from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.hamming import Hamming
+from streamkernel.kernels.lengthscales import log_lengthscales
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import Float
 
@@ -78,7 +84,11 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
         return _SumGradient(kernel, points)
     if isinstance(kernel, Product):
         return _ProductGradient(kernel, points)
+    if isinstance(kernel, MappedKernel):
+        return _MappedGradient(kernel, points)
     known = formula_kernel(kernel, "its lengthscale")
+    if isinstance(known, Hamming):
+        return _HammingGradient(known, points)
     if not isinstance(known, StationaryKernel):
         return _NoGradient(points)
     absolute = known.formula(points.shape[1]).metric == Metric.ABSOLUTE
@@ -102,7 +112,7 @@ class _NoGradient(LengthscaleGradient):
 class _StationaryGradient(LengthscaleGradient):
     """Gradient of one formula; the loops fill the block of the slope, a few rows at a time."""
 
-    def __init__(self, kernel: StationaryKernel, points: Float) -> None:
+    def __init__(self, kernel: StationaryKernel | Hamming, points: Float) -> None:
         super().__init__(points)
         self.shared = not isinstance(kernel.lengthscale, tuple)
         self.size = 1 if self.shared else points.shape[1]
@@ -158,6 +168,37 @@ class _AbsoluteGradient(_StationaryGradient):
                 np.abs(difference, out=difference)
                 total[s.start + k] = np.vdot(scratch, difference)
         return self.slopes.constant * total
+
+
+class _HammingGradient(_StationaryGradient):
+    """Gradient for columns that differ: ``dk / d log l_k = k [x_k != z_k] / l_k``, one feature at a time."""
+
+    def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
+        self.slopes.fill(X, scratch)
+        scratch *= W
+        pairs = zip(X.T, self.points.T, strict=True)
+        # Not of centred rows, as above: rounding could make two codes equal.
+        sums = [np.sum(scratch, where=np.not_equal.outer(x, z)) for x, z in pairs]
+        return self.slopes.constant * self.slopes.weights * np.array(sums)
+
+
+class _MappedGradient(LengthscaleGradient):
+    """Gradient of a kernel of mapped rows: that of its inner kernel.
+
+    A lengthscale of the kernel may be that of several mapped columns, which then come one after the other, in turns.
+    """
+
+    def __init__(self, kernel: MappedKernel, points: Float) -> None:
+        super().__init__(points)
+        self.mapped, self.size = kernel.mapped, len(log_lengthscales(kernel))
+        self.inner = prepare_gradient(kernel.inner, kernel.mapped(points))
+
+    def of_rows(self, X: Float, W: Float) -> Float:
+        total = np.zeros(self.inner.size)
+        for rows in chunks(len(X)):
+            total += self.inner.of_rows(self.mapped(X[rows]), W[rows])
+        summed: Float = total.reshape(-1, self.size).sum(axis=0) if self.size else total
+        return summed
 
 
 class _ScaledGradient(LengthscaleGradient):

@@ -14,11 +14,14 @@ from streamkernel.kernels.base import Composite, Fixed, Kernel, KernelConfig, Pr
 from streamkernel.kernels.cosine import Cosine
 from streamkernel.kernels.formula_kernels import FormulaKernel, LengthscaleKernel
 from streamkernel.kernels.gaussian import Gaussian
+from streamkernel.kernels.hamming import Hamming
 from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.lengthscales import has_free_lengthscale
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
+from streamkernel.kernels.of_columns import OfColumns
 from streamkernel.kernels.parameters import checked_number
+from streamkernel.kernels.periodic import Periodic
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
@@ -27,7 +30,7 @@ from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import option
 
 # The registry: name: (class, parameters that the name fixes). All else is read from the classes.
-NAMES: dict[str, tuple[type[FormulaKernel], Fields]] = {
+NAMES: dict[str, tuple[type[Kernel], Fields]] = {
     "gaussian": (Gaussian, {}),
     "rbf": (Gaussian, {}),
     "laplacian": (Laplacian, {}),
@@ -36,6 +39,8 @@ NAMES: dict[str, tuple[type[FormulaKernel], Fields]] = {
     "matern32": (Matern, {"nu": 1.5}),
     "matern52": (Matern, {"nu": 2.5}),
     "rational_quadratic": (RationalQuadratic, {}),
+    "periodic": (Periodic, {}),
+    "hamming": (Hamming, {}),
     "polynomial": (Polynomial, {}),
     "poly": (Polynomial, {}),
     "linear": (Linear, {}),
@@ -50,11 +55,11 @@ NAMES: dict[str, tuple[type[FormulaKernel], Fields]] = {
 KERNEL_NAMES = tuple(NAMES)
 
 CLASSES: dict[str, type[Kernel]] = {kind.name: kind for kind, _ in NAMES.values()}
-COMPOSITES: tuple[type[Composite], ...] = (Sum, Product, Scaled, Fixed)
+COMPOSITES: tuple[type[Composite], ...] = (Sum, Product, Scaled, Fixed, OfColumns)
 CLASSES |= {kind.name: kind for kind in COMPOSITES}
 
 
-def parameters_of_class(kind: type[FormulaKernel]) -> tuple[str, ...]:
+def parameters_of_class(kind: type[Kernel]) -> tuple[str, ...]:
     """Parameters of `as_kernel` that a class takes: its fields, and gamma where it stands for a lengthscale."""
     names = tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
     return (*names, "gamma") if issubclass(kind, LengthscaleKernel) and kind.lengthscale_of_gamma(1.0) else names
@@ -63,7 +68,8 @@ def parameters_of_class(kind: type[FormulaKernel]) -> tuple[str, ...]:
 PARAMETERS = {kind: parameters_of_class(kind) for kind, _ in NAMES.values()}
 
 # Each transform once, though kernels share some.
-TRANSFORMS = tuple(dict.fromkeys(transform for kind in PARAMETERS for transform in kind.transforms))
+COMPILED = [kind for kind in PARAMETERS if issubclass(kind, FormulaKernel)]
+TRANSFORMS = tuple(dict.fromkeys(transform for kind in COMPILED for transform in kind.transforms))
 
 
 def parameters_of(name: str) -> tuple[str, ...]:
@@ -96,9 +102,9 @@ def as_kernel(
     gamma : float, optional
         As in scikit-learn: ``lengthscale = 1 / sqrt(2 gamma)`` for gaussian, ``1 / gamma`` for laplacian; the factor
         of the inner product for the polynomial and sigmoid kernels.
-    degree, coef0, nu, shape, order : optional
-        Parameters of the polynomial (`coef0` also of the sigmoid), Matern, rational quadratic and arc-cosine kernels.
-        As in scikit-learn, parameters that the kernel does not have are ignored.
+    degree, coef0, nu, shape, order, period : optional
+        Parameters of the polynomial (`coef0` also of the sigmoid), Matern, rational quadratic, arc-cosine and periodic
+        kernels. As in scikit-learn, parameters that the kernel does not have are ignored.
 
     Raises
     ------
@@ -171,11 +177,12 @@ def _named(name: str, given: Fields) -> Kernel:
     if name.lower() not in NAMES:
         raise ParameterError(f"{name!r} is not known; give one of {', '.join(KERNEL_NAMES)}")
     _, fixed = NAMES[name.lower()]
-    takes = [each for each in parameters_of(name.lower()) if each not in fixed]
+    takes = [*(each for each in parameters_of(name.lower()) if each not in fixed), "columns"]
     for each in given:
         if each not in takes:
-            raise ParameterError(f"{name} has no parameter {each!r}; it has {', '.join(takes) or 'none'}")
-    return as_kernel(name, **given)
+            raise ParameterError(f"{name} has no parameter {each!r}; it has {', '.join(takes)}")
+    kernel = as_kernel(name, **{each: value for each, value in given.items() if each != "columns"})
+    return OfColumns(kernel, given["columns"]) if "columns" in given else kernel
 
 
 def kernel_from_config(config: FieldsView) -> Kernel:

@@ -206,6 +206,7 @@ class BasisSettings:
             # Tuples: settings are compared, and a caller may change the array.
             object.__setattr__(self, "metric", _matrix(self.metric))
         self._check_metric(kernel)
+        self._check_units(kernel)
         if self.needs_positive_definite and not kernel.positive_definite:
             raise ParameterError(
                 f"the kernel {kernel.name!r} is not positive definite: it has no features to whiten; give another "
@@ -235,6 +236,16 @@ class BasisSettings:
                 f"{option('lengthscale')} and {option('gamma')} out and name the kernel, or give "
                 f"{option('metric', 'none')} and a named kernel"
             )
+
+    def _check_units(self, kernel: Kernel) -> None:
+        """Refuse to change the units of features in which a kernel has a parameter."""
+        if not kernel.has_units or (self.scale == "none" and self.given_metric is None):
+            return
+        changes = f"{option('scale')} is {self.scale}" if self.scale != "none" else f"there is a {option('metric')}"
+        raise ParameterError(
+            f"the period of the kernel is in the units of the columns, and {changes}, which changes them; give "
+            f"{option('scale', 'none')} and no metric, and rows whose columns have units that fit the lengthscales"
+        )
 
     @property
     def _wish(self) -> str:

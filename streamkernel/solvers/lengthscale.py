@@ -54,6 +54,8 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
     # A kernel without a lengthscale has no distance of its own.
     own = kernel if isinstance(kernel, LengthscaleKernel) else Gaussian()
     median = float(np.median(scipy.spatial.distance.pdist(own.coordinates(rows), own.distance)))
+    if own.distance == "hamming":  # SciPy has the share of columns that differ
+        median *= rows.shape[1]
     if not 0.0 < median < np.inf:
         raise NumericRangeError(
             f"the median distance of distinct rows is {median}: squares leave the range of float64; scale the columns"

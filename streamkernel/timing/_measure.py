@@ -22,7 +22,8 @@ from streamkernel.type_aliases import Fields
 
 DTYPES = ("float32", "float64")
 FAMILIES = (
-    "gaussian", "matern", "laplacian", "rational_quadratic", "polynomial", "linear", "cosine", "arc_cosine", "sigmoid",
+    "gaussian", "matern", "laplacian", "rational_quadratic", "periodic", "hamming", "polynomial", "linear",
+    "cosine", "arc_cosine", "sigmoid",
 )  # fmt: skip
 _FEATURES = (8, 64)
 _ROWS, _POINTS = 2048, 512  # of a kernel block

@@ -105,3 +105,34 @@ def test_no_search_where_the_lengthscale_is_stated() -> None:
     assert not RidgeSettings(kernel="gaussian(lengthscale=2)").searches_lengthscale
     assert RidgeSettings(kernel="rational_quadratic(shape=2)").searches_lengthscale
     assert not RidgeSettings(kernel="rational_quadratic(shape=2)", lengthscale=3.0).searches_lengthscale
+
+
+def test_an_additive_model_finds_a_lengthscale_for_each_group_of_columns() -> None:
+    kernel = "gaussian(columns=[0]) + 4*matern52(columns=[1, 2])"
+    process = GaussianProcessRegressor(40, kernel=kernel, ard=True).fit(X, Y)
+    first, second = process.model_.basis.kernel.left.part, process.model_.basis.kernel.right.part.part
+    assert [len(each.lengthscale) for each in (first, second)] == [1, 2]
+    names = [name for name in process.model_.record.tuning.parameters if name.startswith("lengthscale")]
+    assert names == ["lengthscale of gaussian 1", "lengthscale of x1 of matern 2", "lengthscale of x2 of matern 2"]
+    assert process.score(X, Y) > 0.95
+
+
+def test_a_period_and_a_category(tmp_path: Path) -> None:
+    hours, kinds = RNG.uniform(0, 240, 400), RNG.integers(0, 3, 400)
+    rows = np.c_[hours, kinds]
+    target = np.sin(2 * np.pi * hours / 24) * np.array([1.0, -1.0, 0.2])[kinds] + kinds
+    kernel = "periodic(period=24, columns=[0]) * hamming(columns=[1])"
+    process = GaussianProcessRegressor(12, kernel=kernel, scale="none").fit(rows[:300], target[:300])
+    assert process.score(rows[300:], target[300:]) > 0.95
+    process.save(tmp_path / "m")
+    again = GaussianProcessRegressor.load(tmp_path / "m")
+    assert again.model_.basis.kernel == process.model_.basis.kernel
+    np.testing.assert_array_equal(again.predict(rows), process.predict(rows))
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": "robust"}, {"scale": "none", "metric": np.eye(3)}])
+def test_a_period_needs_the_units_of_its_columns(options: dict) -> None:
+    with pytest.raises(
+        ParameterError, match=r"the period of the kernel is in the units of the columns, and .*give scale='none'"
+    ):
+        KernelRidge(40, kernel="gaussian + periodic(period=24)", **options).fit(X, Y)

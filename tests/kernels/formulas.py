@@ -13,10 +13,13 @@ from streamkernel.kernels import (
     Cosine,
     Fixed,
     Gaussian,
+    Hamming,
     Kernel,
     Laplacian,
     Linear,
     Matern,
+    OfColumns,
+    Periodic,
     Polynomial,
     Product,
     RationalQuadratic,
@@ -54,6 +57,20 @@ def matern(k: Matern, X: Matrix, Z: Matrix) -> Matrix:
 
 def rational_quadratic(k: RationalQuadratic, X: Matrix, Z: Matrix) -> Matrix:
     return np.exp(-k.shape * np.log1p(squared_distances(X, Z, k.lengthscale) / (2 * k.shape)))
+
+
+def periodic(k: Periodic, X: Matrix, Z: Matrix) -> Matrix:
+    lengths, periods = (np.broadcast_to(np.asarray(each), X.shape[1:]) for each in (k.lengthscale, k.period))
+    D = np.zeros((len(X), len(Z)))
+    for j in range(X.shape[1]):
+        # The remainder of a difference is exact, and pi times many periods is not.
+        D += (np.sin(np.pi * np.fmod(X[:, j, None] - Z[None, :, j], periods[j]) / periods[j]) / lengths[j]) ** 2
+    return np.exp(-2 * D)
+
+
+def hamming(k: Hamming, X: Matrix, Z: Matrix) -> Matrix:
+    lengths = np.broadcast_to(np.asarray(k.lengthscale), X.shape[1:])
+    return np.exp(-np.sum((X[:, None, :] != Z[None, :, :]) / lengths, axis=2))
 
 
 def polynomial(k: Polynomial, X: Matrix, Z: Matrix) -> Matrix:
@@ -100,6 +117,9 @@ FORMULAS: dict[type, Callable[..., Matrix]] = {
     Laplacian: laplacian,
     Matern: matern,
     RationalQuadratic: rational_quadratic,
+    Periodic: periodic,
+    Hamming: hamming,
+    OfColumns: lambda k, X, Z: plain(k.part, X[:, k.columns], Z[:, k.columns]),
     Polynomial: polynomial,
     Linear: linear,
     Cosine: cosine,
@@ -135,6 +155,12 @@ def examples(p: int) -> list[Kernel]:
         RationalQuadratic(lengths, 2.0),
         Laplacian(float(p)),
         Laplacian(tuple(length * v for v in lengths)),
+        Periodic(length, 3.0),
+        Periodic(lengths, tuple(1.0 + 4.0 * v / length for v in lengths)),
+        Hamming(length),
+        Hamming(lengths),
+        OfColumns(Matern(2.0, 2.5), range(0, p, 2)) + OfColumns(Periodic(2.0, 2.5) * Linear(), (p - 1,)),
+        Gaussian(length) * OfColumns(Hamming(1.5), (0,)),
         Gaussian(length) * Matern(length, 1.5),
         Gaussian(length) + Laplacian(float(p)),
         Polynomial(),

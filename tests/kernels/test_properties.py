@@ -15,10 +15,13 @@ from strategies import chunkings, dtypes, rows, seeds
 
 from streamkernel.kernels import (
     Gaussian,
+    Hamming,
     Kernel,
     Laplacian,
     Linear,
     Matern,
+    OfColumns,
+    Periodic,
     Polynomial,
     RationalQuadratic,
     kernel_from_config,
@@ -35,11 +38,15 @@ def kernels(draw: st.DrawFn, p: int, *, depth: int = 1) -> Kernel:
         st.just(Laplacian(lengthscale)),
         st.builds(Matern, st.just(lengthscale), st.sampled_from([0.5, 1.5, 2.5])),
         st.builds(RationalQuadratic, st.just(lengthscale), st.floats(0.1, 100.0)),
+        st.builds(Periodic, st.floats(0.3, 50.0), st.floats(0.01, 100.0)),
+        st.just(Hamming(lengthscale)),
         st.builds(Polynomial, st.integers(1, 7), st.one_of(st.none(), st.floats(0.001, 0.1)), st.floats(0.0, 2.0)),
         st.sampled_from([kernel for kernel in examples(p) if kernel.positive_definite]),
     ]
     if depth:
         part = kernels(p, depth=depth - 1)
+        first = st.integers(1, p).flatmap(lambda q: kernels(q, depth=0).map(lambda k: OfColumns(k, tuple(range(q)))))
+        choices += [first, st.builds(lambda a, factor: factor * a, part, st.floats(0.1, 10.0))]
         choices += [st.builds(lambda a, b: a + b, part, part), st.builds(lambda a, b: a * b, part, part)]
     return draw(st.one_of(choices))
 
