@@ -49,7 +49,17 @@ from streamkernel import (
 )
 from streamkernel.cli import main
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from streamkernel.kernels import (
+    Gaussian,
+    Hamming,
+    Laplacian,
+    Linear,
+    Matern,
+    OfColumns,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+)
 from streamkernel.store import RowSink
 
 __all__ = ["EXPECTED", "FROZEN", "HERE", "Frozen", "unpacked", "write"]
@@ -274,6 +284,8 @@ def _cca() -> KernelCCA:
 _SUM = (
     Gaussian((1.5, 1.0, 2.0)) + Matern(2.0, nu=2.5) * Linear() + Laplacian(3.0) + RationalQuadratic(2.0) + Polynomial(2)
 )
+_OF_COLUMNS = OfColumns(Gaussian(1.5), (0, 1)) + 0.5 * OfColumns(Periodic(1.0, 3.0), (2,)) * Hamming(2.0)
+_EXPRESSION = "2*gaussian + matern52(lengthscale=2) + linear"
 _GP = ("predict with std",)
 
 FROZEN: dict[str, Frozen] = {
@@ -283,6 +295,8 @@ FROZEN: dict[str, Frozen] = {
     "ridge-look-ahead": _saved(lambda: _ridge(Y[:, 0], rule="csi-lookahead"), KernelRidge, "predict"),
     "ridge-cg": _saved(lambda: _ridge(solver="cg", alpha=0.1), KernelRidge, "predict"),
     "ridge-kernels": _saved(lambda: _ridge(kernel=_SUM, lengthscale=None), KernelRidge, "predict"),
+    "ridge-columns": _saved(lambda: _ridge(kernel=_OF_COLUMNS, lengthscale=None, scale="none"), KernelRidge, "predict"),
+    "ridge-expression": _saved(lambda: _ridge(kernel=_EXPRESSION, lengthscale="median"), KernelRidge, "predict"),
     "ridge-updated": _saved(lambda: _ridge().update(X[NEW], Y[NEW]), KernelRidge, "predict"),
     "ridge-classifier": _saved(
         lambda: KernelRidgeClassifier(8, lengthscale=1.5, random_state=0).fit(X[OLD], LABELS[OLD]),
