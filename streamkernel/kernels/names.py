@@ -150,16 +150,18 @@ def as_kernel(
 
 def leaves_lengthscale(kernel: str) -> bool:
     """Whether the kernel of this name, or a part of this expression, has a lengthscale that is not stated."""
-    found = kernel_of_expression(kernel, _named) if is_expression(kernel) else as_kernel(kernel)
-    return has_free_lengthscale(found)
+    if is_expression(kernel):
+        return has_free_lengthscale(kernel_of_expression(kernel, _named))
+    return issubclass(NAMES[kernel.lower()][0], LengthscaleKernel)
 
 
 def _of_expression(text: str, lengthscale: Unchecked, others: list[str]) -> Kernel:
     """The kernel of an expression; `others` are further parameters that were given beside it."""
     if others:
+        taker = next(name for name in NAMES if others[0] in parameters_of(name))
         raise ParameterError(
             f"{', '.join(map(option, others))} cannot be told apart in an expression; write them in it, as in "
-            f"'gaussian + polynomial({others[0]}=...)'"
+            f"'{taker}({others[0]}=...) + cosine'"
         )
     kernel = kernel_of_expression(text, _named)
     if not has_free_lengthscale(kernel):

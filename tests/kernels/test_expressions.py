@@ -127,6 +127,8 @@ def test_a_wrong_expression_has_one_error_with_its_place(text: str) -> None:
 def test_parameters_beside_an_expression_are_refused() -> None:
     with pytest.raises(ParameterError, match="degree cannot be told apart in an expression; write them in it"):
         as_kernel("polynomial + linear", degree=2)
+    with pytest.raises(ParameterError, match=r"write them in it, as in 'matern\(nu=...\) \+ cosine'"):
+        as_kernel("matern + linear", nu=2.5)
     with pytest.raises(ParameterError, match="gamma cannot be told apart"):
         as_kernel("2*gaussian", gamma=2.0)
     with pytest.raises(ParameterError, match=r"lengthscale = 2 is of no part of 'matern\(lengthscale=3\) \+ linear'"):
