@@ -2,11 +2,13 @@
 # Sourced by the scripts beside it: sets $root and $python, the interpreter of an up-to-date .venv in the repository.
 # Installs only when pyproject.toml, constraints.txt, the Python version or the repository's path changed.
 # STREAMKERNEL_CONSTRAINTS=constraints-NAME.txt: other versions, in an environment of their own, .venv-NAME.
+# STREAMKERNEL_EXTRA: what is installed in it, `dev` unless named; only scripts/docs names another.
 
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 constraints=${STREAMKERNEL_CONSTRAINTS:-constraints.txt}
+extra=${STREAMKERNEL_EXTRA:-dev}
 venv="$root/.venv"
 if [ "$constraints" != constraints.txt ]; then
   venv="$root/.venv-$(basename -- "${constraints#constraints-}" .txt)"
@@ -63,7 +65,7 @@ install_environment() {
   wanted=$(wanted_stamp "$python")
   rm -f "$stamp"
   echo "installing streamkernel and its tools into $venv (once)" >&2
-  (cd "$root" && "$python" -m pip install -qq --disable-pip-version-check -c "$constraints" -e ".[dev]") >&2
+  (cd "$root" && "$python" -m pip install -qq --disable-pip-version-check -c "$constraints" -e ".[$extra]") >&2
   # Last, and in one step: a stamp means that everything before it was done.
   printf '%s\n' "$wanted" >"$stamp.new"
   mv "$stamp.new" "$stamp"

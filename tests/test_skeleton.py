@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ["constraints.txt", "constraints-oldest.txt"]
 
 
-@pytest.mark.parametrize("file", CONSTRAINTS)
+@pytest.mark.parametrize("file", [*CONSTRAINTS, "constraints-docs.txt"])
 def test_constraints_are_plain_pins(file: str) -> None:
     lines = (ROOT / file).read_text().splitlines()
     assert lines
@@ -41,9 +41,11 @@ def pins(file: str) -> dict[str, str]:
     return {normal(name): version for name, _, version in lines}
 
 
-def requirements(*, tools: bool) -> list[Requirement]:
+def requirements(*tools: str) -> list[Requirement]:
+    """Those of the package with all of its extras, and those of some extras of tools."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = {name: extra for name, extra in project["optional-dependencies"].items() if tools or name != "dev"}
+    others = {"dev", "docs"} - set(tools)
+    extras = {name: extra for name, extra in project["optional-dependencies"].items() if name not in others}
     found = map(Requirement, [*project["dependencies"], *(each for extra in extras.values() for each in extra)])
     return [requirement for requirement in found if requirement.name != project["name"]]
 
@@ -51,20 +53,37 @@ def requirements(*, tools: bool) -> list[Requirement]:
 @pytest.mark.parametrize("file", CONSTRAINTS)
 def test_every_dependency_is_pinned_within_its_range(file: str) -> None:
     pinned = pins(file)
-    for requirement in requirements(tools=True):
+    for requirement in requirements("dev"):
         version = pinned[normal(requirement.name)]
         assert requirement.specifier.contains(version), (requirement, version)
 
 
+def test_the_site_is_built_with_pinned_tools_and_the_libraries_of_the_tests() -> None:
+    pinned, tested = pins("constraints-docs.txt"), pins("constraints.txt")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for requirement in map(Requirement, project["optional-dependencies"]["docs"]):
+        if requirement.name != project["name"]:
+            assert requirement.specifier.contains(pinned[normal(requirement.name)]), requirement
+    shared = pinned.keys() & tested.keys()
+    assert {"numpy", "numba", "zarr"} <= shared
+    assert {name: pinned[name] for name in shared} == {name: tested[name] for name in shared}
+
+
+def test_the_extra_all_has_every_extra_that_users_install() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    [everything] = map(Requirement, extras["all"])
+    assert everything.extras == extras.keys() - {"all", "dev", "docs"}
+
+
 def test_the_oldest_versions_are_the_lower_bounds() -> None:
     pinned = pins("constraints-oldest.txt")
-    for requirement in requirements(tools=False):
+    for requirement in requirements():
         [least] = [each.version for each in requirement.specifier if each.operator == ">="]
         assert Version(pinned[normal(requirement.name)]) == Version(least), requirement
 
 
 def test_bounds_are_the_versions_that_undocumented_parts_were_tried_with() -> None:
-    bounds = {normal(requirement.name): requirement.specifier for requirement in requirements(tools=False)}
+    bounds = {normal(requirement.name): requirement.specifier for requirement in requirements()}
     tried = {library: SpecifierSet(f">={each.least},<{each.below}") for library, each in TRIED.items()}
     assert {library: bounds[library] for library in tried} == tried
     # An upper bound is a cost for users: only undocumented parts are worth it.

@@ -85,8 +85,8 @@ def compress(
     target_weight : weight of targets that are numbers in the clusters of "precluster".
     profiles, loss : random functions of likelihood profiles, for "squash" with "kernel" or "linear".
     n_components : number of basis functions of "squash" and "thinning"; None for ``sqrt(m) log m``, at most 1000.
-    kernel, lengthscale, gamma, degree, coef0, kernel_params, rule, objective, rule_options, tol, scale, metric,
-        metric_rank, random_state, memory_limit, client, progress : as `KernelRidge`.
+    kernel, lengthscale, gamma, degree, coef0, kernel_params, rule, objective, rule_options, tol : as `KernelRidge`.
+    scale, metric, metric_rank, random_state, memory_limit, client, progress : as `KernelRidge`.
     overwrite : replace an existing table at `path`.
 
     Raises
