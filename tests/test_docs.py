@@ -37,9 +37,14 @@ RUNNABLE = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / name
-        for name in ("guide.md", "committee.md", "compression.md", "factors.md", "follow.md", "linear_systems.md")
+        for name in (
+            "guide.md", "committee.md", "compression.md", "factors.md", "follow.md", "gallery.md", "linear_systems.md",
+            "which_method.md", "howto/from_falkon.md", "howto/from_gpytorch.md", "howto/from_scikit_learn.md",
+        )
     ),
-]
+]  # fmt: skip
+# Pages that begin with nothing: their commands run, too.
+WALKED = [ROOT / "docs" / name for name in ("install.md", "tutorial.md")]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -56,18 +61,22 @@ def blocks(page: Path, *languages: str) -> list[tuple[int, str]]:
     ]
 
 
+def lines_of(block: str) -> list[list[str]]:
+    """Every command line of a shell block, as words."""
+    lines = []
+    for line in block.replace("\\\n", " ").splitlines():
+        # In a console block what has no prompt is output.
+        if "$ " in block and not line.startswith("$ "):
+            continue
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words:
+            lines.append(words)
+    return lines
+
+
 def commands(page: Path) -> list[list[str]]:
     """Every command line of the page's shell blocks, as words."""
-    lines = []
-    for _, block in blocks(page, "console", "bash", "sh"):
-        for line in block.replace("\\\n", " ").splitlines():
-            # In a console block what has no prompt is output.
-            if "$ " in block and not line.startswith("$ "):
-                continue
-            words = shlex.split(line.removeprefix("$ "), comments=True)
-            if words:
-                lines.append(words)
-    return lines
+    return [words for _, block in blocks(page, "console", "bash", "sh") for words in lines_of(block)]
 
 
 def of_streamkernel(page: Path) -> list[list[str]]:
@@ -88,14 +97,18 @@ def write_csv(path: Path, m: int = 4000) -> None:
     path.write_text("\n".join([",".join(names), *lines]) + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
-def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    # Hyper-parameters are searched on fewer rows: what is tested is that the page's Python runs, not what it finds.
+def search_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hyper-parameters are searched on fewer rows: what is tested is that a page runs, not what it finds."""
     monkeypatch.setitem(GaussianSettings.SAMPLE_ROWS, "evidence", 400)
     monkeypatch.setattr(searched, "METRIC_ROWS", 800)
     monkeypatch.setattr(tuning, "SAMPLE_BASIS", 50)
     monkeypatch.setattr(generalised, "SAMPLE_BASIS", 50)
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    search_less(monkeypatch)
     # A page's cluster has its workers in this process: those of their own are tested where clusters are.
     monkeypatch.setattr("dask.distributed.Client", partial(Client, processes=False))
     for name in set(re.findall(r"\b[\w-]+\.csv\b", page.read_text(encoding="utf-8"))):
@@ -108,8 +121,44 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert main([*words, "--quiet"]) == 0
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for line, source in python:
-        # As many empty lines before it as the page has, so that a traceback names the page's own line.
-        exec(compile("\n" * (line - 1) + source, str(page), "exec"), namespace)
+        execute(page, line, source, namespace)
+    assert_pictures(page, tmp_path)
+
+
+def execute(page: Path, line: int, source: str, namespace: dict[str, Any]) -> None:
+    # As many empty lines before it as the page has, so that a traceback names the page's own line.
+    exec(compile("\n" * (line - 1) + source, str(page), "exec"), namespace)
+
+
+def pictures(page: Path) -> set[str]:
+    return set(re.findall(r"\]\((?:\.\./)?pictures/([^)]+)\)", page.read_text(encoding="utf-8")))
+
+
+def assert_pictures(page: Path, folder: Path) -> None:
+    """The page's Python has drawn what the page shows."""
+    for name in pictures(page):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG"), name
+
+
+def test_every_picture_is_on_a_page() -> None:
+    shown = set().union(*map(pictures, PAGES))
+    assert shown == {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
+
+
+@pytest.mark.parametrize("page", WALKED, ids=name_of)
+def test_the_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STREAMKERNEL_SCHEDULER", "threads")
+    search_less(monkeypatch)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for line, source in blocks(page, "python", "console"):
+        if source.startswith("$ "):
+            for words in lines_of(source):
+                if words[0] == "streamkernel" and words[1] != "warm-up":
+                    assert main([*words[1:], "--quiet"][: 1 if words[1] == "--version" else None]) == 0, words
+        else:
+            execute(page, line, source, namespace)
+    assert_pictures(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -184,6 +233,15 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     assert f"estimated from up to {DEGREES_ROWS:,} rows" in text
     assert f"1 and 1/{1 / min(SHARES):.0f} under which up to 2,000" in text
     assert len(SHARES) == 7
+
+
+def test_messages_in_the_questions_are_those_of_reliability() -> None:
+    known = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "faq.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(told) > 20
+    for message in told:
+        # Dots stand for what is left out.
+        assert all(part in known for part in message.split("...")), message
 
 
 METHODS = ROOT / "docs" / "methods.md"
