@@ -145,20 +145,32 @@ def test_every_picture_is_on_a_page() -> None:
     assert shown == {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
 
 
-@pytest.mark.parametrize("page", WALKED, ids=name_of)
-def test_the_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def walk(page: Path, monkeypatch: pytest.MonkeyPatch, bucket: str = "") -> None:
+    """Run the page's Python and its commands in their order, on threads."""
     monkeypatch.setenv("STREAMKERNEL_SCHEDULER", "threads")
     search_less(monkeypatch)
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for line, source in blocks(page, "python", "console"):
+    for line, block in blocks(page, "python", "console"):
+        source = block.replace("s3://bucket", bucket)
         if source.startswith("$ "):
             for words in lines_of(source):
-                if words[0] == "streamkernel" and words[1] != "warm-up":
-                    assert main([*words[1:], "--quiet"][: 1 if words[1] == "--version" else None]) == 0, words
+                if words[0] == "streamkernel" and not words[1].startswith("-"):
+                    assert main([*words[1:], "--quiet"]) == 0, words
         else:
             execute(page, line, source, namespace)
+
+
+@pytest.mark.parametrize("page", WALKED, ids=name_of)
+def test_the_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    walk(page, monkeypatch)
     assert_pictures(page, tmp_path)
+
+
+def test_the_page_of_buckets_runs(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "measurements.csv", 1500)
+    walk(ROOT / "docs" / "howto" / "s3.md", monkeypatch, s3)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
