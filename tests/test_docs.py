@@ -167,6 +167,7 @@ def test_the_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatc
     assert_pictures(page, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_of_buckets_runs(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_csv(tmp_path / "measurements.csv", 1500)

@@ -31,6 +31,18 @@ def test_the_reference_has_what_the_pages_import() -> None:
             assert set(re.findall(r"\w+", names.partition("#")[0])) <= entries, (page, names)
 
 
+def test_every_page_is_in_the_list_of_pages() -> None:
+    """The build says so too, and it is slow."""
+    home = ROOT / "docs"
+    lists = re.findall(r"^```\{toctree\}\n(.*?)^```$", (home / "index.md").read_text(), re.MULTILINE | re.DOTALL)
+    listed: set[Path] = set()
+    for entry in (line for each in lists for line in each.splitlines() if line and line[0] != ":"):
+        found = [path.resolve() for path in home.glob(f"{entry}.md")]
+        assert found or "*" in entry, entry
+        listed |= set(found)
+    assert set(PAGES) - {home / "index.md"} <= listed
+
+
 @pytest.fixture(scope="module")
 def site() -> Path:
     if not (ROOT / ".venv-docs" / "bin" / "python").exists():
