@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from threading import Thread
 from typing import Any
 
 import dask.array as da
@@ -157,12 +159,16 @@ def many_workers(count: int, processes: int) -> Iterator[ClusterExecutor]:
 
 
 def said(process: subprocess.Popen[str], words: str) -> str:
-    """The first line of its output that has these words."""
+    """The first line of its output that has these words; the rest is read and dropped.
+
+    A scheduler writes some lines for each worker. It would wait for ever once the pipe is full, with 256 workers.
+    """
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
         lines.append(line)
         if words in line:
+            Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
             return line
     raise RuntimeError("".join(lines))
 
