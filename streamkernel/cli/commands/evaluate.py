@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from streamkernel.cli.execution import execution_target
+from streamkernel.cli.file_sources import rows_of_model
 from streamkernel.cli.options import Bounds, Resources, common, rows, run_options, weight
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import predicting_model
@@ -20,12 +21,13 @@ from streamkernel.type_aliases import Fields
 @run_options
 @common
 def command(model: str, store: str, rows: Bounds, weight: str | None, resources: Resources, display: Display) -> None:
-    """Score MODEL on the rows of STORE."""
+    """Score MODEL on the rows of STORE, a table, or a CSV, Parquet or Arrow file with its columns and its target."""
     place = execution_target(resources)
     fitted = predicting_model(model)
-    table = opened(fitted, store, rows, targets=True, weight=weight)
     work = fitted.scores()
-    with session_for(work, fitted, table, place, display.quiet) as session:
-        result = session.sweep(work, table, "evaluate")
+    with rows_of_model(fitted, store, resources, display, targets=True, weight=weight) as (found, left):
+        table = opened(fitted, found, rows, targets=True, weight=left)
+        with session_for(work, fitted, table, place, display.quiet) as session:
+            result = session.sweep(work, table, "evaluate")
     scores: Fields = result if isinstance(result, dict) else result.scalars
     display.emit(scores, f"{model} on {store}")

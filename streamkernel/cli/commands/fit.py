@@ -7,6 +7,7 @@ import time
 import click
 
 from streamkernel.cli.checkpoints import resumable_session
+from streamkernel.cli.file_sources import rows_of_fit
 from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import planned_request
 from streamkernel.cli.grouped_help import GroupedCommand
@@ -22,32 +23,43 @@ from streamkernel.type_aliases import Unchecked
 @click.argument("store")
 @click.argument("model")
 @fit_options
+@click.option("--target", metavar="NAME", help="Of a file as STORE: the column that is the target.")
+@click.option(
+    "--drop", multiple=True, metavar="NAME", help="Of a file as STORE: a column to leave out. May be repeated."
+)
 @click.option("--resume", is_flag=True, help="Continue from the checkpoints of an interrupted run.")
 @overwrite
 @common
 def command(
     store: str,
     model: str,
+    target: str | None,
+    drop: tuple[str, ...],
     resume: bool,
     overwrite: bool,
     resources: Resources,
     display: Display,
     **options: Unchecked,
 ) -> None:
-    """Fit a kernel model on the table STORE and write it to MODEL."""
-    target = check_target(model, overwrite=overwrite)
-    kind, request = planned_request(store, options, resources, resident_bytes())
-    with resumable_session(request, target, resume, display) as session:
-        began = time.perf_counter()
-        fitted = kind.fit(
-            request.table,
-            request.settings,
-            session,
-            memory_limit=request.place.memory,
-            plan=request.plan_of_run,
-            **kind.options_of_fit(request.whole),
-        )
-        fitted.save(target, overwrite=overwrite)
-        seconds = time.perf_counter() - began
+    """Fit a kernel model on the table STORE and write it to MODEL.
+
+    STORE may be a CSV, Parquet or Arrow file, with --target: it is ingested on the way, into the temporary folder.
+    """
+    output = check_target(model, overwrite=overwrite)
+    given = rows_of_fit(store, resources, display, target=target, weight=options.get("weight"), drop=drop)
+    with given as (found, weight):
+        kind, request = planned_request(found, {**options, "weight": weight}, resources, resident_bytes())
+        with resumable_session(request, output, resume, display) as session:
+            began = time.perf_counter()
+            fitted = kind.fit(
+                request.table,
+                request.settings,
+                session,
+                memory_limit=request.place.memory,
+                plan=request.plan_of_run,
+                **kind.options_of_fit(request.whole),
+            )
+            fitted.save(output, overwrite=overwrite)
+            seconds = time.perf_counter() - began
     result = fitted.fit_summary(model, seconds)
     display.emit(result, "model", readable(result))

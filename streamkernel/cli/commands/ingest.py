@@ -53,6 +53,15 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
 @click.argument("store")
 @click.option("--target", multiple=True, metavar="NAME|INDEX", help="The column that is the target y.")
 @click.option("--weight", metavar="NAME|INDEX", help="The column of row weights: a row of weight w counts w times.")
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="NAME",
+    help="Leave a column out, whatever it holds. May be repeated. Of CSV, Parquet, Arrow.",
+)
+@click.option(
+    "--keep", multiple=True, metavar="NAME", help="Leave all others out but target and weights. May be repeated."
+)
 @click.option("--X", "features", metavar="NAME", help="Of NPZ and Zarr: the array that is X. [default: X]")
 @click.option("--y", "targets", metavar="NAME", help="Of NPZ and Zarr: the array that is y. [default: y, if there]")
 @click.option(
@@ -81,6 +90,8 @@ def command(
     store: str,
     target: tuple[str, ...],
     weight: str | None,
+    drop: tuple[str, ...],
+    keep: tuple[str, ...],
     features: str | None,
     targets: str | None,
     separator: str | None,
@@ -109,6 +120,8 @@ def command(
         "separator": separator,
         "decimal": decimal,
         "encoding": encoding,
+        "drop": drop,
+        "keep": keep or None,
         "X": features,
         "y": targets,
     }

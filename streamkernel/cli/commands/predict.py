@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streamkernel.cli.file_sources import rows_of_model
 from streamkernel.cli.options import Bounds, Resources, common, overwrite, rows, run_options
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import predicting_model
@@ -34,15 +35,18 @@ def command(
     OUT/prediction has one value for each row. For classifiers it is the position of the class in the labels, which are
     in the group's attributes.
 
+    STORE may be a CSV, Parquet or Arrow file with the columns of MODEL, in any order; others are left out.
+
     Where OUT ends in .csv or .parquet it is such a file, with the number of each row and the labels of classes.
     """
     check_rows_target(out, overwrite=overwrite)
     fitted = predicting_model(model)
     work = fitted.outputs(std=std)
-    table = opened(fitted, store, rows, targets=False)
     attributes = {
         "classes": None if fitted.record.classes is None else list(fitted.record.classes),
         "target_names": list(fitted.record.target_names),
         "column_names": {name: fitted.output_labels(width) for name, (width, _) in work.columns.items() if width},
     }
-    write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="predictions", **attributes)
+    with rows_of_model(fitted, store, resources, display, targets=False) as (found, _):
+        table = opened(fitted, found, rows, targets=False)
+        write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="predictions", **attributes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from streamkernel.table.ingest._files import is_file_of_columns
 from streamkernel.table.ingest.append import append_rows
 from streamkernel.table.ingest.ingest import ingest
 from streamkernel.table.ingest.progress import Progress
 
-__all__ = ["Progress", "append_rows", "ingest"]
+__all__ = ["Progress", "append_rows", "ingest", "is_file_of_columns"]

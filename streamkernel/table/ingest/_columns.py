@@ -15,7 +15,7 @@ from streamkernel.table.columns import first_repeated
 from streamkernel.table.ingest._arrow_values import floats, text_labels
 from streamkernel.table.ingest._column_files import column_file
 from streamkernel.table.ingest._files import SourceFile, check_same_columns
-from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest._options import SourceOptions, dropped_columns
 from streamkernel.table.ingest._partitions import Partitions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.type_aliases import AnyDType, Untyped
@@ -53,14 +53,15 @@ class ColumnsReader(Reader):
             raise EmptyDataError(f"{place} has no rows; give at least one")
         of_pandas = _pandas_index(first.schema) - {options.target, options.weight}
         self._partitions = Partitions(files, names, options.target)
-        self._names = [*(name for name in names if name not in of_pandas), *self._partitions.names]
-        self._choose(self._names, options.target, options.weight, place)
+        others = [name for name in names if name not in of_pandas]
+        self._names = self._choose_of([*others, *self._partitions.names], options, place)
         self.left_out = (
             *self._partitions.left_out,
             *(
                 f"column {name!r} (the index of the rows in pandas: make it a column, reset_index)"
                 for name in sorted(of_pandas)
             ),
+            *dropped_columns(options),
         )
         types = [self._type(name) for name in self._names]
         if self._target is not None:

@@ -9,7 +9,7 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest._arrow_values import text_labels
 from streamkernel.table.ingest._csv_file import CsvFile
 from streamkernel.table.ingest._files import SourceFile, check_same_columns
-from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest._options import SourceOptions, dropped_columns
 from streamkernel.table.ingest._partitions import Partitions
 from streamkernel.table.ingest._reader import Batch, Reader
 from streamkernel.type_aliases import AnyArray, Untyped
@@ -35,9 +35,12 @@ class CsvReader(Reader):
             )
         self.named = first.header
         self._partitions = Partitions(files, first.names, options.target)
-        self.left_out = self._partitions.left_out
-        self._names = [*first.names, *self._partitions.names]
-        self._choose(self._names, options.target, options.weight, place)
+        self.left_out = (*self._partitions.left_out, *dropped_columns(options))
+        names = [*first.names, *self._partitions.names]
+        self._names = self._choose_of(names, options, place)
+        # Columns of the files that are not parsed may hold anything, such as text.
+        read = {*self._names, *self._partitions.inside}
+        self._read = [name for name in first.names if name in read]
         if self._target is not None:
             self.labelled = self._is_text(self._names[self._target])
         self.total = sum(each.total for each in self._files)
@@ -50,16 +53,16 @@ class CsvReader(Reader):
 
     def batches(self) -> Iterator[Batch]:
         text = self.target_names[0] if self.labelled else None
-        names = self._files[0].names
         self._starts = []
         rows = 0
         for each in self._files:
             self._starts.append(rows)
-            for batch, done in each.batches(names, text):
+            for batch, done in each.batches(self._read, text):
                 yield self._batch(self._partitions.extended(batch, each.file, rows - self._starts[-1]), done)
                 rows += batch.num_rows
 
     def _batch(self, batch: Untyped, done: int) -> Batch:
+        batch = batch.select(self._names)
         labels = None
         y: AnyArray | None = None
         w = None if self._weight is None else batch.column(self._weight).to_numpy(zero_copy_only=False)

@@ -124,12 +124,13 @@ class CsvFile:
         except (pa.ArrowException, SourceFormatError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise self._explain(error, rows, text) from error
+            raise self._explain(error, rows, columns, text) from error
 
-    def _explain(self, error: Exception, rows: int, text: str | None) -> SourceFormatError:
+    def _explain(self, error: Exception, rows: int, columns: Sequence[str], text: str | None) -> SourceFormatError:
         """The error for the parser's exception, with file, line and column."""
+        numbers = {*columns} - {text}
         try:
-            first_problem(self.file, self._form, self.names, text, rows + self.header)
+            first_problem(self.file, self._form, self.names, numbers, rows + self.header)
         except SourceFormatError as found:
             return found
         if isinstance(error, SourceFormatError):

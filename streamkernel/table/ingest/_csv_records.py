@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pyarrow.csv import ConvertOptions
 
@@ -83,12 +83,14 @@ def records(file: SourceFile, form: CsvFormat, skip: int = 0) -> Iterator[tuple[
             yield first, reader.line_num, fields
 
 
-def first_problem(file: SourceFile, form: CsvFormat, columns: Sequence[str], text: str | None, skip: int) -> None:
+def first_problem(
+    file: SourceFile, form: CsvFormat, columns: Sequence[str], numbers: Collection[str | None], skip: int
+) -> None:
     """Raise for the first row, after `skip` ones, with a wrong number of fields or text for a number.
 
     Parameters
     ----------
-    text : name of the column that is text.
+    numbers : names of the columns that are numbers.
     """
     for line, _, fields in records(file, form, skip):
         if len(fields) != len(columns):
@@ -98,9 +100,9 @@ def first_problem(file: SourceFile, form: CsvFormat, columns: Sequence[str], tex
                 "this line"
             )
         for index, field in enumerate(fields):
-            if columns[index] != text and not is_number(field, form.decimal):
+            if columns[index] in numbers and not is_number(field, form.decimal):
                 raise SourceFormatError(
                     f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is not a number; "
-                    "mend it, or leave the column out (text is kept only as class labels of the target, if they are "
-                    "text from the first rows on)"
+                    f"mend it, or leave the column out by {option('drop')} (text is kept only as class labels of the "
+                    "target, if they are text from the first rows on)"
                 )

@@ -90,6 +90,14 @@ def is_pattern(path: str | Path) -> bool:
     return isinstance(path, Path) and not os.path.lexists(path) and glob.has_magic(str(path))
 
 
+def is_file_of_columns(source: str) -> bool:
+    """Whether a path is that of a CSV, Parquet or Arrow file, or a pattern of files; nothing is read."""
+    place = display_form(source)
+    if isinstance(place, str) or place.is_dir():
+        return False
+    return is_pattern(place) or KINDS.get(_suffix(place)) in _SEVERAL
+
+
 def is_zarr(path: str | Path) -> bool:
     """Whether a location is one of a Zarr store: a URL, or a folder with Zarr's metadata."""
     return isinstance(path, str) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))

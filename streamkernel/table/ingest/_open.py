@@ -38,6 +38,7 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     several = several_sources(source)
     if not several and (not isinstance(source, (str, os.PathLike)) or is_synthetic(source)):
         options.refuse_csv(name_of(source))
+        options.refuse_columns(name_of(source))
     if not several and hasattr(source, "data_vars"):
         return dataset_reader(source, options, type(source).__name__)
     if not several and not isinstance(source, (str, os.PathLike)):
@@ -51,6 +52,7 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     place = display_form(sources[0])
     if len(sources) == 1 and is_zarr(place):
         options.refuse_csv(str(place))
+        options.refuse_columns(str(place))
         return zarr_reader(place, options, os.fsdecode(sources[0]))
     files = source_files(sources)
     kind, named = files[0].kind, str(place) if len(sources) == 1 else f"{files[0]} and {len(files) - 1} more"
@@ -59,6 +61,7 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     if kind != "NPZ":
         options.refuse_names(named, "is none")
     if kind in _ONE_FILE:
+        options.refuse_columns(named)
         return _ONE_FILE[kind](files[0].path, options)
     return (CsvReader if kind == "CSV" else ColumnsReader)(files, named, options)
 

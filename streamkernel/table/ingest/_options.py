@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 from streamkernel.errors import ParameterError
 from streamkernel.table.ingest._csv_format import CsvFormat
+from streamkernel.table.values import listed
 from streamkernel.wording import option
 
 
@@ -21,6 +23,10 @@ class SourceOptions:
         How CSV is written.
     X, y
         Names of the arrays that are X and y, of a source with several.
+    drop
+        Names of columns that are left out.
+    keep
+        Names of the columns that are features; None for all others, too.
 
     Raises
     ------
@@ -33,6 +39,8 @@ class SourceOptions:
     csv: CsvFormat = field(default_factory=CsvFormat)
     X: str | None = None
     y: str | None = None
+    drop: Sequence[str] = ()
+    keep: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("target", self.target), ("weight", self.weight)):
@@ -51,6 +59,50 @@ class SourceOptions:
             raise ParameterError(
                 f"X and y are the same array, {self.y!r}; choose two by {option('X')} and {option('y')}"
             )
+
+        if self.drop and self.keep is not None:
+            raise ParameterError(f"{option('drop')} and {option('keep')} both choose columns; give one of them")
+        for name, names in (("drop", self.drop), ("keep", self.keep)):
+            if isinstance(names, str) or not all(isinstance(each, str) for each in names or ()):
+                raise ParameterError(f"{option(name)} must be names of columns, not {names!r}", value=names)
+
+    def columns_of(self, names: Sequence[str], used: Sequence[str], place: str) -> list[str]:
+        """Those of the columns of a source that are read, in their order.
+
+        Parameters
+        ----------
+        used : columns of the target and of the row weights.
+
+        Raises
+        ------
+        ParameterError
+            A name is that of no column, or of one in use.
+        """
+        for name, given in (("drop", self.drop), ("keep", self.keep or ())):
+            for each in given:
+                if each not in names:
+                    raise ParameterError(f"{place}: there is no column {each!r}; its columns are {listed(names, 20)}")
+                if name == "drop" and each in used:
+                    raise ParameterError(f"{place}: column {each!r} is in use, and cannot be dropped as well")
+        return [
+            name
+            for name in names
+            if name in used or (name not in self.drop if self.keep is None else name in self.keep)
+        ]
+
+    def refuse_columns(self, place: str) -> None:
+        """Refuse a choice of columns for a source whose columns have no names of their own.
+
+        Raises
+        ------
+        ParameterError
+            Columns are chosen.
+        """
+        for name, given in (("drop", self.drop), ("keep", self.keep)):
+            if given:
+                raise ParameterError(
+                    f"{option(name)} chooses columns of CSV, Parquet and Arrow files, and {place} is none; leave it out"
+                )
 
     def refuse_names(self, place: str, why: str) -> None:
         """Refuse names of arrays for a source that has none to choose from.
@@ -78,3 +130,8 @@ class SourceOptions:
         for each in fields(CsvFormat):
             if getattr(self.csv, each.name) != each.default:
                 raise ParameterError(f"{option(each.name)} is for CSV, and {place} is none; leave it out")
+
+
+def dropped_columns(options: SourceOptions) -> tuple[str, ...]:
+    """The columns that the user leaves out, as text for `Reader.left_out`."""
+    return tuple(f"column {name!r} (dropped)" for name in options.drop)

@@ -47,7 +47,7 @@ class Partitions:
                 raise SourceFormatError(
                     f"{lacking} lies in no folder {name}=..., and {having} does; give files of the same columns"
                 )
-        self._inside = [name for name in names if name in inside]
+        self.inside = [name for name in names if name in inside]
         outside = [name for name in names if name not in inside]
         self._text = {name for name in outside if not all(is_number(values[name]) for values in self._values.values())}
         self.names = [name for name in outside if name not in self._text or name == target]
@@ -70,7 +70,7 @@ class Partitions:
             A column of the file has another value than its folder.
         """
         values = self._values[file]
-        for name in self._inside:
+        for name in self.inside:
             row = _first_other(batch.column(name), values[name])
             if row is not None:
                 raise SourceFormatError(

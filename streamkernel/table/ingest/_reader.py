@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import EmptyDataError, ParameterError
+from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
@@ -111,6 +112,16 @@ class Reader(ABC):
             given = {"the target": target, "the row weights": weight}
             taken = " and ".join(name for name, value in given.items() if value is not None)
             raise EmptyDataError(f"{where} has no column besides {taken}; give at least one feature")
+
+    def _choose_of(self, names: Sequence[str], options: SourceOptions, where: str) -> list[str]:
+        """Set the names of features, target and row weights among the columns of the source; return those to read."""
+        target, weight = (
+            None if wanted is None else names[_position(names, wanted, what, where)]
+            for wanted, what in ((options.target, "target column"), (options.weight, "column of row weights"))
+        )
+        read = options.columns_of(names, [name for name in (target, weight) if name is not None], where)
+        self._choose(read, target, weight, where)
+        return read
 
     def _features(self, width: int) -> list[int]:
         """Positions of the features among the columns of the source."""

@@ -41,6 +41,8 @@ def append_rows(
     encoding: str = "utf-8",
     X: str | None = None,
     y: str | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] | None = None,
     progress: Progress | Callable[[int, int | None, str], object] | None = None,
 ) -> TableInfo:
     """Stream a source into the Zarr table at `store`, after its existing rows.
@@ -64,6 +66,8 @@ def append_rows(
         Of CSV, as in `ingest`.
     X, y
         Names of arrays, as in `ingest`.
+    drop, keep
+        Names of columns, as in `ingest`.
     progress
         A `Progress`, or a callable (done, total, unit).
 
@@ -75,7 +79,7 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
-    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y)
+    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep)
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")

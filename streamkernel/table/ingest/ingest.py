@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -47,6 +47,8 @@ def ingest(
     encoding: str = "utf-8",
     X: str | None = None,
     y: str | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] | None = None,
     chunk_rows: int | None = None,
     dtype: DTypeName = "float32",
     shuffle: bool = False,
@@ -80,6 +82,9 @@ def ingest(
         or "," in numbers; any text encoding that Python knows.
     X, y
         Names of the arrays that are X and y, of an .npz file, a Zarr group or an xarray Dataset.
+    drop, keep
+        Of CSV, Parquet and Arrow files: names of columns to leave out, or of the only ones that are features. What is
+        left out may hold anything, such as text.
     chunk_rows
         Rows of a chunk; by default about 8 MiB of X, a power of two between 1,024 and 65,536.
     dtype
@@ -98,7 +103,7 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed)
-    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y)
+    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep)
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)

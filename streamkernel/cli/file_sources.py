@@ -1,0 +1,109 @@
+"""CSV, Parquet and Arrow files where a command wants a store: they are ingested on the way, for as long as it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from streamkernel.cli.options import Resources
+from streamkernel.cli.output import Display
+from streamkernel.cli.progress import IngestBar
+from streamkernel.errors import ParameterError
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.table.columns import are_real
+from streamkernel.table.ingest import ingest, is_file_of_columns
+from streamkernel.type_aliases import Unchecked
+
+
+@contextlib.contextmanager
+def rows_of_model(
+    model: PredictingModel,
+    source: str,
+    resources: Resources,
+    display: Display,
+    *,
+    targets: bool,
+    weight: str | None = None,
+) -> Iterator[tuple[str, str | None]]:
+    """The store with rows for a model, and the column of row weights that is still to be named.
+
+    A store is itself. Of files the columns of the model are read, by name, and with `targets` that of its target; what
+    else they hold is left out, whatever it is. Numbers keep all their digits. The copy lies in the temporary folder.
+
+    Raises
+    ------
+    ParameterError
+        The sweeps run on a cluster that may not see this machine's files, the model has several targets, or a column is
+        missing.
+    DataError, StoreError
+        As of `ingest`.
+    """
+    if not is_file_of_columns(source):
+        yield source, weight
+        return
+    _check_place(source, resources)
+    names, y = model.column_names, model.record.target_names
+    if targets and model.SUPERVISED and len(y) != 1:
+        raise ParameterError(f"{source} gives one column as target, and the model has {len(y)}; ingest the rows first")
+    with _ingested(
+        source,
+        display,
+        target=y[0] if targets and model.SUPERVISED else None,
+        weight=weight,
+        keep=names if are_real(names) else None,
+        dtype="keep",
+    ) as place:
+        yield place, None
+
+
+@contextlib.contextmanager
+def rows_of_fit(
+    source: str,
+    resources: Resources,
+    display: Display,
+    *,
+    target: str | None,
+    weight: str | None,
+    drop: tuple[str, ...],
+) -> Iterator[tuple[str, str | None]]:
+    """The store with rows for a fit, and the column of row weights that is still to be named.
+
+    A store is itself. Files are ingested as by `ingest` without options; a fit that resumes ingests them again, to the
+    same bits.
+
+    Raises
+    ------
+    ParameterError
+        Options of files for a store, or as of `rows_of_model`.
+    DataError, StoreError
+        As of `ingest`.
+    """
+    if not is_file_of_columns(source):
+        given = {"--target": target, "--drop": drop}
+        wrong = [name for name, value in given.items() if value]
+        if wrong:
+            raise ParameterError(f"{wrong[0]} is for a file as STORE, and {source} is none; leave it out")
+        yield source, weight
+        return
+    _check_place(source, resources)
+    with _ingested(source, display, target=target, weight=weight, drop=drop) as place:
+        yield place, None
+
+
+def _check_place(source: str, resources: Resources) -> None:
+    if resources.scheduler.address not in ("local", "threads"):
+        raise ParameterError(
+            f"{source} is read by this process, and the sweeps run on {resources.scheduler.address}; ingest it to a "
+            "place that the workers can read, and give that"
+        )
+
+
+@contextlib.contextmanager
+def _ingested(source: str, display: Display, **options: Unchecked) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="streamkernel-rows-") as folder:
+        place = str(Path(folder) / "rows")
+        with IngestBar(display.quiet) as bar:
+            ingest(source, place, **options, progress=bar)
+        yield place

@@ -1,0 +1,158 @@
+"""Files where commands want a store: fit, evaluate and predict ingest them on the way; columns that are left out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from streamkernel import ingest, open_table
+from streamkernel.engine import Session
+from streamkernel.errors import ParameterError, SourceFormatError
+
+Run = Callable[..., Any]
+THREADS = ("--scheduler", "threads", "--quiet")
+PLAIN = ("--basis", "30", "--kernel", "gaussian", "--metric", "none", "--alpha", "1")
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """Two features among text and dates, which no table can hold."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    return pd.DataFrame(
+        {
+            "id": [f"row, {i}" for i in range(400)],
+            "b": X[:, 1],
+            "when": "2020-01-01",
+            "a": X[:, 0],
+            "y": np.sin(X[:, 0]) + X[:, 1],
+            "w": rng.integers(1, 3, 400),
+        }
+    )
+
+
+@pytest.fixture
+def folder(frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The rows as files, and an empty temporary folder beside them."""
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet", index=False)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_fit_to_a_file_is_that_to_its_table(cli: Run, folder: Path, suffix: str) -> None:
+    source, left = folder / f"rows.{suffix}", ("--drop", "id", "--drop", "when")
+    assert cli("ingest", source, folder / "table", "--target", "y", "--weight", "w", *left, "--quiet").status == 0
+    wanted = cli("fit", folder / "table", folder / "one", *PLAIN, *THREADS, "--json").result
+    given = ("--target", "y", "--weight", "w", *left)
+    found = cli("fit", source, folder / "two", *given, *PLAIN, *THREADS, "--json").result
+    assert found["digest"] == wanted["digest"]
+    assert list((folder / "temporary").iterdir()) == []
+
+
+def test_a_model_reads_its_columns_from_any_file(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
+    left = ("--drop", "id", "--drop", "when", "--drop", "w")
+    assert cli("fit", folder / "rows.csv", folder / "m", "--target", "y", *left, *PLAIN, *THREADS).status == 0
+    scores = [
+        cli("evaluate", folder / "m", folder / f"rows.{suffix}", *THREADS, "--json").result
+        for suffix in ("csv", "parquet")
+    ]
+    assert scores[0] == scores[1]
+    assert scores[0]["rows"] == 400
+    weighted = cli("evaluate", folder / "m", folder / "rows.csv", "--weight", "w", *THREADS, "--json").result
+    assert weighted["rmse"] != scores[0]["rmse"]
+    # New rows have no target, and their columns stand in another order.
+    frame[["a", "when", "b"]].to_csv(folder / "new.csv", index=False)
+    assert cli("predict", folder / "m", folder / "new.csv", folder / "p.csv", "--rows", "5:9", *THREADS).status == 0
+    new = pd.read_csv(folder / "p.csv")
+    assert cli("predict", folder / "m", folder / "rows.parquet", folder / "q.csv", *THREADS).status == 0
+    old = pd.read_csv(folder / "q.csv")
+    assert new["row"].tolist() == [5, 6, 7, 8]
+    np.testing.assert_allclose(new["prediction"], old["prediction"][5:9], rtol=1e-12)
+    assert list((folder / "temporary").iterdir()) == []
+    lacking = frame[["a"]].copy()
+    lacking.to_csv(folder / "lacking.csv", index=False)
+    assert (
+        "there is no column 'b'; its columns are a"
+        in cli("predict", folder / "m", folder / "lacking.csv", folder / "r.csv", *THREADS).error
+    )
+    assert "no target column 'y'" in cli("evaluate", folder / "m", folder / "new.csv", *THREADS).error
+
+
+def test_labels_in_a_file_are_those_of_the_model(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
+    frame["kind"] = np.where(frame["y"] > 0, "up", "down")
+    frame[["a", "b", "kind"]].to_csv(folder / "kinds.csv", index=False)
+    fit = ("fit", folder / "kinds.csv", folder / "m", "--target", "kind", "--estimator", "ridge-classifier")
+    assert cli(*fit, *PLAIN, *THREADS).status == 0
+    found = cli("evaluate", folder / "m", folder / "kinds.csv", *THREADS, "--json").result
+    assert found["accuracy"] > 0.9
+    frame.head(3).assign(kind="sideways").to_csv(folder / "other.csv", index=False)
+    assert "sideways" in cli("evaluate", folder / "m", folder / "other.csv", *THREADS).error
+
+
+def test_a_fit_to_a_file_is_resumed(cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = folder / "rows.csv"
+    given = ("--target", "y", "--drop", "id", "--drop", "when", *PLAIN, *THREADS)
+    whole = cli("fit", source, folder / "whole", *given, "--json").result
+    with monkeypatch.context() as patched:
+        sweep = Session.sweep
+
+        def stopped(self: Session, work: Any, table: Any, name: str) -> Any:
+            if name == "final sweep":
+                raise OSError(28, "no space left")
+            return sweep(self, work, table, name)
+
+        patched.setattr(Session, "sweep", stopped)
+        assert cli("fit", source, folder / "m", *given).status == 1
+    found = cli("fit", source, folder / "m", *given, "--resume", "--json").result
+    assert found["resumed_sweeps"] >= 1
+    assert found["digest"] == whole["digest"]
+
+
+def test_what_cannot_be_is_refused(cli: Run, folder: Path) -> None:
+    source = folder / "rows.csv"
+    refused = {
+        "has no targets": ("fit", source, folder / "m", "--drop", "id", "--drop", "when"),
+        "'row, 0' in column 'id' is not a number": ("fit", source, folder / "m", "--target", "y"),
+        "there is no column 'idd'": ("fit", source, folder / "m", "--target", "y", "--drop", "idd"),
+        "column 'y' is in use": ("fit", source, folder / "m", "--target", "y", "--drop", "y"),
+    }
+    for words, command in refused.items():
+        assert words in cli(*command, *THREADS).error
+    table = ingest(open_table(np.eye(9), np.arange(9.0)), folder / "table").path
+    assert "--target is for a file as STORE" in cli("fit", table, folder / "m", "--target", "y", *THREADS).error
+    elsewhere = ("--scheduler", "tcp://127.0.0.1:9", "--quiet")
+    assert "read by this process" in cli("fit", source, folder / "m", "--target", "y", *elsewhere).error
+    assert list((folder / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_columns_are_dropped_or_kept_by_name(folder: Path, suffix: str) -> None:
+    source = folder / f"rows.{suffix}"
+    info = ingest(source, folder / "one", target="y", drop=["id", "when"])
+    assert (info.columns, info.left_out) == (("b", "a", "w"), ("column 'id' (dropped)", "column 'when' (dropped)"))
+    # An index is that of the file, whatever is left out of it.
+    info = ingest(source, folder / "two", target=4, weight=-1, keep=("a",))
+    assert (info.columns, info.target_names, info.weight) == (("a",), ("y",), "w")
+    with pytest.raises(ParameterError, match="both choose columns"):
+        ingest(source, folder / "three", drop=["a"], keep=["b"])
+    with pytest.raises(ParameterError, match="must be names of columns"):
+        ingest(source, folder / "three", drop="id")
+    with pytest.raises(ParameterError, match="chooses columns of CSV, Parquet and Arrow files"):
+        ingest(np.eye(4), folder / "three", drop=["x0"])
+
+
+def test_a_damaged_number_is_told_and_dropped_text_is_not(folder: Path, frame: pd.DataFrame) -> None:
+    frame["a"] = frame["a"].astype(object)
+    frame.loc[7, "a"] = "seven"
+    frame.to_csv(folder / "bad.csv", index=False)
+    with pytest.raises(SourceFormatError, match=r"bad.csv:9:4: 'seven' in column 'a' is not a number"):
+        ingest(folder / "bad.csv", folder / "t", target="y", drop=["id", "when"])
