@@ -205,7 +205,6 @@ def test_fewer_functions_than_uniform_for_the_same_trace() -> None:
     [
         {"n_components": 0},
         {"n_components": 2.5},
-        {"n_components": 4000},
         {"lengthscale": "auto"},
         {"lengthscale": -1.0},
         {"kernel": "nothing"},

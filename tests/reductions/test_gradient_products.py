@@ -71,8 +71,8 @@ def test_every_kernel_on_the_rows_of_the_card() -> None:
     X, y = CARD.X, CARD.y
     weights = 1.0 + np.arange(40) % 3
     for kernel in examples(2):
-        if "order=0" in str(kernel):
-            continue
+        if "order=0" in str(kernel) or "Hamming" in str(kernel):
+            continue  # steps, which have no slope
         a = np.stack([y[PICKED], 1.0 / (1.0 + np.arange(6))], axis=1)
         # Rows that are not points: a kernel may have a kink there.
         rows = X + 0.01

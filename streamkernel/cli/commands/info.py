@@ -26,9 +26,10 @@ from streamkernel.type_aliases import Fields
 def command(path: str, display: Display) -> None:
     """Show what the table, model, transformer, factor or output of rows (predictions) at PATH holds."""
     kind = kind_of(path)
-    if kind is None and (output := RowOutput.open(path)) is not None:
+    output = RowOutput.open(path) if kind is None else None
+    if output is not None and output.info()["model_digest"] is not None:
         display.emit(output.info(), "rows", _shown(output))
-    elif kind is None:
+    elif kind is None:  # the rows of a factor are a table, too
         table = table_info(path)
         shown = {name: value for name, value in table.items() if name not in ("statistics", "columns", "fingerprint")}
         display.emit(table, "table", shown)
