@@ -134,6 +134,7 @@ def test_rows_of_weight_0_count_nothing(targets: str) -> None:
             assert_same(one, other)
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_tables_and_other_seeds_others() -> None:
     X, y, _ = problem()
     for options in ways("labels"):

@@ -152,6 +152,7 @@ def test_even_kill_9_leaves_no_cluster(running: tuple[Any, set[int]], tmp_path: 
             one.kill()
 
 
+@pytest.mark.slow
 def test_up_status_down(tmp_path: Path) -> None:
     folder = ["--folder", str(tmp_path / "c")]
     up = subprocess.run([*SCRIPT, "up", *FEW, "--no-s3", *folder], capture_output=True, text=True, check=False)

@@ -77,6 +77,7 @@ def test_the_same_bits_as_threads(
     assert json.loads(capsys.readouterr().out)["digest"] == of_threads
 
 
+@pytest.mark.slow
 def test_the_environment_names_the_same_and_the_promise_is_kept(
     tls_cluster: Any, own: Path, store: Path, of_threads: str, tmp_path: Path
 ) -> None:

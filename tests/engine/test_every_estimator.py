@@ -77,8 +77,8 @@ def shuffled(leaves: list[int]) -> list[int]:
     return random.Random(len(leaves)).sample(leaves, len(leaves))
 
 
-# Their reductions are those of others.
-ALIKE = ("kmp-classifier", "poisson", "svc, hinge", "svr", "quantile", "one-class")
+# Their reductions are those of others, or their estimator has this test, too (svc, full).
+ALIKE = ("kmp-classifier", "svc, full", "poisson", "svc, hinge", "svr", "quantile", "one-class")
 
 
 @pytest.mark.parametrize(

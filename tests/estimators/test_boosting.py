@@ -156,7 +156,7 @@ def digest_of(table: Any, executor: Any = None, **settings: Any) -> str:
     return found.digest
 
 
-@pytest.mark.parametrize("method", ["resampling", "filtering"])
+@pytest.mark.parametrize("method", [pytest.param("resampling", marks=pytest.mark.slow), "filtering"])
 def test_any_chunking_and_any_threads_give_the_same_members(tmp_path: Path, method: str) -> None:
     settings = {**GIVEN, "method": method, "member_rows": 40, "members": 4, "learner": "svm", "calibration": "platt"}
     arrays = []

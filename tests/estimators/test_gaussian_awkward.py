@@ -36,6 +36,7 @@ def test_constant_targets(constant: float) -> None:
         assert np.isfinite(std).all()
 
 
+@pytest.mark.slow
 def test_a_constant_target_beside_another() -> None:
     mixed = GaussianProcessRegressor(20).fit(X, np.column_stack([np.full(400, -1e8), Y]))
     np.testing.assert_allclose(mixed.predict(ASKED)[:, 0], -1e8, rtol=1e-6)
