@@ -13,7 +13,6 @@ from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.table.columns import are_real
-from streamkernel.table.ingest import ingest, is_file_of_columns
 from streamkernel.type_aliases import Unchecked
 
 
@@ -40,7 +39,7 @@ def rows_of_model(
     DataError, StoreError
         As of `ingest`.
     """
-    if not is_file_of_columns(source):
+    if not _is_file(source):
         yield source, weight
         return
     _check_place(source, resources)
@@ -80,7 +79,7 @@ def rows_of_fit(
     DataError, StoreError
         As of `ingest`.
     """
-    if not is_file_of_columns(source):
+    if not _is_file(source):
         given = {"--target": target, "--drop": drop}
         wrong = [name for name, value in given.items() if value]
         if wrong:
@@ -90,6 +89,15 @@ def rows_of_fit(
     _check_place(source, resources)
     with _ingested(source, display, target=target, weight=weight, drop=drop) as place:
         yield place, None
+
+
+def _is_file(source: str) -> bool:
+    # Readers of files load pyarrow, which takes a while: a command on a store does not wait for them.
+    if "://" in source or Path(source).is_dir():
+        return False
+    from streamkernel.table.ingest import is_file_of_columns
+
+    return is_file_of_columns(source)
 
 
 def _check_place(source: str, resources: Resources) -> None:
@@ -102,6 +110,8 @@ def _check_place(source: str, resources: Resources) -> None:
 
 @contextlib.contextmanager
 def _ingested(source: str, display: Display, **options: Unchecked) -> Iterator[str]:
+    from streamkernel.table.ingest import ingest
+
     with tempfile.TemporaryDirectory(prefix="streamkernel-rows-") as folder:
         place = str(Path(folder) / "rows")
         with IngestBar(display.quiet) as bar:
