@@ -12,6 +12,7 @@ from streamkernel.outputs.files import make_own_folder, refuse_link
 from streamkernel.outputs.generation import GenerationBuilding, building_at
 from streamkernel.outputs.partial import PartialFolder, publish, remove_any, remove_stray_partials
 from streamkernel.outputs.replace import check_name_length, check_output, check_target, remove_former
+from streamkernel.outputs.single_file import new_file
 
 __all__ = [
     "FACTOR_PARTS",
@@ -25,6 +26,7 @@ __all__ = [
     "check_output",
     "check_target",
     "make_own_folder",
+    "new_file",
     "output_kind",
     "publish",
     "read_complete",

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
-from streamkernel.atomic import partial_sibling
 from streamkernel.blobs import blobs_at, normalised, parent_of
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
-from streamkernel.outputs import check_name_length, translated_os_errors
+from streamkernel.outputs import check_name_length, new_file, translated_os_errors
 from streamkernel.wording import switch
 
 # Marks near the beginning of our pages and of our pictures, which no other program writes.
@@ -97,36 +95,9 @@ def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: b
         elif not place.create(name, content) and place.read(name) != content:
             raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}")
         return
-    with translated_os_errors(target, "writing"):
-        _write(target, content, overwrite=overwrite)
-
-
-def _write(target: Path, content: bytes, *, overwrite: bool) -> None:
-    partial = partial_sibling(target)
-    try:
-        with open(partial, "xb") as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
-        if not overwrite:
-            _claim(partial, target)
-        os.replace(partial, target)
-    finally:
-        with suppress(OSError):  # the first error is the one to report
-            partial.unlink(missing_ok=True)
-    descriptor = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _claim(partial: Path, target: Path) -> None:
-    """Give the file its name if that is free: link(2) refuses an existing name, rename(2) would replace it."""
-    try:
-        os.link(partial, target)
-    except FileExistsError as error:
-        raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}") from error
-    except OSError:
-        # The file system has no hard links; the first check, before the work began, found the name free.
-        return
+    with (
+        translated_os_errors(target, "writing"),
+        new_file(target, overwrite=overwrite) as partial,
+        open(partial, "xb") as handle,
+    ):
+        handle.write(content)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from streamkernel.atomic import fsync_path, partial_sibling
+from streamkernel.blobs import is_url
 from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError, StoreNotFoundError
-from streamkernel.outputs import check_name_length, refuse_link, translated_os_errors
+from streamkernel.outputs import check_name_length, new_file, refuse_link, translated_os_errors
 from streamkernel.table._stored import open_row_arrays
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.type_aliases import AnyArray, Fields, Untyped
@@ -43,7 +42,7 @@ def check_values_file(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
         Its folder does not exist.
     """
     text = os.fspath(path)
-    if "://" in text:
+    if is_url(text):
         raise ParameterError(f"{text}: CSV and Parquet files are written to a local path; give one, and copy the file")
     found = Path(text)
     if not found.parent.is_dir():
@@ -153,19 +152,16 @@ class RowOutput:
         target = check_values_file(path, overwrite=overwrite)
         batches = self._batches()
         first = pa.table(next(batches)).replace_schema_metadata({_MARK: b"1"})
-        partial = partial_sibling(target)
-        try:
-            with translated_os_errors(target, "writing", "nothing was left behind"), ExitStack() as stack:
-                writer = stack.enter_context(_writer(partial, target.suffix.lower(), first.schema))
-                writer.write_table(first)
-                for batch in batches:
-                    writer.write_table(pa.table(batch, schema=first.schema))
-                stack.close()
-                fsync_path(partial)
-                os.replace(partial, target)
-                fsync_path(target.parent)
-        finally:
-            partial.unlink(missing_ok=True)
+        suffix, written = target.suffix.lower(), translated_os_errors(target, "writing", "nothing was left behind")
+        # The writer ends before the file gets its name.
+        with (
+            written,
+            new_file(target, overwrite=overwrite) as partial,
+            _writer(partial, suffix, first.schema) as writer,
+        ):
+            writer.write_table(first)
+            for batch in batches:
+                writer.write_table(pa.table(batch, schema=first.schema))
 
     def _batches(self) -> Iterator[dict[str, AnyArray | list[str]]]:
         readers = {name: RowReader(rows) for name, rows in self.arrays.items()}

@@ -12,8 +12,9 @@ from math import log
 from pathlib import Path
 from typing import Annotated
 
-from streamkernel.atomic import json_content, parsed_json, partial_sibling, read_file
+from streamkernel.atomic import json_content, parsed_json, read_file
 from streamkernel.errors import ModelFormatError, ParameterError, StoreExistsError, StoreNotFoundError
+from streamkernel.outputs import new_file
 from streamkernel.records.json_types import AtLeast
 from streamkernel.records.record import Record
 from streamkernel.wording import call, option
@@ -207,10 +208,6 @@ def check_writable(path: str | os.PathLike[str] | None) -> Path:
 def write_rates(rates: Rates, path: str | os.PathLike[str] | None = None) -> Path:
     """Write rates whole or not at all; the errors are those of `check_writable`."""
     place = check_writable(path)
-    partial = partial_sibling(place)
-    try:
+    with new_file(place, overwrite=True) as partial:
         partial.write_bytes(json_content(rates.to_config()) + b"\n")
-        os.replace(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)
     return place

@@ -136,6 +136,22 @@ def test_a_damaged_group_leaves_no_file(cli: Run, ridge: Path, tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_that_another_process_made_meanwhile_stays(
+    cli: Run, ridge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    out, opened = tmp_path / f"out.{suffix}", row_outputs._writer
+
+    def meanwhile(path: Path, kind: str, schema: Any) -> Any:
+        out.write_text("theirs")
+        return opened(path, kind, schema)
+
+    monkeypatch.setattr(row_outputs, "_writer", meanwhile)
+    assert "exists; choose another path" in cli("predict", str(ridge), TABLE, str(out), *THREADS).error
+    assert out.read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
 def test_info_knows_outputs_of_rows(cli: Run, ridge: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows"
     assert cli("predict", str(ridge), TABLE, str(out), "--rows", "100:350", *THREADS).status == 0
