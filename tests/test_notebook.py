@@ -97,7 +97,7 @@ def test_models_of_every_kind(kind: Kind, tmp_path: Path) -> None:
         assert value(html, "estimator") == kind.name
         assert value(html, "rows of the fit") == "80"
         assert value(html, "kernel").endswith(")")
-        # Estimators have scikit-learn's own, which has a style and a script of its own, but no text of ours in it.
+        # Estimators have scikit-learn's table, with its style and its script; no text of ours is in it.
         assert EVIL not in one._repr_html_()
 
 

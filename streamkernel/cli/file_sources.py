@@ -7,12 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from streamkernel.blobs import is_url
 from streamkernel.cli.options import Resources
 from streamkernel.cli.output import Display
 from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.table.columns import are_real
+from streamkernel.table.columns import NO_WEIGHTS, are_real
 from streamkernel.type_aliases import Unchecked
 
 
@@ -28,8 +29,8 @@ def rows_of_model(
 ) -> Iterator[tuple[str, str | None]]:
     """The store with rows for a model, and the column of row weights that is still to be named.
 
-    A store is itself. Of files the columns of the model are read, by name, and with `targets` that of its target; what
-    else they hold is left out, whatever it is. Numbers keep all their digits. The copy lies in the temporary folder.
+    A store is itself. Of a file only the columns of the model are read, by name, and with `targets` its target; other
+    columns may hold anything. Numbers keep all their digits. The copy lies in the temporary folder.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def rows_of_fit(
 
 def _is_file(source: str) -> bool:
     # Readers of files load pyarrow, which takes a while: a command on a store does not wait for them.
-    if "://" in source or Path(source).is_dir():
+    if is_url(source) or Path(source).is_dir():
         return False
     from streamkernel.table.ingest import is_file_of_columns
 
@@ -109,11 +110,12 @@ def _check_place(source: str, resources: Resources) -> None:
 
 
 @contextlib.contextmanager
-def _ingested(source: str, display: Display, **options: Unchecked) -> Iterator[str]:
+def _ingested(source: str, display: Display, *, weight: str | None, **options: Unchecked) -> Iterator[str]:
     from streamkernel.table.ingest import ingest
 
     with tempfile.TemporaryDirectory(prefix="streamkernel-rows-") as folder:
         place = str(Path(folder) / "rows")
         with IngestBar(display.quiet) as bar:
-            ingest(source, place, **options, progress=bar)
+            # A file has no weights of its own that `none` would leave out.
+            ingest(source, place, weight=None if weight == NO_WEIGHTS else weight, **options, progress=bar)
         yield place

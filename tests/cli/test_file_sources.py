@@ -69,6 +69,9 @@ def test_a_model_reads_its_columns_from_any_file(cli: Run, folder: Path, frame: 
     assert scores[0]["rows"] == 400
     weighted = cli("evaluate", folder / "m", folder / "rows.csv", "--weight", "w", *THREADS, "--json").result
     assert weighted["rmse"] != scores[0]["rmse"]
+    assert (
+        cli("evaluate", folder / "m", folder / "rows.csv", "--weight", "none", *THREADS, "--json").result == scores[0]
+    )
     # New rows have no target, and their columns stand in another order.
     frame[["a", "when", "b"]].to_csv(folder / "new.csv", index=False)
     assert cli("predict", folder / "m", folder / "new.csv", folder / "p.csv", "--rows", "5:9", *THREADS).status == 0

@@ -27,7 +27,7 @@ def command(path: str, display: Display) -> None:
     """Show what the table, model, transformer, factor or output of rows (predictions) at PATH holds."""
     kind = kind_of(path)
     output = RowOutput.open(path) if kind is None else None
-    if output is not None and output.info()["model_digest"] is not None:
+    if output is not None and "model_digest" in output.attributes:
         display.emit(output.info(), "rows", _shown(output))
     elif kind is None:  # the rows of a factor are a table, too
         table = table_info(path)

@@ -57,7 +57,7 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
     "--drop",
     multiple=True,
     metavar="NAME",
-    help="Leave a column out, whatever it holds. May be repeated. Of CSV, Parquet, Arrow.",
+    help="Leave a column of CSV, Parquet or Arrow files out; it may hold anything. May be repeated.",
 )
 @click.option(
     "--keep", multiple=True, metavar="NAME", help="Leave all others out but target and weights. May be repeated."

@@ -15,7 +15,7 @@ from streamkernel.table.columns import first_repeated
 from streamkernel.table.ingest._arrow_values import floats, text_labels
 from streamkernel.table.ingest._column_files import column_file
 from streamkernel.table.ingest._files import SourceFile, check_same_columns
-from streamkernel.table.ingest._options import SourceOptions, dropped_columns
+from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._partitions import Partitions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.type_aliases import AnyDType, Untyped
@@ -61,7 +61,7 @@ class ColumnsReader(Reader):
                 f"column {name!r} (the index of the rows in pandas: make it a column, reset_index)"
                 for name in sorted(of_pandas)
             ),
-            *dropped_columns(options),
+            *options.left_out,
         )
         types = [self._type(name) for name in self._names]
         if self._target is not None:

@@ -9,7 +9,7 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest._arrow_values import text_labels
 from streamkernel.table.ingest._csv_file import CsvFile
 from streamkernel.table.ingest._files import SourceFile, check_same_columns
-from streamkernel.table.ingest._options import SourceOptions, dropped_columns
+from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._partitions import Partitions
 from streamkernel.table.ingest._reader import Batch, Reader
 from streamkernel.type_aliases import AnyArray, Untyped
@@ -35,7 +35,7 @@ class CsvReader(Reader):
             )
         self.named = first.header
         self._partitions = Partitions(files, first.names, options.target)
-        self.left_out = (*self._partitions.left_out, *dropped_columns(options))
+        self.left_out = (*self._partitions.left_out, *options.left_out)
         names = [*first.names, *self._partitions.names]
         self._names = self._choose_of(names, options, place)
         # Columns of the files that are not parsed may hold anything, such as text.

@@ -1,4 +1,4 @@
-"""Lines and fields of a CSV file, in Python: its first rows, and the place of what the fast parser refused.
+"""Read the lines and fields of a CSV file in Python: the first rows, and the row that the fast parser refused.
 
 pyarrow reports that a conversion failed, but not in which line. This pass is slow (a Python loop), and starts after the
 rows that were read without an error.

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from streamkernel.blobs import display_form
+from streamkernel.blobs import display_form, is_url
 from streamkernel.errors import ParameterError, SourceFormatError, StoreAccessError, StoreNotFoundError
 from streamkernel.table.ingest._plain_bytes import COMPRESSIONS
-from streamkernel.table.synthetic import is_synthetic
 from streamkernel.type_aliases import Unchecked
 
 # Kinds of files by suffix. Several files of a kind can be one source where columns have names.
@@ -93,7 +92,7 @@ def is_pattern(path: str | Path) -> bool:
 
 def is_file_of_columns(source: str) -> bool:
     """Whether a path is that of a CSV, Parquet or Arrow file, or a pattern of files; nothing is read."""
-    if is_synthetic(source):
+    if is_url(source):
         return False
     place = display_form(source)
     if isinstance(place, str) or place.is_dir():

@@ -66,6 +66,11 @@ class SourceOptions:
             if isinstance(names, str) or not all(isinstance(each, str) for each in names or ()):
                 raise ParameterError(f"{option(name)} must be names of columns, not {names!r}", value=names)
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that the user drops, as text for `Reader.left_out`."""
+        return tuple(f"column {name!r} (dropped)" for name in self.drop)
+
     def columns_of(self, names: Sequence[str], used: Sequence[str], place: str) -> list[str]:
         """Those of the columns of a source that are read, in their order.
 
@@ -130,8 +135,3 @@ class SourceOptions:
         for each in fields(CsvFormat):
             if getattr(self.csv, each.name) != each.default:
                 raise ParameterError(f"{option(each.name)} is for CSV, and {place} is none; leave it out")
-
-
-def dropped_columns(options: SourceOptions) -> tuple[str, ...]:
-    """The columns that the user leaves out, as text for `Reader.left_out`."""
-    return tuple(f"column {name!r} (dropped)" for name in options.drop)
