@@ -1,21 +1,20 @@
 """Blocks and spans: how a sweep cuts the rows. Set by the table's layout and the reduction alone.
 
-A block is the unit of work of the kernel loop and BLAS. A span is the rows of one task, which reads and sums them:
-whole chunks, in stored order. Its state is a leaf of the tree (`_tree.py`). Equal tables and reductions are cut equally
-on every machine and for every cluster, which is half of the promise of equal bits; the tree is the other half.
+A block is the unit of work of the kernel loop and BLAS. A span is whole chunks of rows, in stored order. Its state is a
+leaf of the tree (`_tree.py`). Equal tables and reductions are cut equally on every machine and for every cluster, which
+is half of the promise of equal bits; the tree is the other half.
 
-Blocks are folded in order into the state of their span, on the worker that computes them; only
-the states of spans travel, and are combined in pairs. The number of spans L follows from the work F of the sweep::
+Blocks are folded in order into the state of their span, on the worker that computes them; states are combined in pairs.
+The number of spans L follows from the work F of the sweep::
 
     F < 16 s of a core          L = 16, or a power of two where rows are few: two, four, eight threads share evenly
-    F < 2,048 s                 L = F / 1 s: a cluster of some hundred threads is kept busy to the end of a sweep
-    F < 2.8 h                   L = 2,048: spans grow to 5 s
-    F < 23 h                    L = F / 5 s: a thousand threads have five each where m = 1e9 and n = 1,000
-    above                       L = 16,384: the driver's part, some milliseconds a task, stays below a minute
+    F < 4.5 h                   L = F / 1 s: a thousand threads have 16 each where m = 1e9 and n = 1,000, and those that
+                                end first wait for 1/16 of the sweep at most
+    above                       L = 16,384
 
-Five seconds are two bounds in one: a worker that dies loses what it was computing, and the scheduler hands out a
-thousand threads' work in time. Why a span is a task of its own, and not 16 of them: a task of 16 x 5 s is lost whole
-with its worker, and a billion rows have 330 such tasks, so that two thirds of 1,000 workers would wait.
+From 2,048 spans on they grow to 16,384 rows, or to five seconds where these take longer: a state of many functions (n >
+1,500) is not added for less. A task of a cluster has several spans where a scheduler could not hand them out singly
+(`_task_leaves.py`).
 
 A row counts as its operations or its bytes, whichever takes longer (object stores give a core some 100 MB/s), so that
 passes that only read are shared, too.
@@ -41,6 +40,7 @@ _ROWS_BYTES = (
 )  # limit on the rows themselves, which from some thousand features on take more memory than their kernel block
 _LEAST_BLOCK = 64
 _SHORT_SPAN, _LONG_SPAN = 4e10, 2e11  # operations: about one second and five of one core
+_LONG_ROWS = 16_384  # n^2 operations each, beside which the 24 n^2 bytes of a sum take little time
 _BYTE_FLOPS = 400  # operations in the time that a core takes to fetch and decode a byte
 _MIN_SPAN = 4096
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
@@ -119,13 +119,19 @@ def worth_sending(flops: float) -> bool:
     return flops >= _WORTH_SENDING
 
 
+def leaf_seconds(layout: Layout, flops_per_row: float, row_bytes: int) -> float:
+    """Seconds of a core that a leaf may take, before one has run: twice those of the core that the cut counts with."""
+    rows = layout.spans[-1][1] - layout.spans[0][0]
+    return 2.0 * rows / len(layout.spans) * max(flops_per_row, float(_BYTE_FLOPS * row_bytes)) / _SHORT_SPAN
+
+
 def span_rows(m: int, flops_per_row: float, row_bytes: int = 0) -> int:
     """Rows of a span, before rounding to whole chunks, for m rows of `flops_per_row` operations and `row_bytes` bytes.
 
     At least 4,096, of which SYRK makes two blocks: rows of more than 5e7 operations (n > 7,000) make longer spans.
     """
     work = max(flops_per_row, float(_BYTE_FLOPS * row_bytes), 1.0)
-    by_work = int(min(max(_SHORT_SPAN, m * work / _SHORT_SPANS), _LONG_SPAN) / work)
+    by_work = int(max(_SHORT_SPAN, min(m * work / _SHORT_SPANS, _LONG_ROWS * work, _LONG_SPAN)) / work)
     rows = max(_MIN_SPAN, min(by_work, -(-m // _MIN_SPANS)), -(-m // _MAX_SPANS))
     if rows > _MIN_SPAN:
         return rows
