@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
+from streamkernel.engine import task_sizes
+from streamkernel.engine._branches import Branches
 from streamkernel.engine._tree import PairingTree
 
 __all__ = ["simulated_seconds"]
 
 
 def simulated_seconds(
-    leaves: int, slots: int, leaf: float, combine: float = 0.0, send: float = 0.0, task: float = 0.0, branch: int = 1
+    leaves: int,
+    slots: int,
+    leaf: float,
+    combine: float = 0.0,
+    send: float = 0.0,
+    task: float = 0.0,
+    branch: int = 1,
+    summed: int = 2,
 ) -> float:
     """Seconds until the driver has the sum of all leaves.
 
-    The scheduler hands out one task in `task` seconds, in the order of submission, to a slot that is free; where a sum
-    of states is made, those that are elsewhere are sent first. A slot is a worker of one thread. Workers add the states
-    of `branch` leaves in pairs. The driver gets one sum after another, and adds each as far as its neighbours are
-    there.
+    Leaves are cut into tasks as the engine cuts them. The scheduler hands out one task in `task` seconds, in the order
+    of submission, to a slot that is free; where a sum of states is made, those that are elsewhere are sent first. A
+    slot is a worker of one thread. Workers add the states of `branch` leaves, up to `summed` in a task. The driver gets
+    one sum after another, and adds each as far as its neighbours are there.
     """
-    inputs: list[tuple[int, ...]] = []
+    inputs: list[Sequence[int]] = []
+    work: list[float] = []
 
-    def submit(*of: int) -> int:
+    def submit(places: Sequence[range], of: Sequence[int]) -> int:
         inputs.append(of)
+        work.append((len(of) - 1) * combine if of else len(places[0]) * leaf + (len(places[0]) - 1) * combine)
         return len(inputs) - 1
 
     roots: dict[int, int] = {}  # number of the branch, by the task that makes its sum
-    for first in range(0, leaves, branch):
-        few = range(first, min(first + branch, leaves))
-        tree: PairingTree[int] = PairingTree(len(few), submit)
-        for number in few:
-            tree.add(number - first, submit())
-        roots[tree.root()] = first // branch
+    branches: Branches[int] = Branches(leaves, branch, summed, submit, lambda left, right: left)
+    for few in task_sizes(leaves, slots, leaf, branch).tasks(leaves):
+        root = branches.add_leaves(few, submit([few], ()))
+        if root is not None:
+            roots[root] = branches.of(few.start)
     sums: list[int] = []
 
     def count(left: int, right: int) -> int:
@@ -58,8 +69,7 @@ def simulated_seconds(
             del free[slot]
             scheduler = max(scheduler, now) + task
             moved = sum(place[each] != slot for each in of)
-            work = (len(of) - 1) * combine + send * moved if of else leaf
-            heapq.heappush(running, (scheduler + work, number, slot))
+            heapq.heappush(running, (scheduler + work[number] + send * moved, number, slot))
         now, number, slot = heapq.heappop(running)
         place[number] = slot
         free[slot] = None

@@ -1,6 +1,7 @@
 """The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
-from streamkernel.engine._branches import branch_leaves
+from streamkernel.engine._branches import branch_leaves, levels_of, sum_tasks, summed_states
+from streamkernel.engine._task_leaves import task_sizes
 from streamkernel.engine.executor import Executor, executor_of
 from streamkernel.engine.limits import MemoryLimits, check_memory, limits_here, machine_of, memory_limits, total_memory
 from streamkernel.engine.peak_memory import PeakMeter, resident_bytes
@@ -43,6 +44,7 @@ __all__ = [
     "executor_of",
     "format_bytes",
     "layout_of",
+    "levels_of",
     "limits_here",
     "machine_of",
     "make_plan",
@@ -50,5 +52,8 @@ __all__ = [
     "outgrown_bytes",
     "resident_bytes",
     "step_of",
+    "sum_tasks",
+    "summed_states",
+    "task_sizes",
     "total_memory",
 ]

@@ -50,10 +50,10 @@ class BranchSums:
         """Whether sums are on their way."""
         return bool(self._since)
 
-    def add(self, leaf: int, task: Future) -> None:
-        """Add a leaf that has ended; fetch the sum of its branch if this is complete."""
-        branch = self._branches.of(leaf)
-        root = None if branch in self._here else self._branches.add_leaf(leaf, task)
+    def add(self, leaves: range, task: Future) -> None:
+        """Add a task that has ended; fetch the sum of its branch if this is complete."""
+        branch = self._branches.of(leaves.start)
+        root = None if branch in self._here else self._branches.add_leaves(leaves, task)
         if root is not None:
             # Not `result`, which would wait in this thread.
             loop: Untyped = self._client.loop
@@ -81,7 +81,7 @@ class BranchSums:
             self._here.add(branch)
             self._since.pop(branch)
             if branch in self._again:
-                self._tasks.drop(self._branches.leaves(branch))
+                self._tasks.drop(self._tasks.given(self._branches.leaves(branch)))
         self._repeat(time.monotonic())
 
     def _repeat(self, now: float) -> None:
@@ -94,7 +94,7 @@ class BranchSums:
         if len(audible) < len(worker_threads(self._client)):
             self._again |= late
             for branch in late:
-                self._tasks.again(self._branches.leaves(branch), audible)
+                self._tasks.again(self._tasks.given(self._branches.leaves(branch)), audible)
 
     def cancel(self) -> None:
         """Wait for nothing more."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -19,10 +19,11 @@ from weakref import WeakSet
 from distributed import Client, KilledWorker
 
 from streamkernel.engine._branch_sums import BranchSums
-from streamkernel.engine._branches import Branches, branch_leaves
-from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaf, write_leaf
+from streamkernel.engine._branches import Branches, branch_leaves, summed_states
+from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaves, write_leaf
 from streamkernel.engine._killed_worker import blame, killed_worker
 from streamkernel.engine._leaf_tasks import LeafTasks
+from streamkernel.engine._task_leaves import FixedCut, LeafCut, task_sizes
 from streamkernel.engine._tasks import Advance, Receiver
 from streamkernel.engine.cluster_state import (
     FutureCancelledError,
@@ -32,9 +33,10 @@ from streamkernel.engine.cluster_state import (
     await_ready,
     worker_threads,
 )
-from streamkernel.engine.layout import Layout
+from streamkernel.engine.layout import Layout, leaf_seconds
 from streamkernel.engine.lost_cluster import scheduler_of, translated_loss
 from streamkernel.engine.peak_memory import peak_resident_bytes
+from streamkernel.engine.plan import TableShape
 from streamkernel.engine.versions import check_versions
 from streamkernel.engine.worker_warm_up import granted_bytes
 from streamkernel.errors import ClusterError, StreamKernelError
@@ -67,7 +69,7 @@ class ClusterExecutor:
     ) -> None:
         self._client = client
         self._scheduler = f"the scheduler at {scheduler_of(client)}"  # a client that lost it has no address
-        self._order = order or (lambda leaves: leaves)
+        self._order = order
         self._run_id = uuid.uuid4().hex[:12]
         self._sweeps = 0
         self._sent: tuple[Any, ...] = ()
@@ -95,28 +97,27 @@ class ClusterExecutor:
             count, leaves, state_bytes = itertools.count(1), len(layout.spans), reduction.state_bytes()
             payloads = [payload]
 
-            def combine(left: Future, right: Future) -> Future:
+            def combine(nodes: Sequence[range], states: Sequence[Future]) -> Future:
                 # Before the leaves that wait on the worker: a branch whose sum is late keeps its states in memory.
-                key = f"{prefix}/node-{next(count)}"
-                return self._submit(combine_states, key, payloads[-1], left, right, priority=1)
+                key, places = f"{prefix}/node-{next(count)}", [(each.start, each.stop) for each in nodes]
+                return self._submit(combine_states, key, payloads[-1], places, *states, priority=1)
 
-            tasks = self._leaves(map_leaf, prefix, payloads, layout, twice=True)
             size = branch_leaves(leaves, state_bytes, sum(worker_threads(self._client).values()))
-            branches: Branches[Future] = Branches(leaves, size, combine, reduction.combine)
+            seconds = leaf_seconds(layout, reduction.flops_per_row(), TableShape.of(table).row_bytes)
+            tasks = self._leaves(map_leaves, prefix, payloads, layout, size, seconds)
+            summed = summed_states(state_bytes)
+            branches: Branches[Future] = Branches(leaves, size, summed, combine, reduction.combine)
             sums, done = BranchSums(self._client, branches, tasks, state_bytes), set[int]()
             try:
-                while tasks.running or sums:
-                    ended = tasks.take() if tasks.running else None
-                    if ended is not None:
-                        leaf, task = ended
-                        self._check(map_leaf, prefix, layout, tasks, leaf, task)
-                        if leaf not in done:
-                            done.add(leaf)
-                            start, stop = layout.spans[leaf]
-                            advance(stop - start)
-                        sums.add(leaf, task)
+                while tasks or sums:
+                    for few, task in tasks.take() if tasks else ():
+                        self._check(map_leaves, prefix, layout, tasks, few, task)
+                        if few.start not in done:
+                            done.add(few.start)
+                            advance(layout.spans[few[-1]][1] - layout.spans[few[0]][0])
+                        sums.add(few, task)
                     try:
-                        sums.take(wait=not tasks.running)
+                        sums.take(wait=not tasks)
                     except KilledWorker as error:
                         raise killed_worker(self._client, error, "a task that adds up sums") from error
                     except (NoValidWorkerError, NoWorkerError) as error:
@@ -129,16 +130,14 @@ class ClusterExecutor:
         self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
     ) -> None:
         with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
-            tasks = self._leaves(write_leaf, prefix, [payload], layout, twice=False)
-            while tasks.running:
-                ended = tasks.take()
-                if ended is None:
-                    continue
-                leaf, task = ended
-                self._check(write_leaf, prefix, layout, tasks, leaf, task)
-                written(leaf, task.result(_ANSWER))
-                start, stop = layout.spans[leaf]
-                advance(stop - start)
+            tasks = self._leaves(write_leaf, prefix, [payload], layout)
+            while tasks:
+                for few, task in tasks.take():
+                    self._check(write_leaf, prefix, layout, tasks, few, task)
+                    [leaf] = few
+                    written(leaf, task.result(_ANSWER))
+                    start, stop = layout.spans[leaf]
+                    advance(stop - start)
 
     @contextlib.contextmanager
     def _sweep(self, *payload: Any) -> Iterator[tuple[str, Future]]:
@@ -176,7 +175,13 @@ class ClusterExecutor:
             self._checked = there
 
     def _leaves(
-        self, task: Callable[..., Any], prefix: str, payloads: list[Future], layout: Layout, *, twice: bool
+        self,
+        task: Callable[..., Any],
+        prefix: str,
+        payloads: list[Future],
+        layout: Layout,
+        branch: int | None = None,
+        seconds: float = 0.0,
     ) -> LeafTasks:
         """The leaves of a layout, given out.
 
@@ -184,29 +189,49 @@ class ClusterExecutor:
         ----------
         payloads : the payload. Attempts after the first append theirs: the only worker that has the others may be the
             one that is not heard of.
+        branch : leaves of a branch of sums, of which a task may have several and run twice; None for rows that are
+            written.
+        seconds : what a leaf may take.
         """
+        threads = partial(worker_threads, self._client)
 
-        def submit(leaf: int, attempt: int, workers: list[str] | None) -> Future:
-            key = f"{prefix}/leaf-{leaf}" + ("" if attempt == 1 else f"/{attempt}")
+        def submit(tasks: Sequence[range], attempt: int, workers: list[str] | None) -> list[Future]:
+            keys = [f"{prefix}/leaf-{leaves.start}" + ("" if attempt == 1 else f"/{attempt}") for leaves in tasks]
             if attempt > 1:
                 number = f"{prefix}/payload-{len(payloads)}"
                 payloads.append(self._submit(hold, number, *self._sent, workers=workers))
-            return self._submit(task, key, payloads[-1], layout.spans[leaf], workers=workers)
+            spans = [layout.spans[leaves.start : leaves.stop] for leaves in tasks]
+            # In one message, which costs the scheduler half of what single ones do.
+            futures = self._client.map(
+                task,
+                [payloads[-1]] * len(tasks),
+                spans,
+                key=keys,
+                pure=False,
+                workers=workers,
+                allow_other_workers=workers is not None,
+            )
+            self._futures.update(futures)
+            return futures
 
-        leaves = self._order(list(range(len(layout.spans))))
-        return LeafTasks(self._client, leaves, submit, partial(worker_threads, self._client), twice=twice)
+        cut: FixedCut | LeafCut = LeafCut(len(layout.spans), branch or 1, seconds)
+        if self._order is not None:
+            sizes = task_sizes(len(layout.spans), sum(threads().values()), seconds, branch or 1)
+            whole = list(sizes.tasks(len(layout.spans)))
+            cut = FixedCut(whole[number] for number in self._order(list(range(len(whole)))))
+        return LeafTasks(self._client, cut, submit, threads, twice=branch is not None)
 
     def _check(
-        self, task: Callable[..., Any], prefix: str, layout: Layout, tasks: LeafTasks, leaf: int, ended: Future
+        self, task: Callable[..., Any], prefix: str, layout: Layout, tasks: LeafTasks, leaves: range, ended: Future
     ) -> None:
-        """Raise the error of a leaf that has failed."""
+        """Raise the error of a task that has failed."""
         if ended.status == "finished":
             return
-        start, stop = layout.spans[leaf]
+        start, stop = layout.spans[leaves[0]][0], layout.spans[leaves[-1]][1]
         try:
             self._result(ended, f"rows {start}:{stop}")
         except KilledWorker as error:
-            suspects = [layout.spans[each] for each in (leaf, *tasks.running)]
+            suspects = [layout.spans[each] for few in (leaves, *tasks.running) for each in few]
             raise self._killed(task, prefix, suspects, error) from error
 
     def _killed(
@@ -220,7 +245,7 @@ class ClusterExecutor:
 
         def attempt(piece: tuple[int, int], worker: str) -> Future:
             key = f"{prefix}/alone-{piece[0]}-{piece[1]}"
-            return self._client.submit(task, payload, piece, key=key, pure=False, workers=[worker])
+            return self._client.submit(task, payload, [piece], key=key, pure=False, workers=[worker])
 
         table, work, *_ = self._sent
         return blame(self._client, error, suspects, (work, table), attempt)

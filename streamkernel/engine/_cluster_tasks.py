@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from streamkernel.engine._chunk_writer import ChunkWriter
-from streamkernel.engine._tasks import Written, map_span, write_span
+from streamkernel.engine._tasks import Written, map_spans, write_span
+from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.peak_memory import limit_arenas
 from streamkernel.kernels import compile_all
 from streamkernel.linalg import single_threaded_blas
@@ -26,16 +28,33 @@ def hold(*payload: Any) -> tuple[Any, ...]:
     return payload
 
 
-def map_leaf(payload: tuple[Table, AnyReduction, int], span: tuple[int, int]) -> State:
+def map_leaves(payload: tuple[Table, AnyReduction, int], spans: Sequence[tuple[int, int]]) -> State:
+    """The sum of neighbouring leaves, added up as in the tree."""
     table, reduction, rows = payload
-    return map_span(table, reduction, span, rows)
+    tree: PairingTree[State] = PairingTree(len(spans), reduction.combine)
+    map_spans(table, reduction, iter(enumerate(spans)), rows, tree.add)
+    return tree.root()
 
 
-def combine_states(payload: tuple[Table, AnyReduction, int], left: State, right: State) -> State:
-    return payload[1].combine(left, right)
+def combine_states(
+    payload: tuple[Table, AnyReduction, int], places: Sequence[tuple[int, int]], *states: State
+) -> State:
+    """The sum of neighbouring nodes, added up as in the tree.
+
+    Parameters
+    ----------
+    places : first leaf, and that after the last one, of each node, counted from the first leaf of all.
+    """
+    tree: PairingTree[State] = PairingTree(places[-1][1], payload[1].combine)
+    for (first, stop), state in zip(places, states, strict=True):
+        level = (stop - first - 1).bit_length()
+        tree.add(first >> level, state, level)
+    return tree.root()
 
 
-def write_leaf(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -> Written:
+def write_leaf(payload: tuple[Table, RowMap, RowSink, int], spans: Sequence[tuple[int, int]]) -> Written:
+    """Write the values of one leaf."""
     table, values, sink, rows = payload
+    [span] = spans
     with ChunkWriter(sink) as writer:
         return write_span(table, values, writer, span, rows).wait()

@@ -40,9 +40,13 @@ class PairingTree(Generic[S]):
         self._lock = Lock()
         self._root: list[S] = []
 
-    def add(self, leaf: int, state: S) -> None:
-        """Add a leaf, and combine it with siblings that have arrived. Thread-safe; combining runs outside the lock."""
-        level, index = 0, leaf
+    def add(self, index: int, state: S, level: int = 0) -> None:
+        """Add a leaf, and combine it with siblings that have arrived. Thread-safe; combining runs outside the lock.
+
+        Parameters
+        ----------
+        level : that of a node whose leaves somebody else has combined, in the same tree; `index` is its number there.
+        """
         while _width(self._leaves, level) > 1:
             if not parent_is_complete(self._leaves, level, index):
                 with self._lock:

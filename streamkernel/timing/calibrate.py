@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 import time
 import uuid
@@ -15,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamkernel.engine import Executor, ThreadExecutor, available_cpus, branch_leaves
+from streamkernel.engine import Executor, ThreadExecutor, available_cpus, branch_leaves, sum_tasks, summed_states
 from streamkernel.engine.layout import Layout
 from streamkernel.reductions import Moments
 from streamkernel.table import Scaler, Table, open_table
@@ -186,8 +185,8 @@ def task_rates(executor: Executor) -> dict[str, float]:
     if executor.n_workers:
         one = min(_sweep_of(executor, 1) for _ in range(3))
         many = min(_sweep_of(executor, _LEAVES) for _ in range(3))
-        branches = math.ceil(_LEAVES / branch_leaves(_LEAVES, 0, executor.n_workers * executor.threads_per_worker))
-        task = max(many - one, 0.0) / (2 * _LEAVES - branches - 1)
+        size = branch_leaves(_LEAVES, 0, executor.n_workers * executor.threads_per_worker)
+        task = max(many - one, 0.0) / (_LEAVES + sum_tasks({1: _LEAVES}, size, summed_states(0)) - 1)
     return {"thread_sweep_seconds": threads, "sweep_seconds": one, "task_seconds": task}
 
 

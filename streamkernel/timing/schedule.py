@@ -1,16 +1,17 @@
 """Seconds of one sweep on a number of workers: a formula for the schedule that the engine makes.
 
-With L leaves, S threads of all workers, and branches of b neighbouring leaves, of which there are ``B = ceil(L / b)``::
+With L leaves of t_leaf, in K tasks of z leaves at the end and more before (`engine._task_leaves`), S threads of all
+workers, and branches of b neighbouring leaves, of which there are ``B = ceil(L / b)``::
 
-    T = max(R t_leaf + S t_task,  L t_task + t_leaf,  (2 L - B) t_task,
-            t_leaf + B (t_send + t_combine))
-        + (L - B) / S t_combine + D (t_combine + t_send + t_task) + t_send + E t_combine
+    T = max(R z t_leaf + S t_task,  K t_task + z t_leaf,  (K + N) t_task,
+            z t_leaf + B (t_send + t_combine))
+        + (L - B) / S t_combine + sum_levels ((g - 1) (t_combine + t_send) + t_task) + t_send + E t_combine
 
-Leaves are begun in their order, in ``R = ceil(L / S)`` rounds. The first task comes to the last thread after
-``S t_task``; where the scheduler is slower than the threads, its tasks are the time, L leaves and L - B sums. Workers
-add the states of a branch between leaves; the sum of a branch comes to the driver, which adds all B (ALGORITHMS 23).
-After the last leaf ``D = ceil(log2 b)`` sums of its branch are left, whose states come from other workers, and
-``E = ceil(log2 B)`` sums of the driver.
+Tasks are begun in the order of their leaves, the last ones in ``R = ceil(L / (S z))`` rounds. The first task comes to
+the last thread after ``S t_task``; where the scheduler is slower than the threads, its tasks are the time: K of leaves,
+and N that add up to g states of a branch each. Workers do these between leaves; the sum of a branch comes to the
+driver, which adds all B (ALGORITHMS 23). After the last leaf a sum of each level of its branch is left, whose states
+come from other workers, and ``E = ceil(log2 B)`` sums of the driver.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from streamkernel.engine import branch_leaves
+from streamkernel.engine import branch_leaves, levels_of, sum_tasks, summed_states, task_sizes
 from streamkernel.timing.rates import Rates
 
 
@@ -62,7 +63,7 @@ class SweepCost:
 
     Attributes
     ----------
-    leaves : number of tasks that read rows.
+    leaves : number of spans of rows, of which a task has one or several.
     work : seconds of a core for one leaf, decoding included.
     leaf_bytes : bytes that a leaf reads from the storage.
     state_bytes : bytes of one state.
@@ -97,31 +98,36 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
     leaf = max(work, alone, together)
     bound = "work" if leaf == work else "reading" if leaf == alone else "storage"
     combine = 3 * cost.state_bytes / rates.memory_bytes
-    rounds = math.ceil(cost.leaves / slots.count)
     check = rates.check_seconds if cost.leaf_bytes else 0.0
     if slots.workers == 0:
+        rounds = math.ceil(cost.leaves / slots.count)
         merging = ((cost.leaves - 1) / at_once + _levels(cost.leaves)) * combine * slower
         return SweepSeconds(rounds * leaf + merging + check + rates.thread_sweep_seconds, 0.0, bound)
-    size = branch_leaves(cost.leaves, round(cost.state_bytes), slots.count)
-    branches = math.ceil(cost.leaves / size)
-    depth = _levels(min(size, cost.leaves))
+    state_bytes = round(cost.state_bytes)
+    size, summed = branch_leaves(cost.leaves, state_bytes, slots.count), summed_states(state_bytes)
+    sizes = task_sizes(cost.leaves, slots.count, leaf, size)
+    counts, branches = sizes.counts(cost.leaves), math.ceil(cost.leaves / size)
+    tasks, last = sum(counts.values()), sizes.least * leaf
     task = rates.task_seconds
     send, payload = (each / rates.network_bytes for each in (cost.state_bytes, cost.payload_bytes))
-    last_round = (cost.leaves - 1) % slots.count + 1
-    leaves = max(rounds * leaf + last_round * task, (rounds - 1) * leaf + at_once * task)
-    scheduling = max(cost.leaves * task + leaf, (2 * cost.leaves - branches) * task)
-    arriving = leaf + (branches - 1) * (send + combine)
+    rounds = math.ceil(cost.leaves / (slots.count * sizes.least))
+    last_round = (math.ceil(cost.leaves / sizes.least) - 1) % slots.count + 1
+    leaves = max(rounds * last + last_round * task, (rounds - 1) * last + min(slots.count, tasks) * task)
+    scheduling = max(tasks * task + last, (tasks + sum_tasks(counts, size, summed)) * task)
+    arriving = last + (branches - 1) * (send + combine)
     if max(scheduling, arriving) > leaves:
         leaves, bound = max((scheduling, "scheduler"), (arriving, "driver"))
-    moved = min(slots.workers, cost.leaves) - 1
+    moved = min(slots.workers, tasks) - 1
     # Workers pass the payload on, so that those which have it double.
     spread = payload * (1 + math.ceil(math.log2(moved + 1)))
     merging = (cost.leaves - branches) / at_once * combine * slower
-    across = min(depth, _levels(moved + 1))
-    last = depth * (combine * slower + task) + across * send + send + _levels(branches) * combine
-    seconds = rates.sweep_seconds + check + spread + leaves + merging + last
-    # Of two neighbouring states one is where they are added, as a rule; with one worker both are.
-    states = (cost.leaves - branches) * moved / (moved + 1) + branches
+    across = send if moved else 0.0
+    levels = levels_of(min(size, cost.leaves), summed, sizes.least)
+    adding = sum((states - 1) * (combine * slower + across) + task for _, states in levels)
+    adding += send + _levels(branches) * combine
+    seconds = rates.sweep_seconds + check + spread + leaves + merging + adding
+    # Of neighbouring states one is where they are added, as a rule; with one worker all are.
+    states = (tasks - branches) * moved / (moved + 1) + branches
     network = (moved + 1) * cost.payload_bytes + states * cost.state_bytes
     return SweepSeconds(seconds, network, bound)
 

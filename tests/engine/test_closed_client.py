@@ -20,23 +20,23 @@ from streamkernel.settings import RidgeSettings
 DATA = data_sets.friedman(2000, 5)
 
 
-@pytest.mark.parametrize("at", ["payload", "leaf-0"])
+@pytest.mark.parametrize(("how", "at"), [("submit", "payload"), ("map", "leaf-0")])
 def test_a_task_that_was_just_submitted_is_not_waited_for(
-    dask_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, at: str
+    dask_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, how: str, at: str
 ) -> None:
     met: list[BaseException] = []
     with Client(dask_cluster.address, set_as_default=False) as client:
-        real = client.submit
+        real = getattr(client, how)
 
-        def closing(function: Any, *arguments: Any, key: str, **options: Any) -> Any:
+        def closing(function: Any, *arguments: Any, key: str | list[str], **options: Any) -> Any:
             future = real(function, *arguments, key=key, **options)
-            if key.endswith(f"/{at}"):
+            if (key if isinstance(key, str) else key[0]).endswith(f"/{at}"):
                 other = threading.Thread(target=client.close)
                 other.start()
                 other.join()
             return future
 
-        monkeypatch.setattr(client, "submit", closing)
+        monkeypatch.setattr(client, how, closing)
 
         def fit() -> None:
             try:

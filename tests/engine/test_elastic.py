@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import dask
 import pytest
 from clusters import ROOT, Cluster
 from distributed import Client
-from ordered_sums import NotedSums, OrderedSums, layout, table
+from hypothesis import given
+from hypothesis import strategies as st
+from ordered_sums import ROWS, NotedSums, OrderedSums, layout, table
 
-from streamkernel.engine import ThreadExecutor, _cluster_executor
+from streamkernel.engine import ThreadExecutor, _cluster_executor, _task_leaves
 from streamkernel.engine._branches import Branches, branch_leaves
+from streamkernel.engine._cluster_tasks import combine_states
+from streamkernel.engine._task_leaves import TaskSizes
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
 
@@ -43,13 +49,14 @@ def noted(folder: Path, seconds: float = 0.2) -> NotedSums:
 
 
 def swept(cluster: Cluster, work: NotedSums, leaves: int, event: Callable[[int], None]) -> bytes:
-    """The sums as bytes; `event` is called with the number of leaves that are done, after each."""
+    """The sums as bytes; `event` is called with the number of leaves that are done, from 1 to all."""
     done = 0
 
     def advance(rows: int) -> None:
         nonlocal done
-        done += 1
-        event(done)
+        for _ in range(rows // ROWS):
+            done += 1
+            event(done)
 
     with dask.config.set(DASK_CONFIG), Client(cluster.address) as client:
         state = ClusterExecutor(client, remote=False).reduce(work, table(leaves), layout(leaves), advance)
@@ -113,6 +120,25 @@ def test_a_branch_of_several_leaves_loses_a_worker(
     assert len(work.runs()) - leaves <= 3 * 8
 
 
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_tasks_of_several_leaves_lose_a_worker(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """It costs the tasks that it had, one that ran and one that waited, and what was not added up yet."""
+    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads: 4)
+    monkeypatch.setattr(_task_leaves, "task_sizes", lambda leaves, threads, seconds, branch: TaskSizes(1, 4, threads))
+    cluster.start(workers=3)
+    work, leaves = noted(tmp_path, 0.1), 50
+
+    def event(done: int) -> None:
+        if done == (30 if number == signal.SIGKILL else leaves - 8):
+            os.kill(cluster.workers[0].pid, number)
+
+    assert swept(cluster, work, leaves, event) == expected(leaves)
+    again = [leaf for leaf, runs in Counter(leaf for leaf, _ in work.runs()).items() if runs > 1]
+    assert len(again) <= 3 * 4
+
+
 def test_workers_without_a_task_do_not_repeat_those_of_others(cluster: Cluster, tmp_path: Path) -> None:
     """More workers than leaves, which take longer than the least patience: none is late."""
     cluster.start(workers=4)
@@ -152,22 +178,42 @@ def test_all_workers_are_replaced(cluster: Cluster, tmp_path: Path) -> None:
     assert len(work.runs()) - leaves <= 8
 
 
-@pytest.mark.parametrize("leaves", [1, 2, 5, 16, 37, 64])
-@pytest.mark.parametrize("size", [1, 2, 4, 8, 64])
-def test_branches_are_parts_of_the_tree(leaves: int, size: int) -> None:
-    """Words in place of sums tell the order: the same for branches of any size, in any order of leaves."""
+@given(
+    leaves=st.integers(1, 130),
+    size=st.sampled_from([1, 2, 4, 8, 64]),
+    summed=st.sampled_from([2, 4, 8]),
+    data=st.data(),
+)
+def test_tasks_and_branches_are_parts_of_the_tree(leaves: int, size: int, summed: int, data: st.DataObject) -> None:
+    """Words in place of sums tell the order: the same for tasks and branches of any sizes, in any order."""
 
     def joined(left: str, right: str) -> str:
         return f"({left} {right})"
 
+    def of(payload: Any, places: Any, *states: str) -> str:
+        assert len(states) <= summed
+        return cast("str", combine_states(payload, places, *states))  # type: ignore[arg-type]
+
+    def summed_up(places: Sequence[range], states: Sequence[str]) -> str:
+        return of((None, SimpleNamespace(combine=joined), 0), [(each.start, each.stop) for each in places], *states)
+
     whole: PairingTree[str] = PairingTree(leaves, joined)
-    branches: Branches[str] = Branches(leaves, size, joined, joined)  # type: ignore[arg-type]
     for leaf in range(leaves):
         whole.add(leaf, str(leaf))
-    for leaf in [*range(1, leaves, 2), *range(0, leaves, 2)]:
-        complete = branches.add_leaf(leaf, str(leaf))
+    tasks, first = list[range](), 0
+    while first < leaves:
+        sizes = [each for each in (1, 2, 4, 8, 64) if each <= size and first % each == 0]
+        tasks.append(range(first, min(first + data.draw(st.sampled_from(sizes)), leaves)))
+        first = tasks[-1].stop
+    branches: Branches[str] = Branches(leaves, size, summed, summed_up, joined)  # type: ignore[arg-type]
+    for few in data.draw(st.permutations(tasks)):
+        # A task adds its leaves as a sum adds leaves.
+        one: PairingTree[str] = PairingTree(len(few), joined)
+        for leaf in few:
+            one.add(leaf - few.start, str(leaf))
+        complete = branches.add_leaves(few, one.root())
         if complete is not None:
-            branches.add_sum(branches.of(leaf), complete)  # type: ignore[arg-type]
+            branches.add_sum(branches.of(few.start), complete)  # type: ignore[arg-type]
     assert branches.root() == whole.root()
 
 

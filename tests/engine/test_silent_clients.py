@@ -72,10 +72,10 @@ def test_the_second_sum_of_a_branch_may_fail(loop: asyncio.AbstractEventLoop) ->
         return task
 
     client: Any = SimpleNamespace(status="running", gather=gather, loop=SimpleNamespace(asyncio_loop=loop))
-    branches: Branches[Any] = Branches(1, 1, lambda left, right: left, add_states)
+    branches: Branches[Any] = Branches(1, 1, 2, lambda places, tasks: tasks[0], add_states)
     sums = BranchSums(client, branches, SimpleNamespace(), 8)  # type: ignore[arg-type]
-    sums.add(0, {"sums": np.ones(1)})  # type: ignore[arg-type]
-    sums.add(0, ValueError("its worker died"))  # type: ignore[arg-type]
+    sums.add(range(1), {"sums": np.ones(1)})  # type: ignore[arg-type]
+    sums.add(range(1), ValueError("its worker died"))  # type: ignore[arg-type]
     until = time.monotonic() + 10
     while sums:
         assert time.monotonic() < until
