@@ -94,7 +94,7 @@ class ClusterExecutor:
 
     def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
         with self._sweep(table, reduction, layout.block_rows) as (prefix, payload):
-            count, leaves, state_bytes = itertools.count(1), len(layout.spans), reduction.state_bytes()
+            count, leaves = itertools.count(1), len(layout.spans)
             payloads = [payload]
 
             def combine(nodes: Sequence[range], states: Sequence[Future]) -> Future:
@@ -102,12 +102,14 @@ class ClusterExecutor:
                 key, places = f"{prefix}/node-{next(count)}", [(each.start, each.stop) for each in nodes]
                 return self._submit(combine_states, key, payloads[-1], places, *states, priority=1)
 
-            size = branch_leaves(leaves, state_bytes, sum(worker_threads(self._client).values()))
+            threads = sum(worker_threads(self._client).values())
+            size = branch_leaves(leaves, reduction.share_bytes(1 / leaves), threads)
+            sum_bytes = reduction.share_bytes(min(size / leaves, 1.0))
             seconds = leaf_seconds(layout, reduction.flops_per_row(), TableShape.of(table).row_bytes)
             tasks = self._leaves(map_leaves, prefix, payloads, layout, size, seconds)
-            summed = summed_states(state_bytes)
+            summed = summed_states(sum_bytes)
             branches: Branches[Future] = Branches(leaves, size, summed, combine, reduction.combine)
-            sums, done = BranchSums(self._client, branches, tasks, state_bytes), set[int]()
+            sums, done = BranchSums(self._client, branches, tasks, sum_bytes), set[int]()
             try:
                 while tasks or sums:
                     for few, task in tasks.take() if tasks else ():

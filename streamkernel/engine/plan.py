@@ -137,6 +137,7 @@ class Step:
     packed_bytes: int = 0  # packed points that are not rows of the table, beside `points`
     spans: int | None = None  # number of spans, the most tasks that run at once; None if not known
     algebra: float = 0.0  # operations of dense algebra on the driver, after each of the `times`
+    grows: bool = False  # whether the state of some rows has their share of the bytes
     usual: tuple[float, int] | None = None  # operations of a row and spans as a rule, where those above are the most
 
     @property
@@ -232,6 +233,7 @@ def step_of(
         packed_bytes=packed_bytes,
         spans=spans,
         algebra=algebra,
+        grows=isinstance(work, Reduction) and 0 == work.share_bytes(0.0) < state,
     )
 
 
@@ -313,6 +315,8 @@ def make_plan(
 
     def branches(step: Step) -> int:
         """States that the driver of a cluster holds at once: of one path of the tree, and those on the way."""
+        if step.grows:
+            return 4  # all sums together are one
         leaves = max(step.leaves if step.spans is None else step.spans, 1)
         size = branch_leaves(leaves, step.state_bytes, machine.workers * machine.threads)
         return 4 + (-(-leaves // size) - 1).bit_length()

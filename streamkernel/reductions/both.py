@@ -46,6 +46,9 @@ class Both(Reduction[tuple[Any, Any]]):
     def state_bytes(self) -> int:
         return self.first.state_bytes() + self.second.state_bytes()
 
+    def share_bytes(self, share: float) -> int:
+        return self.first.share_bytes(share) + self.second.share_bytes(share)
+
     def scratch_bytes(self, rows: int) -> int:
         return self.first.scratch_bytes(rows) + self.second.scratch_bytes(rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,9 @@ class Collect(Reduction[NDArray[Any]]):
     def state_bytes(self) -> int:
         width, dtype = self.work.columns[self.name]
         return self.rows * dtype.itemsize * (1 if width is None else width)
+
+    def share_bytes(self, share: float) -> int:
+        return ceil(share * self.state_bytes())
 
     def scratch_bytes(self, rows: int) -> int:
         return self.work.scratch_bytes(rows)

@@ -80,7 +80,14 @@ class Reduction(ABC, Generic[Result]):
 
     @abstractmethod
     def state_bytes(self) -> int:
-        """Bytes of one state."""
+        """Bytes of one state: of all rows, if states grow with them."""
+
+    def share_bytes(self, share: float) -> int:
+        """Bytes of the state of a share of the rows, from 0 to 1: fewer than `state_bytes` where a state holds rows.
+
+        If these are spread evenly: a number for the schedule of a sweep, and no promise.
+        """
+        return self.state_bytes()
 
     @abstractmethod
     def scratch_bytes(self, rows: int) -> int:

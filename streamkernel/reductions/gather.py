@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,9 @@ class Gather(Reduction[Sample]):
 
     def state_bytes(self) -> int:
         return len(self.rows) * (24 + self.n_features * self.dtype.itemsize + 8 * self.n_targets)
+
+    def share_bytes(self, share: float) -> int:
+        return ceil(share * self.state_bytes())
 
     def scratch_bytes(self, rows: int) -> int:
         return 0

@@ -119,6 +119,7 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates) -> SweepCost:
         0.0 if in_memory else table.row_bytes * rows / leaves,
         step.state_bytes,
         _payload_bytes(step, plan),
+        step.grows,
     )
 
 

@@ -66,8 +66,9 @@ class SweepCost:
     leaves : number of spans of rows, of which a task has one or several.
     work : seconds of a core for one leaf, decoding included.
     leaf_bytes : bytes that a leaf reads from the storage.
-    state_bytes : bytes of one state.
+    state_bytes : bytes of one state, of all rows.
     payload_bytes : bytes that each worker gets before its first leaf.
+    grows : whether the state of some leaves has their share of the bytes, as that of rows which are gathered.
     """
 
     leaves: int
@@ -75,6 +76,11 @@ class SweepCost:
     leaf_bytes: float = 0.0
     state_bytes: float = 0.0
     payload_bytes: float = 0.0
+    grows: bool = False
+
+    def node_bytes(self, leaves: int) -> float:
+        """Bytes of the state of so many leaves."""
+        return self.state_bytes * min(leaves / self.leaves, 1.0) if self.grows else self.state_bytes
 
 
 @dataclass(frozen=True)
@@ -97,39 +103,52 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
         together = cost.leaf_bytes * at_once / rates.storage_bytes
     leaf = max(work, alone, together)
     bound = "work" if leaf == work else "reading" if leaf == alone else "storage"
-    combine = 3 * cost.state_bytes / rates.memory_bytes
     check = rates.check_seconds if cost.leaf_bytes else 0.0
+
+    def combine(leaves: int) -> float:
+        return 3 * cost.node_bytes(leaves) / rates.memory_bytes
+
+    def send(leaves: int) -> float:
+        return cost.node_bytes(leaves) / rates.network_bytes
+
     if slots.workers == 0:
         rounds = math.ceil(cost.leaves / slots.count)
-        merging = ((cost.leaves - 1) / at_once + _levels(cost.leaves)) * combine * slower
-        return SweepSeconds(rounds * leaf + merging + check + rates.thread_sweep_seconds, 0.0, bound)
-    state_bytes = round(cost.state_bytes)
-    size, summed = branch_leaves(cost.leaves, state_bytes, slots.count), summed_states(state_bytes)
+        sums = (cost.leaves - 1) / at_once * combine(1) + sum(
+            combine(1 << each) for each in range(_levels(cost.leaves))
+        )
+        return SweepSeconds(rounds * leaf + sums * slower + check + rates.thread_sweep_seconds, 0.0, bound)
+    size = branch_leaves(cost.leaves, round(cost.node_bytes(1)), slots.count)
+    summed = summed_states(round(cost.node_bytes(size)))
     sizes = task_sizes(cost.leaves, slots.count, leaf, size)
     counts, branches = sizes.counts(cost.leaves), math.ceil(cost.leaves / size)
     tasks, last = sum(counts.values()), sizes.least * leaf
     task = rates.task_seconds
-    send, payload = (each / rates.network_bytes for each in (cost.state_bytes, cost.payload_bytes))
     rounds = math.ceil(cost.leaves / (slots.count * sizes.least))
     last_round = (math.ceil(cost.leaves / sizes.least) - 1) % slots.count + 1
     leaves = max(rounds * last + last_round * task, (rounds - 1) * last + min(slots.count, tasks) * task)
     scheduling = max(tasks * task + last, (tasks + sum_tasks(counts, size, summed)) * task)
-    arriving = last + (branches - 1) * (send + combine)
+    arriving = last + (branches - 1) * (send(size) + combine(size))
     if max(scheduling, arriving) > leaves:
         leaves, bound = max((scheduling, "scheduler"), (arriving, "driver"))
     moved = min(slots.workers, tasks) - 1
     # Workers pass the payload on, so that those which have it double.
-    spread = payload * (1 + math.ceil(math.log2(moved + 1)))
-    merging = (cost.leaves - branches) / at_once * combine * slower
-    across = send if moved else 0.0
+    spread = cost.payload_bytes / rates.network_bytes * (1 + math.ceil(math.log2(moved + 1)))
+    merging = (cost.leaves - branches) / at_once * combine(1) * slower
     levels = levels_of(min(size, cost.leaves), summed, sizes.least)
-    adding = sum((states - 1) * (combine * slower + across) + task for _, states in levels)
-    adding += send + _levels(branches) * combine
-    seconds = rates.sweep_seconds + check + spread + leaves + merging + adding
+    for nodes, states in levels:
+        one = nodes // states
+        merging += (states - 1) * (combine(one) * slower + (send(one) if moved else 0.0)) + task
+    merging += send(size) + sum(combine(size << each) for each in range(_levels(branches)))
+    seconds = rates.sweep_seconds + check + spread + leaves + merging
+    return SweepSeconds(seconds, _network_bytes(cost, tasks, branches, len(levels), moved), bound)
+
+
+def _network_bytes(cost: SweepCost, tasks: int, branches: int, levels: int, moved: int) -> float:
+    """Bytes of the payload to each of ``moved + 1`` workers, and of the states."""
     # Of neighbouring states one is where they are added, as a rule; with one worker all are.
-    states = (tasks - branches) * moved / (moved + 1) + branches
-    network = (moved + 1) * cost.payload_bytes + states * cost.state_bytes
-    return SweepSeconds(seconds, network, bound)
+    share = moved / (moved + 1)
+    states = 1 + levels * share if cost.grows else (tasks - branches) * share + branches
+    return (moved + 1) * cost.payload_bytes + states * cost.state_bytes
 
 
 def _levels(leaves: int) -> int:

@@ -558,6 +558,7 @@ def test_the_plan_knows_the_size_of_a_state(name: str) -> None:
     reduction = REDUCTIONS[name](X, Y, list(range(40)))
     state = reduction.map_block(next(blocks(X, Y, [400])))
     held = sum(values.nbytes for values in state.values())
-    assert held <= reduction.state_bytes()
+    assert held <= reduction.state_bytes() == reduction.share_bytes(1.0)
+    assert 0 <= reduction.share_bytes(0.0) <= reduction.share_bytes(0.5) <= reduction.state_bytes()
     assert reduction.scratch_bytes(400) >= 0
     assert reduction.flops_per_row() > 0

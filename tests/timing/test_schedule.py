@@ -129,6 +129,19 @@ def test_threads_share_the_cores_that_there_are() -> None:
     assert seconds(SweepCost(1, 1.0), Slots(4, cores=2), rates()) == pytest.approx(1.0)
 
 
+def test_gathered_rows_are_sent_once_a_level() -> None:
+    """Their states are shares of the last one: no worker waits for all of them, and the driver gets each row once."""
+    known = rates(network_bytes=1e7, memory_bytes=1e9)
+    whole = SweepCost(1000, 1.0, state_bytes=2e7)
+    shares = SweepCost(1000, 1.0, state_bytes=2e7, grows=True)
+    assert shares.node_bytes(10) == 2e5
+    assert shares.node_bytes(2000) == whole.node_bytes(10) == 2e7
+    found, sums = (sweep_seconds(cost, Slots(100), known) for cost in (shares, whole))
+    assert found.seconds < 10.0 + 2.0 + 0.5
+    assert found.seconds < 0.8 * sums.seconds
+    assert found.network_bytes < 3 * 2e7 < sums.network_bytes
+
+
 def test_bytes_over_the_network() -> None:
     one = sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0, payload_bytes=10.0), Slots(1), rates())
     assert one.network_bytes == 10.0 + 16 * 100.0  # the payload to the worker, the sums to the driver
