@@ -47,6 +47,13 @@ from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.prepared import filling_bytes, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
+from streamkernel.kernels.sparse import (
+    SparseKernel,
+    columns_of_pairs,
+    is_kernel_of_pairs,
+    sparse_distances,
+    sparse_kernel,
+)
 from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_classes
 
 __all__ = [
@@ -72,16 +79,19 @@ __all__ = [
     "RationalQuadratic",
     "Scaled",
     "Sigmoid",
+    "SparseKernel",
     "StationaryKernel",
     "Sum",
     "as_kernel",
     "cache_folder",
+    "columns_of_pairs",
     "compile_all",
     "filling_bytes",
     "free_parts",
     "function_gradient_bytes",
     "has_free_lengthscale",
     "is_compiled",
+    "is_kernel_of_pairs",
     "kernel_from_config",
     "leaves_lengthscale",
     "lengthscale_gradient",
@@ -90,6 +100,8 @@ __all__ = [
     "packing_bytes",
     "per_feature",
     "prepare_function_gradient",
+    "sparse_distances",
+    "sparse_kernel",
     "prepare_gradient",
     "user_kernel_classes",
     "with_kernel_classes",

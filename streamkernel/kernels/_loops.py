@@ -22,6 +22,7 @@ from numba import njit, types
 from streamkernel.kernels._formula import Metric
 from streamkernel.kernels._functions import INNER, OPTIONS, number
 from streamkernel.kernels._instructions import full_width, stay_separate
+from streamkernel.kernels._sparse_sums import fill_sparse_block, sparse_norms_of
 from streamkernel.kernels._tile import (
     ROWS,
     fetch_for_writing,
@@ -246,8 +247,8 @@ def source_version() -> int:
     return int.from_bytes(digest.digest()[:7], "big")
 
 
-def entry_points(version: int) -> tuple[Any, Any, Any]:
-    """The functions `norms`, `signed` and `fill`, which Python code calls; all others are compiled into them.
+def entry_points(version: int) -> tuple[Any, ...]:
+    """The functions that Python code calls, in the order of `signatures`; all others are compiled into them.
 
     Numba's cache checks the time and size of one file only, and a wheel gives every file the same time. But the
     variables of a closure are part of the key of the cache. `version` is one of them, so that a change of the loops
@@ -268,15 +269,27 @@ def entry_points(version: int) -> tuple[Any, Any, Any]:
             work = new_workspace(X, panels)
             fill_block(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, work, out)
 
+    def sparse_norms(pairs, metric, out):  # type: ignore[no-untyped-def]  # Numba infers them
+        if version >= 0:
+            sparse_norms_of(pairs, metric, out)
+
+    def sparse_fill(X, metric, writer, constants, degree, Z, lists, norms, out):  # type: ignore[no-untyped-def]  # Numba infers them
+        full_width()
+        if version >= 0:
+            sums, scratch = aligned(len(Z), X), aligned(len(Z), X)
+            ones = np.ones(1, np.bool_)
+            fill_sparse_block(X, metric, writer, constants, degree, Z, lists, norms, sums, scratch, ones, out)
+
+    functions = norms, signed, fill, sparse_norms, sparse_fill
     try:
         cached = njit(cache=True, **OPTIONS)
-        return cached(norms), cached(signed), cached(fill)
+        return tuple(cached(function) for function in functions)
     except RuntimeError:  # there is no writable folder for a cache: compile in every process
         plain = njit(**OPTIONS)
-        return plain(norms), plain(signed), plain(fill)
+        return tuple(plain(function) for function in functions)
 
 
-norms, signed, fill = entry_points(source_version())
+norms, signed, fill, sparse_norms, sparse_fill = entry_points(source_version())
 
 
 def signatures(kind: Untyped) -> Fields:
@@ -286,7 +299,8 @@ def signatures(kind: Untyped) -> Fields:
     centred = types.Tuple((doubles, doubles, cube, matrix, vector))
     angular = types.UniTuple(matrix, 2)
     read_only = types.Array(kind, 2, "C", readonly=True)
-    number = types.int64
+    number, whole = types.int64, types.int64[::1]
+    lists = types.Tuple((whole, whole, vector))
     arguments = (
         read_only, number, number, vector, number, vector, vector, cube, kind, centred, angular, matrix
     )  # fmt: skip
@@ -294,4 +308,6 @@ def signatures(kind: Untyped) -> Fields:
         "norms": types.void(matrix, vector),
         "signed": types.void(matrix, vector, vector, matrix),
         "fill": types.void(*arguments),
+        "sparse_norms": types.void(read_only, number, vector),
+        "sparse_fill": types.void(read_only, number, number, vector, number, read_only, lists, vector, matrix),
     }

@@ -70,6 +70,11 @@ class Kernel(ABC):
         """Number of formulas of the kernel; each packs its own copy of the basis points."""
         return 1
 
+    @property
+    def of_pairs(self) -> bool:
+        """Whether its rows are sparse ones in pairs of columns and values (`streamkernel.pairs`)."""
+        return False
+
     @abstractmethod
     def prepare(self, Z: Unchecked) -> PreparedKernel:
         """This kernel with basis points Z (n, p), packed once for many blocks ``k(X_b, Z)``."""
@@ -139,7 +144,8 @@ class PreparedKernel(ABC):
         out : (b, n), optional
             C-contiguous array with the dtype of X, which is filled and returned.
         """
-        rows = checked_rows(X, "X", self.points.shape[1])
+        # Rows in pairs have as many numbers as the entries of the fullest row of their own table.
+        rows = checked_rows(X, "X", None if self.kernel.of_pairs else self.points.shape[1])
         shape = (len(rows), len(self.points))
         if out is None:
             out = np.empty(shape, rows.dtype)
@@ -185,6 +191,10 @@ class Composite(Kernel):
     @property
     def formulas(self) -> int:
         return sum(part.formulas for part in self.parts)
+
+    @property
+    def of_pairs(self) -> bool:
+        return any(part.of_pairs for part in self.parts)
 
     @property
     def has_units(self) -> bool:  # type: ignore[override]

@@ -25,6 +25,7 @@ from streamkernel.kernels.periodic import Periodic
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
+from streamkernel.kernels.sparse import SparseKernel
 from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_classes
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import option
@@ -55,7 +56,7 @@ NAMES: dict[str, tuple[type[Kernel], Fields]] = {
 KERNEL_NAMES = tuple(NAMES)
 
 CLASSES: dict[str, type[Kernel]] = {kind.name: kind for kind, _ in NAMES.values()}
-COMPOSITES: tuple[type[Composite], ...] = (Sum, Product, Scaled, Fixed, OfColumns)
+COMPOSITES: tuple[type[Composite], ...] = (Sum, Product, Scaled, Fixed, OfColumns, SparseKernel)
 CLASSES |= {kind.name: kind for kind in COMPOSITES}
 
 
