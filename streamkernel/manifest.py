@@ -7,6 +7,7 @@ ingested tables, `store/` for values per row, and `table/` reads both.
 
     STORE/zarr.json        group; its attribute `format` is that of a table or of an output of rows
     STORE/X/, STORE/y/     arrays, cut into chunks along the rows; STORE/w/ where a table has row weights
+    STORE/indptr/, STORE/indices/, STORE/data/, STORE/statistics/    in place of X, where rows are sparse (CSR)
     STORE/COMPLETE         this manifest (JSON)
 
 An append of rows creates a new generation of the folder. Its manifest stores what readers of earlier generations need:
@@ -31,6 +32,9 @@ BUNDLE_FORMAT = "streamkernel.bundle"
 VERSION = 2
 # The version of a table with row weights, which a release that does not know them must not read as one without.
 WEIGHTED_VERSION = 3
+# The version of a table with sparse rows, with or without row weights.
+SPARSE_VERSION = 4
+TABLE_VERSIONS = (VERSION, WEIGHTED_VERSION, SPARSE_VERSION)
 # Length of the history. A reader that opened the store more appends ago than this must open it again.
 KEPT_GENERATIONS = 64
 
@@ -149,7 +153,7 @@ def parse_manifest(text: str, path: str) -> Manifest:
     """
     try:
         config = parsed_json(text)
-        if config["format"] != TABLE_FORMAT or config["version"] not in (VERSION, WEIGHTED_VERSION):
+        if config["format"] != TABLE_FORMAT or config["version"] not in TABLE_VERSIONS:
             raise ValueError(f"format {config['format']!r} version {config['version']!r}")
         arrays = {
             name: ArrayManifest(

@@ -25,6 +25,9 @@ FLAGS = {
     "key": "--tls-key",
 }
 
+# Flags of False that are no --no-...
+OPPOSITES = {"--sparse": "--dense"}
+
 # Functions and methods of Python, and the commands that do the same.
 COMMANDS = {
     "ingest": "streamkernel ingest",
@@ -52,7 +55,7 @@ def in_flags(mention: Mention) -> str:
     if mention.kind == "switch":
         return f"give {flag}"
     if values and isinstance(values[0], bool):
-        return flag if values[0] else flag.replace("--", "--no-", 1)
+        return flag if values[0] else OPPOSITES.get(flag, flag.replace("--", "--no-", 1))
     return " ".join([flag, *map(str, values)])
 
 

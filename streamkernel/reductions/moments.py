@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from streamkernel.reductions.contract import Reduction, State
-from streamkernel.table import ColumnStatistics, RowBlock, TableStatistics
+from streamkernel.table import ColumnStatistics, RowBlock, Table, TableStatistics
 
 
 @dataclass(frozen=True)
@@ -17,17 +18,28 @@ class Moments(Reduction[TableStatistics]):
     Parameters
     ----------
     n_features, n_targets : numbers of features and targets of the table; 0 targets for none.
+    sparse : whether rows are sparse ones in pairs.
     """
 
     n_features: int
     n_targets: int
+    sparse: bool = False
+
+    @classmethod
+    def of(cls, table: Table, n_targets: int) -> Self:
+        """The statistics of the features of a table and of so many targets."""
+        return cls(table.n_features, n_targets, table.sparse)
 
     @property
     def _prefixes(self) -> list[str]:
         return ["x", "y"] if self.n_targets else ["x"]
 
     def map_block(self, block: RowBlock) -> State:
-        state = ColumnStatistics.of(block.X, block.weights).to_arrays("x_")
+        if self.sparse:
+            features = ColumnStatistics.of_pairs(block.X, self.n_features, block.weights)
+        else:
+            features = ColumnStatistics.of(block.X, block.weights)
+        state = features.to_arrays("x_")
         if self.n_targets:
             assert block.Y is not None
             state |= ColumnStatistics.of(block.Y, block.weights).to_arrays("y_")
@@ -50,6 +62,9 @@ class Moments(Reduction[TableStatistics]):
         return 32 * (self.n_features + self.n_targets) + 32
 
     def scratch_bytes(self, rows: int) -> int:
+        if self.sparse:
+            # Numbers of each column; those of each entry are less than ten times a block, which the engine counts.
+            return 64 * self.n_features + 24 * rows * self.n_targets
         # Features, then targets: in float64, less their first row, and times the weights.
         return 24 * rows * max(self.n_features, self.n_targets)
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 # Only code that ingests imports `streamkernel.table.ingest`: its parsers would cost every worker 100 MB.
+from streamkernel.table._sparse_scaler import SparseScaler
 from streamkernel.table.block import RowBlock
 from streamkernel.table.bounded_scalers import ClippedScaler, RankScaler
 from streamkernel.table.columns import KnownColumns, with_weights_of
@@ -29,6 +30,7 @@ __all__ = [
     "RowBlock",
     "RowScaler",
     "Scaler",
+    "SparseScaler",
     "Table",
     "TableInfo",
     "TableStatistics",

@@ -22,23 +22,27 @@ from streamkernel.errors import (
     ParameterError,
     StoreError,
     StoreNotFoundError,
+    StreamKernelError,
 )
 from streamkernel.manifest import (
     COMPLETE,
     ROWS_FORMAT,
+    SPARSE_VERSION,
     TABLE_FORMAT,
+    TABLE_VERSIONS,
     VERSION,
     WEIGHTED_VERSION,
     Manifest,
     parse_manifest,
 )
 from streamkernel.table._blob_store import BlobStore
+from streamkernel.table._sparse_rows import CSRParts, SparseRows
 from streamkernel.table._synthetic_rows import SyntheticRows, SyntheticTargets
 from streamkernel.table._zarr_metadata import ZarrArray, join, node_kind, open_store, place, read_bytes
 from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.columns import are_real
-from streamkernel.table.rows import RowArray
-from streamkernel.table.statistics import TableStatistics
+from streamkernel.table.rows import RowArray, RowReader
+from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.table.synthetic import is_synthetic, normal_form, parse
 from streamkernel.type_aliases import AnyArray, Fields
 
@@ -185,7 +189,7 @@ def _manifest(store: Store, path: str, attributes: Fields, content: bytes) -> tu
     """Key and content of the manifest of a group that streamkernel wrote, checked against the group's metadata."""
     where = place(store, path)
     key = join(path, COMPLETE)
-    known = (VERSION, WEIGHTED_VERSION) if attributes.get("format") == TABLE_FORMAT else (VERSION,)
+    known = TABLE_VERSIONS if attributes.get("format") == TABLE_FORMAT else (VERSION,)
     if attributes.get("version") not in known:
         raise CorruptMetadataError(
             f"{where} is a {attributes.get('format')} of version {attributes.get('version')!r}, this streamkernel "
@@ -206,22 +210,29 @@ def _manifest(store: Store, path: str, attributes: Fields, content: bytes) -> tu
 
 def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) -> Opened:
     key, manifest = _manifest(store, path, attributes, content)
+    sparse = attributes["version"] == SPARSE_VERSION
     try:
-        columns = tuple(str(name) for name in attributes["columns"])
+        columns = () if sparse else tuple(str(name) for name in attributes["columns"])
         names = tuple(str(name) for name in attributes["target_names"])
         labels = attributes["classes"]
-        statistics = TableStatistics.from_config(attributes["statistics"])
+        if sparse:
+            X, statistics = _open_sparse(store, path, attributes, key, manifest)
+        else:
+            X = ZarrRows(store, join(path, "X"), "X", key, manifest)
+            statistics = TableStatistics.from_config(attributes["statistics"])
     except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, StreamKernelError):
+            raise
         raise CorruptMetadataError(
             f"{place(store, join(path, 'zarr.json'))} lacks a table's attributes ({error!r}); ingest again"
         ) from error
-    named = bool(attributes.get("named", are_real(columns)))
-    opened = Opened(ZarrRows(store, join(path, "X"), "X", key, manifest), columns, statistics=statistics, named=named)
+    named = False if sparse else bool(attributes.get("named", are_real(columns)))
+    opened = Opened(X, columns, statistics=statistics, named=named)
     if "y" in manifest.arrays:
         opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y", key, manifest), names
         if labels is not None:
             opened.classes, opened.coded = np.array(labels), True
-    weighted = attributes["version"] == WEIGHTED_VERSION
+    weighted = "w" in manifest.arrays if sparse else attributes["version"] == WEIGHTED_VERSION
     if weighted != ("w" in manifest.arrays) or weighted != (statistics.X.weight is not None):
         raise CorruptMetadataError(
             f"{place(store, key)} and the attributes of the table do not agree on row weights; ingest again"
@@ -229,6 +240,30 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
     if weighted:
         opened.w = ZarrRows(store, join(path, "w"), "weights", key, manifest)
     return opened
+
+
+def _open_sparse(
+    store: Store, path: str, attributes: Fields, key: str, manifest: Manifest
+) -> tuple[RowArray, TableStatistics]:
+    """Sparse rows, and the statistics of their columns, which are an array: there may be very many."""
+    sizes, counted = attributes["sparse"], attributes["statistics"]
+    d, most, chunk_rows = (int(sizes[name]) for name in ("columns", "most_entries", "chunk_rows"))
+    arrays = {
+        name: ZarrRows(store, join(path, name), "X", key, manifest)
+        for name in ("indptr", "indices", "data", "statistics")
+    }
+    of_columns = arrays.pop("statistics")
+    if min(d, most, chunk_rows) < 1 or of_columns.shape != (4, d) or arrays["indices"].shape != arrays["data"].shape:
+        raise ValueError("sizes of sparse rows that do not fit together")
+    weight = counted["X"].get("weight")
+    mean, std, low, high = np.array(RowReader(of_columns).read(0, 4), np.float64)
+    count = int(counted["X"]["count"])
+    statistics = ColumnStatistics(count, mean, std, low, high, None if weight is None else float(weight))
+    y = counted.get("y")
+    return (
+        SparseRows(CSRParts(**arrays), d, most, chunk_rows),
+        TableStatistics(statistics, None if y is None else ColumnStatistics.from_config(y)),
+    )
 
 
 def open_row_arrays(location: str | os.PathLike[str]) -> tuple[Fields, dict[str, RowArray]] | None:

@@ -20,7 +20,7 @@ class RowBlock:
         Row number, in the whole table, of the first row.
     X
         (b, p) in the table's dtype, C-contiguous, already scaled. It may be a view of the caller's own rows
-        and must not be written to.
+        and must not be written to. Sparse rows are in pairs, (b, 2 w) float64 (`streamkernel.pairs`).
     Y
         (b, d) float64: raw targets, or one-hot (b, n_classes) when the table has classes; None without targets.
     weights

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from streamkernel.errors import NonFiniteDataError
+from streamkernel.table._sparse_rows import is_sparse
 from streamkernel.table.values import check_finite, unmasked
-from streamkernel.type_aliases import Unchecked
+from streamkernel.type_aliases import Unchecked, Untyped
 
 
 def require_finite(values: Unchecked, name: str, columns: Sequence[str] | None = None) -> None:
@@ -24,6 +26,9 @@ def require_finite(values: Unchecked, name: str, columns: Sequence[str] | None =
     NonFiniteDataError
         The message names the first row and column, and the remedy; a ValueError, as scikit-learn's own.
     """
+    if is_sparse(values):
+        _require_finite_entries(values, columns)
+        return
     array = np.asarray(unmasked(values, name))
     if array.dtype.kind != "f" or array.ndim == 0:
         return
@@ -33,3 +38,18 @@ def require_finite(values: Unchecked, name: str, columns: Sequence[str] | None =
     if columns is None:
         columns = (name,) if array.ndim == 1 else [f"{name.lower()}{column}" for column in range(array.shape[1])]
     check_finite(array, 0, columns, lambda row: f"the {name} array", name)
+
+
+def _require_finite_entries(rows: Untyped, columns: Sequence[str] | None) -> None:
+    """The same check of the entries of a sparse matrix of SciPy."""
+    entries = rows.tocoo()
+    bad = np.flatnonzero(~np.isfinite(entries.data)) if entries.data.dtype.kind == "f" else ()
+    if len(bad):
+        first = bad[np.lexsort((entries.col[bad], entries.row[bad]))[0]]
+        row, column, value = int(entries.row[first]), int(entries.col[first]), entries.data[first]
+        kind = "NaN" if np.isnan(value) else "infinity"
+        name = f"x{column}" if columns is None else columns[column]
+        raise NonFiniteDataError(
+            f"X contains {kind}: {len(bad)} values that are NaN or infinity, first in row {row}, column {name!r}, in "
+            "the X array; remove those rows or fill them in"
+        )

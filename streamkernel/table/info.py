@@ -10,11 +10,13 @@ from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
 from streamkernel.table._blob_store import BlobStore
+from streamkernel.table._sparse_rows import SparseRows
 from streamkernel.table._stored import open_node
 from streamkernel.table._synthetic_rows import SyntheticRows
 from streamkernel.table._zarr_metadata import join, node_kind
 from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.open import open_table
+from streamkernel.table.rows import RowArray
 from streamkernel.table.table import Table
 from streamkernel.type_aliases import Fields
 
@@ -50,6 +52,8 @@ class TableInfo:
         Parts of the source that the table has not.
     weight
         Name of the column that is the row weights; None where every row counts once.
+    entries
+        Number of entries of all rows, where these are sparse; else None.
     """
 
     path: str
@@ -73,11 +77,12 @@ class TableInfo:
     seconds: float | None = None
     left_out: tuple[str, ...] = ()
     weight: str | None = None
+    entries: int | None = None
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], seconds: float | None = None) -> TableInfo:
         """The table at `path`, opened with every check."""
-        table = open_table(path)
+        table = open_table(path, sparse=True)
         attributes, bytes_stored = _description(path, table)
         features = table.features
         targets = [] if table.targets is None else [table.targets.rows]
@@ -91,10 +96,10 @@ class TableInfo:
             columns=table.columns,
             target_names=table.target_names,
             classes=None if table.classes is None else tuple(table.classes.tolist()),
-            dtype=str(features.dtype),
+            dtype=str(features.parts.data.dtype if isinstance(features, SparseRows) else features.dtype),
             chunk_rows=table.chunk_rows,
             chunks=-(-table.n_rows // table.chunk_rows),
-            bytes_decoded=sum(rows.n_rows * rows.width * rows.dtype.itemsize for rows in arrays),
+            bytes_decoded=sum(map(_decoded_bytes, arrays)),
             bytes_stored=bytes_stored,
             checksummed=all(rows.checksummed if isinstance(rows, ZarrRows) else rows.proved for rows in arrays),
             statistics=None if table.statistics is None else table.statistics.to_config(),
@@ -104,6 +109,7 @@ class TableInfo:
             seconds=seconds,
             left_out=tuple(str(part) for part in attributes.get("left_out", ())),
             weight=None if table.weights is None else weight_name(attributes),
+            entries=features.entries if isinstance(features, SparseRows) else None,
         )
 
     def to_config(self) -> Fields:
@@ -112,6 +118,14 @@ class TableInfo:
         for name in ("columns", "target_names", "classes", "left_out"):
             config[name] = None if config[name] is None else list(config[name])
         return config
+
+
+def _decoded_bytes(rows: RowArray) -> int:
+    """Bytes of all its numbers."""
+    if isinstance(rows, SparseRows):
+        parts = rows.parts
+        return sum(part.n_rows * part.dtype.itemsize for part in (parts.indptr, parts.indices, parts.data))
+    return rows.n_rows * rows.width * rows.dtype.itemsize
 
 
 def weight_name(attributes: Fields) -> str:

@@ -23,6 +23,7 @@ from streamkernel.table._lazy_rows import (
     is_xarray,
     rows_of_variable,
 )
+from streamkernel.table._sparse_rows import SparseRows, is_sparse, sparse_in_memory
 from streamkernel.table._stored import Opened, open_stored, open_zarr_array
 from streamkernel.table.columns import check_distinct, default_names, target_position
 from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
@@ -31,7 +32,7 @@ from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
 from streamkernel.table.values import DTypeName, check_weights, float_dtype, table_dtype, unmasked
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
-from streamkernel.wording import option
+from streamkernel.wording import call, option
 
 
 def open_table(
@@ -43,6 +44,7 @@ def open_table(
     dtype: DTypeName = "keep",
     classify: bool = False,
     weights: Unchecked = None,
+    sparse: bool = False,
 ) -> Table:
     """Open rows, where they are, as a `Table`.
 
@@ -65,6 +67,9 @@ def open_table(
     weights
         Weights (m,) of the rows, at least 0, of any of these kinds, or one number for all rows: a row counts as if it
         stood w_i times. By default those of an ingested store that has some (`Table.without_weights` leaves them out).
+    sparse
+        Whether X may be sparse: a matrix of SciPy, or a store with sparse rows. Blocks hold such rows in pairs of
+        columns and values (`Table.sparse`); without this, sparse rows are refused.
 
     Raises
     ------
@@ -72,19 +77,21 @@ def open_table(
         An error of the input that its metadata shows, before any block is read.
     """
     if isinstance(X, Table):
+        _check_sparse(X.features, sparse)
         return _reopen(X, y, rows, target, dtype, classify, weights)
     found = _features(X, target)
+    _check_sparse(found.X, sparse)
     if y is not None:
         if found.y is not None and target is not None:
             raise ParameterError("y is given twice, as y and by target; leave one out")
         found.y, found.target_names, found.classes, found.coded = *_target_rows(y, classify), None, False
     _check_shapes(found.X, found.y)
-    columns, named = found.columns or default_names(found.X.width), bool(found.columns) and found.named
+    columns, named = found.columns or default_names(found.X.shape[1]), bool(found.columns) and found.named
     if named:
         check_distinct(columns, "X")
     table = Table(
         features=found.X,
-        dtype=table_dtype(found.X.dtype, dtype, "X"),
+        dtype=found.X.dtype if found.X.in_pairs else table_dtype(found.X.dtype, dtype, "X"),
         columns=columns,
         start=0,
         stop=found.X.n_rows,
@@ -119,7 +126,7 @@ def _reopen(
         targets = Targets(targets.rows, targets.names, discover_classes(targets.rows, targets.names))
     opened = replace(
         table,
-        dtype=table.dtype if dtype == "keep" else table_dtype(table.features.dtype, dtype, "X"),
+        dtype=table.dtype if dtype == "keep" or table.sparse else table_dtype(table.features.dtype, dtype, "X"),
         targets=targets,
         weights=table.weights if weights is None else _weights(weights, table.features.shape),
         statistics=None if weights is not None else _statistics(table.statistics, y, classify),
@@ -137,6 +144,17 @@ def _statistics(stored: TableStatistics | None, y: Unchecked, classify: bool) ->
     if stored is None or y is None:
         return stored
     return TableStatistics(stored.X, None) if classify else None
+
+
+def _check_sparse(X: RowArray, accepted: bool) -> None:
+    """Refuse sparse rows where nothing can be done with them."""
+    if isinstance(X, SparseRows) and not accepted:
+        m, d = X.shape
+        raise ParameterError(
+            f"X is sparse ({m} x {d}, {X.entries} entries), which fits and predictions of ridge regression and "
+            f"classification take, and not this; give dense rows (X.toarray(), or {option('sparse', False)} of "
+            f"{call('ingest')})"
+        )
 
 
 def _features(X: Unchecked, target: str | int | None) -> Opened:
@@ -159,6 +177,8 @@ def _opened(value: Unchecked, name: str) -> Opened:
         return open_stored(value, name)
     if isinstance(value, (zarr.Array, zarr.Group)):
         return open_zarr_array(value, name)
+    if name == "X" and is_sparse(value):
+        return Opened(sparse_in_memory(value))
     if is_xarray(value):
         return Opened(rows_of_variable(value, name), feature_names(value))
     return Opened(DaskRows(value, name) if is_dask(value) else NumpyRows(_as_array(value, name), name))

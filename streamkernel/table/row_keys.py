@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.pairs import columns_in, values_in
 from streamkernel.type_aliases import AnyArray, Float, Int
 
 Keys = NDArray[np.uint64]
@@ -35,20 +36,35 @@ def far_origin(mean: Float, std: Float) -> Float:
 
 def row_keys(values: AnyArray, digits: int = EXACT, origin: Float | None = None) -> Keys:
     """(b,) keys of rows (b, q), of so many binary digits of each number less the `origin` (q,) of its column."""
-    factors = np.random.Generator(np.random.Philox(_SEED)).integers(0, 2**64, values.shape[1], np.uint64)
-    dropped, half = np.uint64(EXACT - digits), np.uint64((1 << (EXACT - digits)) >> 1)
+    factors = _factors(values.shape[1])
     keys = np.zeros(len(values), np.uint64)
     for first in range(0, values.shape[1], PANEL):
         panel = slice(first, first + PANEL)
-        # -0.0 is 0.0.
         numbers = np.ascontiguousarray(values[:, panel], dtype=np.float64) - (0.0 if origin is None else origin[panel])
-        numbers = numbers + 0.0
-        words = (numbers.view(np.uint64) + half) >> dropped
-        # Whole numbers and single precision fill only the upper digits, and the lower digits of a product do not depend
-        # on these. Fold the upper digits into the lower ones, or many rows would share few keys.
-        words ^= (words >> np.uint64(32)) ^ (words >> np.uint64(44))
-        keys += words @ (factors[panel] | np.uint64(1))
+        keys += _words(numbers, digits) @ factors[panel]
     return _mixed(keys)
+
+
+def sparse_row_keys(pairs: AnyArray, n_columns: int, digits: int = EXACT) -> Keys:
+    """(b,) keys of sparse rows in pairs: those of the dense rows (b, n_columns), since a 0 adds nothing to a key."""
+    factors = _factors(n_columns)[columns_in(pairs).astype(np.int64)]
+    return _mixed((_words(np.ascontiguousarray(values_in(pairs)), digits) * factors).sum(axis=1, dtype=np.uint64))
+
+
+def _factors(columns: int) -> Keys:
+    """The odd random number of each column."""
+    factors = np.random.Generator(np.random.Philox(_SEED)).integers(0, 2**64, columns, np.uint64)
+    return factors | np.uint64(1)
+
+
+def _words(numbers: Float, digits: int) -> Keys:
+    """Numbers in so many binary digits, as whole numbers; 0 for 0, and for -0."""
+    dropped, half = np.uint64(EXACT - digits), np.uint64((1 << (EXACT - digits)) >> 1)
+    words: Keys = ((numbers + 0.0).view(np.uint64) + half) >> dropped
+    # Whole numbers and single precision fill only the upper digits, and the lower digits of a product do not depend
+    # on these. Fold the upper digits into the lower ones, or many rows would share few keys.
+    words ^= (words >> np.uint64(32)) ^ (words >> np.uint64(44))
+    return words
 
 
 def joined_keys(first: Keys, second: Keys) -> Keys:
@@ -79,6 +95,14 @@ def _origin_of(X: AnyArray) -> Float:
             shifted = X[:, panel] - start
             origin[panel] = far_origin(start + shifted.mean(axis=0), shifted.std(axis=0))
     return origin
+
+
+def distinct_sparse_rows(pairs: AnyArray, n_columns: int) -> Int:
+    """`distinct_rows` of sparse rows in pairs."""
+    if not len(pairs):
+        return np.zeros(0, np.int64)
+    alike = first_of_each(sparse_row_keys(pairs, n_columns, _ALIKE))
+    return alike if len(alike) <= FEW * len(pairs) else first_of_each(sparse_row_keys(pairs, n_columns))
 
 
 def distinct_rows(X: AnyArray) -> Int:

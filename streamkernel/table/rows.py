@@ -30,6 +30,8 @@ class RowArray(ABC):
         True where reading costs nothing.
     proved
         Whether every read is compared with a pinned digest.
+    in_pairs
+        Whether `load` gives sparse rows in pairs of columns and values (`streamkernel.pairs`).
     """
 
     name: str
@@ -38,6 +40,7 @@ class RowArray(ABC):
     chunk_rows: int
     in_memory: bool = False
     proved: bool = False
+    in_pairs: bool = False
 
     @property
     def n_rows(self) -> int:

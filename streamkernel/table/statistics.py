@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from streamkernel.errors import ParameterError
+from streamkernel.pairs import csr_parts
 from streamkernel.type_aliases import AnyArray, Bool, Fields, Float
 
 
@@ -77,6 +78,30 @@ class ColumnStatistics:
         squares = np.einsum("i,ij,ij->j", weights, shifted, shifted) - total * rest * rest
         std = np.sqrt(np.maximum(squares, 0.0) / total)
         return cls(count, origin + (shift + rest), std, rows.min(axis=0), rows.max(axis=0), total)
+
+    @classmethod
+    def of_pairs(cls, pairs: AnyArray, n_columns: int, weights: Float | None = None) -> ColumnStatistics:
+        """Statistics of sparse rows in pairs, b >= 1, of so many columns; `weights` as of `of`.
+
+        ``S_j = sum over entries w (x - mean_j)^2 + (W - sum over entries w) mean_j^2``: no dense column is made.
+        """
+        b, weight = len(pairs), None if weights is None else float(weights.sum())
+        if weights is not None and not weights.all():
+            pairs, weights = pairs[weights > 0.0], weights[weights > 0.0]
+        indptr, columns, values = csr_parts(pairs)
+        if not len(pairs):
+            nothing = np.zeros(n_columns)
+            return cls(b, nothing, nothing.copy(), np.full(n_columns, np.inf), np.full(n_columns, -np.inf), 0.0)
+        w = np.ones(len(pairs)) if weights is None else weights
+        total, of_entries = float(w.sum()), np.repeat(w, np.diff(indptr))
+        mean = np.bincount(columns, of_entries * values, n_columns) / total
+        squares = np.bincount(columns, of_entries * (values - mean[columns]) ** 2, n_columns)
+        squares = squares + np.maximum(total - np.bincount(columns, of_entries, n_columns), 0.0) * mean**2
+        whole = np.bincount(columns, minlength=n_columns) == len(pairs)
+        low, high = np.where(whole, np.inf, 0.0), np.where(whole, -np.inf, 0.0)
+        np.minimum.at(low, columns, values)
+        np.maximum.at(high, columns, values)
+        return cls(b, mean, np.sqrt(squares / total), low, high, weight)
 
     @property
     def total(self) -> float:

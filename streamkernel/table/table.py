@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.notebook import html_table
+from streamkernel.table._sparse_rows import DensifiedRows, SparsifiedRows, check_pairs
 from streamkernel.table.block import RowBlock
-from streamkernel.table.row_keys import row_keys
+from streamkernel.table.row_keys import row_keys, sparse_row_keys
 from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
@@ -165,8 +167,25 @@ class Table:
 
     @property
     def width(self) -> int:
-        """Columns of a block's X: those of the scaler's result; p without a scaler."""
-        return self.n_features if self.scaler is None else self.scaler.width
+        """Columns of a block's X: those of the scaler's result; without a scaler, or of sparse rows, `stored_width`."""
+        return self.stored_width if self.scaler is None or self.sparse else self.scaler.width
+
+    @property
+    def stored_width(self) -> int:
+        """Numbers of a row before the scaler: the columns p; of sparse rows two for each entry of the fullest row."""
+        return self.features.width
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are sparse: blocks then hold them in pairs of columns and values (`streamkernel.pairs`)."""
+        return self.features.in_pairs
+
+    def as_sparse(self, sparse: bool) -> Table:
+        """The same rows, sparse or dense, without scaler; chunks are turned when they are read."""
+        if sparse == self.sparse:
+            return self
+        features = SparsifiedRows(self.features) if sparse else DensifiedRows(self.features)
+        return replace(self, features=features, dtype=features.dtype, statistics=None, scaler=None)
 
     @property
     def n_targets(self) -> int:
@@ -261,6 +280,11 @@ class Table:
     def reordered(self, order: Sequence[int]) -> Table:
         """The same rows with column ``order[j]`` in place of column j; nothing is read or copied."""
         positions = list(order)
+        if self.sparse:
+            raise ParameterError(
+                "the columns of sparse rows stay in their order, and another one is wanted; give rows with the columns "
+                "of the fit in its order, or dense rows"
+            )
         return replace(
             self,
             features=OrderedRows(self.features, positions),
@@ -307,6 +331,10 @@ class Table:
         ParameterError
             There is no such column, or it is the only one.
         """
+        if self.sparse:
+            raise ParameterError(
+                f"the rows are sparse, and a column of them cannot be the {what}; give these as an array of their own"
+            )
         if column not in self.columns:
             raise ParameterError(f"there is no column {column!r} of {what}; choose one of {listed(self.columns, 20)}")
         if self.n_features == 1:
@@ -387,7 +415,10 @@ class Table:
             raw, beside = features.read_beside(first, last, columns)
             w = self.weights.of_block(raw, beside, first)
         X = self.scaled(raw)
-        check_rows(raw, X, first, self.columns, self.features.where)
+        if self.sparse:
+            check_pairs(raw, X, first, self.columns, self.features.where)
+        else:
+            check_rows(raw, X, first, self.columns, self.features.where)
         Y = None
         if targets is not None:
             assert self.targets is not None
@@ -395,7 +426,10 @@ class Table:
         if weights is not None:
             w = weights.read(first, last)
         checked = None if w is None else self.checked_weights(w, first)
-        return RowBlock(first, X, Y, checked, row_keys(raw) if self.keyed else None)
+        return RowBlock(first, X, Y, checked, self._keys(raw) if self.keyed else None)
+
+    def _keys(self, raw: AnyArray) -> NDArray[np.uint64]:
+        return sparse_row_keys(raw, self.n_features) if self.sparse else row_keys(raw)
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Rows [start, stop) as one block."""

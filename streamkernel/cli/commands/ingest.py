@@ -73,6 +73,15 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
 @click.option(
     "--encoding", metavar="NAME", default="utf-8", show_default=True, help="Of CSV: utf-8, latin-1, utf-16, ..."
 )
+@click.option(
+    "--sparse/--dense",
+    default=None,
+    help="Of libsvm: store only the entries of rows, or all numbers. [default: sparse with more than 1000 columns, of "
+    "which less than 5% are entries]",
+)
+@click.option(
+    "--columns", type=click.IntRange(min=1), metavar="N", help="Of libsvm: the number of columns. [default: as found]"
+)
 @click.option("--chunk-rows", type=int, default=None, help="The number of rows of a chunk. [default: about 8 MiB]")
 @click.option(
     "--dtype",
@@ -97,6 +106,8 @@ def command(
     separator: str | None,
     decimal: str,
     encoding: str,
+    sparse: bool | None,
+    columns: int | None,
     chunk_rows: int | None,
     dtype: Unchecked,
     shuffle: bool,
@@ -113,6 +124,7 @@ def command(
     _check_last(sources, store)
     source = sources[0] if len(sources) == 1 else list(sources)
     if append:
+        _refuse({"--sparse": sparse, "--dense": sparse is False, "--columns": columns})
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
     given: Fields = {
         "target": _target(target),
@@ -133,6 +145,8 @@ def command(
                 source,
                 store,
                 **given,
+                sparse=sparse,
+                columns=columns,
                 chunk_rows=chunk_rows,
                 dtype=dtype or "float32",
                 shuffle=shuffle,
@@ -146,6 +160,8 @@ def command(
     del shown["target_names"]
     if info.weight is not None:
         shown["weight"] = info.weight
+    if info.entries is not None:
+        shown["stored"] = f"sparse: {info.entries} entries of rows of {info.features} columns"
     if info.left_out:
         shown["left out"] = "; ".join(info.left_out)
     display.emit(result, "table", shown)

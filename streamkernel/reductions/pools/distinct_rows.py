@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
 from streamkernel.table import ColumnStatistics, RowBlock
-from streamkernel.table.row_keys import FEW, PANEL, far_origin, first_of_each, joined_keys, row_keys
+from streamkernel.table.row_keys import FEW, PANEL, far_origin, first_of_each, joined_keys, row_keys, sparse_row_keys
 from streamkernel.type_aliases import Bool, Float, Int
 
 Keys = NDArray[np.uint64]
@@ -37,21 +37,29 @@ _ALIKE, _EQUAL = (10, 15), (20, 20)
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Origins that are subtracted from features (p,) and targets (d,) before a few digits are compared; None for 0."""
+    """Origins that are subtracted from features (p,) and targets (d,) before a few digits are compared; None for 0.
+
+    `sparse_columns` is the number of columns of sparse rows in pairs, of which no origin is subtracted; else None.
+    """
 
     X: Float | None = None
     Y: Float | None = None
+    sparse_columns: int | None = None
 
     @classmethod
     def of(cls, X: ColumnStatistics | None, Y: ColumnStatistics | None) -> Origins:
         """Origins of columns with these statistics; None where they are not known or the mean is near 0."""
-        return cls(*(None if s is None else far_origin(s.mean, s.std) for s in (X, Y)))
+        features, targets = (None if s is None else far_origin(s.mean, s.std) for s in (X, Y))
+        return cls(features, targets)
 
     def keys(
         self, X: NDArray[np.floating], Y: NDArray[np.floating] | None, digits: tuple[int, int]
     ) -> tuple[Keys, Keys]:
         """Keys of features and of targets, (b,) each; the keys of no targets are 0."""
-        features = row_keys(X, digits[0], self.X)
+        if self.sparse_columns is None:
+            features = row_keys(X, digits[0], self.X)
+        else:
+            features = sparse_row_keys(X, self.sparse_columns, digits[0])
         return features, np.zeros_like(features) if Y is None else row_keys(Y, digits[1], self.Y)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError
+from streamkernel.pairs import values_in
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.targets import MAX_CLASSES
@@ -39,16 +40,7 @@ def checked_batches(
     row = 0
     try:
         for batch in reader.batches():
-            check_finite(batch.X, row, reader.columns, reader.where, "X")
-            with np.errstate(over="ignore"):
-                X = batch.X.astype(kind, copy=False)
-            if X is not batch.X and not np.isfinite(X).all():
-                bad, column = np.argwhere(~np.isfinite(X))[0]
-                raise NumericRangeError(
-                    f"{batch.X[bad, column]:.3g} in row {row + int(bad)}, column {reader.columns[column]!r}, in "
-                    f"{reader.where(row + int(bad))} "
-                    f"is beyond {kind}; ingest with {option('dtype', 'float64')}"
-                )
+            X = _checked_features(batch.X, reader, kind, row)
             y = batch.y
             if labels is not None:
                 y = labels.encode(batch.y, batch.labels or (), row)
@@ -61,6 +53,31 @@ def checked_batches(
             watcher.advance(batch.done)
     finally:
         watcher.finish()
+
+
+def _checked_features(X: AnyArray, reader: Reader, kind: AnyDType, row: int) -> AnyArray:
+    """Features of a batch, of which `row` is the first row, in the dtype of the table; rows in pairs stay float64."""
+    sparse = reader.most_entries is not None
+    values = values_in(X) if sparse else X
+
+    def column_of(i: int, place: int) -> str:
+        return reader.columns[int(X[i, place]) if sparse else place]
+
+    if sparse and not np.isfinite(values).all():
+        i, place = (int(each) for each in np.argwhere(~np.isfinite(values))[0])
+        names = {place: column_of(i, place)}
+        check_finite(values, row, [names.get(each, "") for each in range(place + 1)], reader.where, "X")
+    if not sparse:
+        check_finite(values, row, reader.columns, reader.where, "X")
+    with np.errstate(over="ignore"):
+        cast = values.astype(kind, copy=False)
+    if cast is not values and not np.isfinite(cast).all():
+        i, place = (int(each) for each in np.argwhere(~np.isfinite(cast))[0])
+        raise NumericRangeError(
+            f"{values[i, place]:.3g} in row {row + i}, column {column_of(i, place)!r}, in {reader.where(row + i)} "
+            f"is beyond {kind}; ingest with {option('dtype', 'float64')}"
+        )
+    return X if sparse else cast
 
 
 def missing_labels(reader: Reader, codes: AnyArray, start: int) -> None:

@@ -1,4 +1,7 @@
-"""libsvm text: ``label index:value index:value ...``, made dense in two passes (the first finds the largest index)."""
+"""libsvm text: ``label index:value index:value ...``, in two passes.
+
+The first finds the largest index, and whether rows stay sparse or are made dense.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from streamkernel.errors import EmptyDataError, ParameterError, SourceFormatError
+from streamkernel.pairs import pairs_of
 from streamkernel.table.columns import default_names
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.wording import option
 
 _BLOCK_BYTES = 1 << 22
+_LEAST_SPARSE_COLUMNS, _MOST_DENSITY = 1000, 0.05
 # Of each column there are a name, statistics and a place in several blocks of rows: about so many bytes at least.
 _COLUMN_BYTES = 1000
 _FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z|[+-]?(?:inf(?:inity)?|nan)\Z", re.IGNORECASE)
@@ -38,10 +43,12 @@ class LibsvmReader(Reader):
             raise ParameterError(f"{path}: a libsvm file has its target in front (y); leave {option('target')} out")
         self._path = path
         self.total = path.stat().st_size
-        rows, lowest, highest = 0, None, -1
+        rows, lowest, highest, entries, most = 0, None, -1, 0, 0
         for X, _, _ in self._blocks(None):
             rows += X.shape[0]
+            entries += X.nnz
             if X.nnz:
+                most = max(most, int(X.getnnz(axis=1).max()))
                 low = int(X.indices.min())
                 lowest = low if lowest is None else min(lowest, low)
                 highest = max(highest, int(X.indices.max()))
@@ -49,12 +56,18 @@ class LibsvmReader(Reader):
             raise SourceFormatError(f"{path}:1:1: the file has no rows; give lines `label index:value ...`")
         if lowest is None:
             raise EmptyDataError(f"{path} has no column: no line holds an index:value; give at least one")
-        if highest > _most_index():
-            raise self._explain(OverflowError("an index is too large"))
         self.n_rows = self.estimated_rows = rows
         self._shift = 0 if lowest == 0 else 1
-        self._width = highest + 1
-        self.columns, self.named = default_names(self._width - self._shift), False
+        found, declared = highest + 1 - self._shift, options.columns
+        if declared is not None and found > declared:
+            raise self._explain(OverflowError("an index is too large"), declared - 1 + self._shift)
+        if highest > _most_index():
+            raise self._explain(OverflowError("an index is too large"))
+        columns = found if declared is None else declared
+        self._width = columns + self._shift
+        self.columns, self.named = default_names(columns), False
+        sparse = stays_sparse(rows, columns, entries, most) if options.sparse is None else options.sparse
+        self.most_entries = most if sparse else None
 
     def _blocks(self, width: int | None) -> Iterator[tuple[Any, Any, int]]:
         """(sparse X with indices as written, y, bytes) of about 4 MiB of lines each."""
@@ -71,16 +84,27 @@ class LibsvmReader(Reader):
                     yield X, y, len(content)
 
     def batches(self) -> Iterator[Batch]:
-        step = max(1, BATCH_BYTES // (8 * self._width))
+        most = self.most_entries
+        step = max(1, BATCH_BYTES // (8 * (self._width if most is None else 2 * most)))
         for X, y, size in self._blocks(self._width):
             rows = X.shape[0]
             for first in range(0, rows, step):
                 last = min(first + step, rows)
-                dense = X[first:last].toarray()[:, self._shift :]
-                yield Batch(dense, y[first:last].reshape(-1, 1), None, size * last // rows - size * first // rows)
+                part = X[first:last]
+                if most is None:
+                    features = part.toarray()[:, self._shift :]
+                else:
+                    part.eliminate_zeros()
+                    features = pairs_of(part.indptr, part.indices - self._shift, part.data, most)
+                yield Batch(features, y[first:last].reshape(-1, 1), None, size * last // rows - size * first // rows)
 
-    def _explain(self, error: Exception) -> SourceFormatError:
-        """file:line:column of the first token that is not `label` or a rising `index:value`."""
+    def _explain(self, error: Exception, largest: int | None = None) -> SourceFormatError:
+        """file:line:column of the first token that is not `label` or a rising `index:value`.
+
+        Parameters
+        ----------
+        largest : largest index, where the number of columns is given.
+        """
         with open(self._path, "rb") as handle:
             for number, raw in enumerate(handle, 1):
                 try:
@@ -91,7 +115,7 @@ class LibsvmReader(Reader):
                     )
                 before = -1
                 for position, token in enumerate(re.finditer(r"\S+", line)):
-                    problem, before = _token_problem(position, token.group(), before)
+                    problem, before = _token_problem(position, token.group(), before, largest)
                     if problem:
                         return SourceFormatError(
                             f"{self._path}:{number}:{token.start() + 1}: {problem}; mend this line"
@@ -116,7 +140,15 @@ def _most_index() -> int:
     return min(memory // _COLUMN_BYTES, 2**31 - 2)
 
 
-def _token_problem(position: int, token: str, before: int) -> tuple[str | None, int]:
+def stays_sparse(rows: int, columns: int, entries: int, most: int) -> bool:
+    """Whether rows are stored sparse where nobody says: wide ones with few entries, of which none is half full.
+
+    An entry takes four times the memory of a dense number, and narrow rows have more choices where they are dense.
+    """
+    return columns > _LEAST_SPARSE_COLUMNS and entries < _MOST_DENSITY * rows * columns and 4 * most <= columns
+
+
+def _token_problem(position: int, token: str, before: int, largest: int | None = None) -> tuple[str | None, int]:
     if position == 0:
         return (None, before) if _FLOAT.match(token) else (f"the label {token[:40]!r} is not a number", before)
     index, colon, value = token.partition(":")
@@ -125,10 +157,12 @@ def _token_problem(position: int, token: str, before: int) -> tuple[str | None, 
     if not colon or not re.match(r"\d+\Z", index) or not _FLOAT.match(value):
         return f"{token[:40]!r} is not index:value", before
     digits = index.lstrip("0") or "0"
+    if largest is not None and (len(digits) > 10 or int(digits) > largest):
+        return f"index {index[:40]} is beyond {largest}, the last of the columns ({option('columns')})", before
     if len(digits) > 10 or int(digits) > _most_index():
         return (
-            f"index {index[:40]} is beyond {_most_index()}, the most columns that rows here can have (each row is made "
-            "dense)"
+            f"index {index[:40]} is beyond {_most_index()}, the most columns that rows here can have (each has a name "
+            "and statistics)"
         ), before
     if int(digits) <= before:
         return f"index {index} does not rise (before it: {before})", before

@@ -34,30 +34,37 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     """The reader for rows in memory, a store, a file, a folder, a pattern, a list of paths, or a copy of CSV."""
     target, weight = options.target, options.weight
     if isinstance(source, SourceFile):
+        options.refuse_sparse(str(source))
         return CsvReader([source], str(source), options)
     several = several_sources(source)
     if not several and (not isinstance(source, (str, os.PathLike)) or is_synthetic(source)):
         options.refuse_csv(name_of(source))
         options.refuse_columns(name_of(source))
     if not several and hasattr(source, "data_vars"):
+        options.refuse_sparse(type(source).__name__)
         return dataset_reader(source, options, type(source).__name__)
     if not several and not isinstance(source, (str, os.PathLike)):
         options.refuse_names(f"a {type(source).__name__}", "has none")
-        table = open_table(source)
+        table = open_table(source, sparse=True)
+        options.refuse_sparse(f"a {type(source).__name__}", sparse=table.sparse)
         return TableReader(table, target, weight, type(source).__name__, table.weight_column or "w")
     if not several and is_synthetic(source):
         options.refuse_names(os.fsdecode(source), "has none")
+        options.refuse_sparse(os.fsdecode(source))
         return TableReader(open_table(source), target, weight, os.fsdecode(source))
     sources = list(source) if several else [source]
     place = display_form(sources[0])
     if len(sources) == 1 and is_zarr(place):
         options.refuse_csv(str(place))
         options.refuse_columns(str(place))
+        options.refuse_sparse(str(place))
         return zarr_reader(place, options, os.fsdecode(sources[0]))
     files = source_files(sources)
     kind, named = files[0].kind, str(place) if len(sources) == 1 else f"{files[0]} and {len(files) - 1} more"
     if kind != "CSV":
         options.refuse_csv(named)
+    if kind != "libsvm":
+        options.refuse_sparse(named)
     if kind != "NPZ":
         options.refuse_names(named, "is none")
     if kind in _ONE_FILE:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
+import numpy as np
+
 from streamkernel.errors import ParameterError
 from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.values import listed
@@ -27,6 +29,10 @@ class SourceOptions:
         Names of columns that are left out.
     keep
         Names of the columns that are features; None for all others, too.
+    sparse
+        Whether rows of libsvm text stay sparse; None for what their number of entries says.
+    columns
+        Number of columns of libsvm text; None for its largest index.
 
     Raises
     ------
@@ -41,6 +47,8 @@ class SourceOptions:
     y: str | None = None
     drop: Sequence[str] = ()
     keep: Sequence[str] | None = None
+    sparse: bool | None = None
+    columns: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("target", self.target), ("weight", self.weight)):
@@ -60,6 +68,14 @@ class SourceOptions:
                 f"X and y are the same array, {self.y!r}; choose two by {option('X')} and {option('y')}"
             )
 
+        if self.sparse is not None and not isinstance(self.sparse, bool):
+            raise ParameterError(f"{option('sparse')} must be True, False or None, not {self.sparse!r}")
+        whole = isinstance(self.columns, (int, np.integer)) and not isinstance(self.columns, bool)
+        if self.columns is not None and not (whole and 1 <= self.columns < 2**31):
+            raise ParameterError(
+                f"{option('columns')} must be a whole number from 1 to {2**31 - 1}, not {self.columns!r}",
+                value=self.columns,
+            )
         if self.drop and self.keep is not None:
             raise ParameterError(f"{option('drop')} and {option('keep')} both choose columns; give one of them")
         for name, names in (("drop", self.drop), ("keep", self.keep)):
@@ -108,6 +124,26 @@ class SourceOptions:
                 raise ParameterError(
                     f"{option(name)} chooses columns of CSV, Parquet and Arrow files, and {place} is none; leave it out"
                 )
+
+    def refuse_sparse(self, place: str, *, sparse: bool = False) -> None:
+        """Refuse options of libsvm text for a source that is none.
+
+        Parameters
+        ----------
+        sparse : whether the rows of the source are sparse, so that they may stay so.
+
+        Raises
+        ------
+        ParameterError
+            One of them is given.
+        """
+        if self.columns is not None:
+            raise ParameterError(f"{option('columns')} is for libsvm text, and {place} is none; leave it out")
+        if self.sparse is not None and self.sparse != sparse:
+            words = "are dense" if self.sparse else "are sparse; give dense rows"
+            raise ParameterError(
+                f"{option('sparse', self.sparse)} is for libsvm text, and the rows of {place} {words}; leave it out"
+            )
 
     def refuse_names(self, place: str, why: str) -> None:
         """Refuse names of arrays for a source that has none to choose from.

@@ -26,7 +26,7 @@ class Batch:
     Attributes
     ----------
     X
-        (b, p) floats.
+        (b, p) floats; of a sparse source rows in pairs of columns and values (`streamkernel.pairs`).
     y
         (b, d) numbers; or, where `labels` is given, (b,) positions in it (-1: no label).
     labels
@@ -67,6 +67,8 @@ class Reader(ABC):
         Estimated number of rows, for the chunk size, else None.
     total, unit
         For the progress bar: bytes or rows.
+    most_entries
+        Of a source whose rows stay sparse, the most entries of a row; else None.
     """
 
     columns: tuple[str, ...]
@@ -80,6 +82,7 @@ class Reader(ABC):
     estimated_rows: int | None = None
     total: int | None = None
     unit: str = "rows"
+    most_entries: int | None = None
 
     _place: str  # name of the source, for messages
     _target: int | None = None  # position of y among the columns of the source

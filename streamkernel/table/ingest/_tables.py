@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamkernel.errors import ParameterError
+from streamkernel.table._sparse_rows import SparseRows
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.rows import RowReader
 from streamkernel.table.table import Table
@@ -37,6 +38,11 @@ class TableReader(Reader):
             raise ParameterError(f"{place} has its target {', '.join(targets.names)}; leave {option('target')} out")
         if targets is not None and targets.classes is None and targets.rows.dtype.kind in "UTO":
             targets = Targets(targets.rows, targets.names, discover_classes(targets.rows, targets.names))
+        if table.sparse and (target if targets is None else weight if table.weights is None else None) is not None:
+            raise ParameterError(
+                f"{place} has sparse rows, of which no column is apart; give y and weights beside them "
+                f"(open_table(X, y, weights=w, sparse=True))"
+            )
         self._targets = targets
         self._table = table.without_targets()
         weighted = table.weights is not None
@@ -44,6 +50,8 @@ class TableReader(Reader):
         if weighted:
             self.weight = weight_name
         self.named = table.named
+        if isinstance(table.features, SparseRows):
+            self.most_entries = table.features.most
         if targets is not None:
             self.target_names = targets.names
             self.labelled = targets.classes is not None
@@ -53,9 +61,9 @@ class TableReader(Reader):
     def batches(self) -> Iterator[Batch]:
         table, targets = self._table, self._targets
         reader = None if targets is None else RowReader(targets.rows)
-        rows = max(1, BATCH_BYTES // (8 * table.n_features))
+        rows = max(1, BATCH_BYTES // (8 * table.stored_width))
         for block in table.blocks(table.start, table.stop, rows):
-            X, y, w = self._split(block.X)
+            X, y, w = (block.X, None, None) if table.sparse else self._split(block.X)
             w = w if block.weights is None else block.weights
             if targets is None or reader is None:
                 yield Batch(X, y, None, len(block), w)

@@ -80,7 +80,7 @@ class ChunkWriter:
         mark = {"format": TABLE_FORMAT, "version": self._version}
         # A LocalStore, because zarr would read text with :: in it as a URL.
         group = zarr.create_group(LocalStore(self._building.folder), attributes=mark)
-        arrays = {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
+        arrays = self._create_features(group, n_features)
         if n_targets:
             shape = (0,) if n_targets == 1 else (0, n_targets)
             dtype = np.dtype(np.int64 if self._coded else np.float64)
@@ -90,11 +90,22 @@ class ChunkWriter:
             arrays["w"] = self._create(group, "w", (0,), np.dtype(np.float64), np.nan)
         return group, arrays
 
-    def _create(self, group: zarr.Group, name: str, shape: tuple[int, ...], dtype: AnyDType, fill: float) -> ZarrArray:
+    def _create_features(self, group: zarr.Group, n_features: int) -> dict[str, ZarrArray]:
+        return {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
+
+    def _create(
+        self,
+        group: zarr.Group,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: AnyDType,
+        fill: float,
+        chunk_rows: int | None = None,
+    ) -> ZarrArray:
         return group.create_array(
             name,
             shape=shape,
-            chunks=(self._chunk_rows, *shape[1:]),
+            chunks=(chunk_rows or self._chunk_rows, *shape[1:]),
             dtype=dtype,
             fill_value=fill,
             dimension_names=("row", "feature" if name == "X" else "target")[: len(shape)],
@@ -106,10 +117,13 @@ class ChunkWriter:
         )
 
     def _buffers(self) -> tuple[AnyArray, AnyArray | None, Float | None]:
-        p, d = self._widths
+        d = self._widths[1]
         y = None if not d else np.empty((self._chunk_rows, d), dtype=np.int64 if self._coded else np.float64)
         w = np.empty(self._chunk_rows) if self._weighted else None
-        return np.empty((self._chunk_rows, p), dtype=self._dtype), y, w
+        return self._feature_buffer(), y, w
+
+    def _feature_buffer(self) -> AnyArray:
+        return np.empty((self._chunk_rows, self._widths[0]), dtype=self._dtype)
 
     @property
     def rows_given(self) -> int:
@@ -153,14 +167,17 @@ class ChunkWriter:
             self._pending = None
 
     def _write(self, start: int, X: AnyArray, y: AnyArray | None, w: Float | None) -> None:
-        self._write_chunk("X", start, X)
-        self._count("X", start, X, w)
+        self._write_features(start, X, w)
         if y is not None:
             self._write_chunk("y", start, y if y.shape[1] > 1 else y[:, 0])
             if not self._coded:
                 self._count("y", start, y, w)
         if w is not None:
             self._write_chunk("w", start, w)
+
+    def _write_features(self, start: int, X: AnyArray, w: Float | None) -> None:
+        self._write_chunk("X", start, X)
+        self._count("X", start, X, w)
 
     def _write_chunk(self, name: str, start: int, values: AnyArray) -> None:
         array = self._arrays[name]
@@ -175,13 +192,15 @@ class ChunkWriter:
         Statistics are summed by chunks, not by read batches: the same rows then give the same bits from any source.
         """
         first = max(0, self._counted - start)
-        part = ColumnStatistics.of(values[first:], None if w is None else w[first:])
+        self._merge(name, ColumnStatistics.of(values[first:], None if w is None else w[first:]))
+
+    def _merge(self, name: str, part: ColumnStatistics) -> None:
         known = self._statistics[name]
         self._statistics[name] = part if known is None else known.merge(part)
 
     def _key(self, name: str, start: int) -> str:
         """Key of the chunk that begins with row `start`."""
-        index = start // self._chunk_rows
+        index = start // self._arrays[name].chunks[0]
         return f"{name}/c/{index}/0" if self._arrays[name].ndim == 2 else f"{name}/c/{index}"
 
     def relabel(self, codes: Int) -> None:
@@ -211,19 +230,18 @@ class ChunkWriter:
             raise EmptyDataError(
                 f"all {statistics.count} row weights are 0, so no row counts; give some rows a weight > 0"
             )
-        self._group.attrs.update(
-            {
-                **attributes,
-                "statistics": TableStatistics(statistics, self._statistics["y"]).to_config(),
-            }
-        )
+        self._group.attrs.update({**attributes, **self._described(statistics)})
         arrays = {
-            name: ArrayManifest(tuple(array.shape), self._chunk_rows, array.dtype.str, tuple(self._digests[name]))
+            name: ArrayManifest(tuple(array.shape), array.chunks[0], array.dtype.str, tuple(self._digests[name]))
             for name, array in self._arrays.items()
         }
         folder = self._building.folder
         metadata = {name: (folder / name / "zarr.json").read_bytes() for name in ("", *arrays)}
         self._building.publish(manifest_content(arrays, metadata, self._history, self._version), overwrite=overwrite)
+
+    def _described(self, statistics: ColumnStatistics) -> Fields:
+        """The attributes of the table that follow from its rows."""
+        return {"statistics": TableStatistics(statistics, self._statistics["y"]).to_config()}
 
     def close(self) -> None:
         """Remove the store if it was not published."""

@@ -26,6 +26,7 @@ from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._scratch import scratch_folder
 from streamkernel.table.ingest._shuffle import RowSpool
+from streamkernel.table.ingest._sparse_writer import SparseWriter
 from streamkernel.table.ingest._standard_input import received
 from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.ingest.progress import Progress, as_progress
@@ -49,6 +50,8 @@ def ingest(
     y: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] | None = None,
+    sparse: bool | None = None,
+    columns: int | None = None,
     chunk_rows: int | None = None,
     dtype: DTypeName = "float32",
     shuffle: bool = False,
@@ -85,6 +88,13 @@ def ingest(
     drop, keep
         Of CSV, Parquet and Arrow files: names of columns to leave out, or of the only ones that are features. What is
         left out may hold anything, such as text.
+    sparse
+        Of libsvm text: True to store the entries of rows alone, False to make rows dense. By default rows stay sparse
+        with more than 1,000 columns, of which less than 5 % of the values are entries, and no row is filled by more
+        than a quarter. Sparse rows in memory (``open_table(X, y, sparse=True)``) always stay so.
+    columns
+        Of libsvm text: the number of columns, where other rows have larger indices than these; by default the largest
+        index. An index beyond it is refused.
     chunk_rows
         Rows of a chunk; by default about 8 MiB of X, a power of two between 1,024 and 65,536.
     dtype
@@ -103,7 +113,7 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed)
-    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep)
+    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep, sparse, columns)
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
@@ -127,7 +137,9 @@ def _write(
     watcher: Progress,
 ) -> None:
     kind = reader.dtype if dtype == "keep" else np.dtype(dtype)
-    features, width = len(reader.columns), len(reader.target_names)
+    features, width, most = len(reader.columns), len(reader.target_names), reader.most_entries
+    # Sparse rows are in pairs, which have room for the entries of the fullest row.
+    held, x_dtype = (features, kind) if most is None else (2 * most, np.dtype(np.float64))
     labels = FoundLabels(reader) if reader.labelled else None
     with ExitStack() as stack:
         spool, weighted = None, reader.weight is not None
@@ -136,7 +148,7 @@ def _write(
             around = scratch_folder(path)
             stack.callback(around.abandon)
             spool = stack.enter_context(
-                RowSpool(around.folder / "rows", seed, kind, features, y_dtype, width, weighted=weighted)
+                RowSpool(around.folder / "rows", seed, x_dtype, held, y_dtype, width, weighted=weighted)
             )
         rows = checked_batches(reader, kind, labels, watcher)
         n_rows = reader.n_rows or reader.estimated_rows
@@ -144,15 +156,18 @@ def _write(
             for X, y, w in rows:
                 spool.append(X, y, w)
             n_rows = spool.n_rows
-        step = chunk_rows or default_chunk_rows(features * kind.itemsize, n_rows)
+        step = chunk_rows or default_chunk_rows(held * x_dtype.itemsize, n_rows)
         building = building_at(path, "table")
         coded = labels is not None
-        writer = stack.enter_context(ChunkWriter(building, features, width, kind, step, coded=coded, weighted=weighted))
+        if most is None:
+            made = ChunkWriter(building, features, width, kind, step, coded=coded, weighted=weighted)
+        else:
+            made = SparseWriter(building, features, width, kind, step, most=most, coded=coded, weighted=weighted)
+        writer = stack.enter_context(made)
         for X, y, w in rows if spool is None else _watched(spool, watcher):
             writer.append(X, y, w)
         attributes: Fields = {
-            "columns": list(reader.columns),
-            "named": reader.named,
+            **({"columns": list(reader.columns), "named": reader.named} if most is None else {}),
             "left_out": list(reader.left_out),
             "target_names": list(reader.target_names),
             "classes": None,
