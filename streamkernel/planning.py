@@ -105,7 +105,7 @@ def plan(
         raise ParameterError(f"{option('cores')} must be a whole number >= 1, not {cores!r}", value=cores)
     known = rates if isinstance(rates, Rates) else read_rates(rates)
     settings = estimator._settings()  # of every kind; the base class has none
-    table = open_table(X, y, classify=kind.classify, weights=sample_weight)
+    table = open_table(X, y, classify=kind.classify, weights=sample_weight, sparse=True)
     kind.check(table, kind.name)
     settings = settings.for_table(table)
     n = size_of_fit(settings, table)

@@ -42,16 +42,16 @@ _OF_EACH_CLASS = {
 }
 
 
-# A default basis has some of the rows, drawn by number, and other ones where rows are repeated. `test_row_weights` has
-# this check, with all rows as functions.
-_OF_ALL_ROWS = "check_sample_weight_equivalence_on_dense_data"
+# A default basis has some of the rows, drawn by number, and other ones where rows are repeated. `test_row_weights` and
+# `test_sparse` have these checks, with all rows as functions.
+_OF_ALL_ROWS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
 
 def _cases(whole: Sequence[Any], others: Sequence[Any]) -> Iterator[Any]:
     for each in (*whole, *others):
         for estimator, check in estimator_checks_generator(each):
             name = getattr(check, "func", check).__name__
-            if name == _OF_ALL_ROWS:
+            if name in _OF_ALL_ROWS:
                 continue
             quick = each in whole or name in _OF_EACH_CLASS
             marks = () if quick else (pytest.mark.slow,)

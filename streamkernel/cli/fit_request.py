@@ -91,7 +91,7 @@ def fit_request(
     """
     place = execution_target(resources)
     limits = place.limits()
-    whole = with_weights_of(open_table(store, classify=classify), options.get("weight"))
+    whole = with_weights_of(open_table(store, classify=classify, sparse=True), options.get("weight"))
     table = cut(whole, options["rows"])
     settings = settings.for_table(table)
     n = settings.components(table)

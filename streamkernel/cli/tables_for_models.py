@@ -93,7 +93,7 @@ def plan_of_predictions(work: AnyReduction | RowMap, model: SavedModel, table: T
 
 def opened(model: PredictingModel, store: str, bounds: Bounds, *, targets: bool, weight: str | None = None) -> Table:
     """The rows of a store, scaled for the model; with `targets` also those of a model of them, and row weights."""
-    table: Unchecked = cut(with_weights_of(open_table(store), weight), bounds)
+    table: Unchecked = cut(with_weights_of(open_table(store, sparse=True), weight), bounds)
     if not targets:
         return model.prepare(table.without_targets().without_weights())
     if model.SUPERVISED and table.n_targets == 0:

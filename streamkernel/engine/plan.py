@@ -34,6 +34,7 @@ WORKER_BYTES = 400 << 20
 LOCAL_WORKER_BYTES = 340 << 20
 COMPILING_BYTES = 165 << 20  # the compiler's part, which a process that has just begun does not hold yet
 _NAME_BYTES = 128  # two short strings, and a place for each in a tuple and in the list that it is made of
+_SPARSE_COLUMN_BYTES = 64  # scale, random number of keys, and starts of the lists of some prepared kernels
 SLACK = 1.3  # bytes that the allocator holds for each byte in use; most where threads wait for each other
 
 
@@ -42,29 +43,31 @@ class TableShape:
     """The numbers of a table that the plan needs."""
 
     rows: int
-    features: int
+    features: int  # numbers of a row as read: the columns; of sparse rows those in pairs
     width: int  # columns of a block's X, which a metric makes of the features
     targets: int
     itemsize: int
     chunk_rows: int
     in_memory: bool
     chunks: int | None = field(default=None, compare=False)  # number of chunks that spans are made of, if known
-    map_bytes: int = 0  # of the metric, in every process that maps rows
+    map_bytes: int = 0  # of the metric, or of numbers a sparse column, in every process that maps rows
     weights: int = 0  # 1 for row weights
+    names: int = 0  # of columns
 
     @classmethod
     def of(cls, table: Table) -> TableShape:
         return cls(
             table.n_rows,
-            table.n_features,
+            table.stored_width,
             table.width,
             table.n_targets,
             table.dtype.itemsize,
             table.chunk_rows,
-            table.in_memory,
+            table.in_memory and not table.sparse,  # chunks of sparse rows are made, of rows in memory, too
             len(table.features.cuts(table.start, table.stop)) - 1,
-            table.scaler.held_bytes if isinstance(table.scaler, MetricScaler) else 0,
+            _map_bytes(table),
             int(table.weights is not None),
+            table.n_features,
         )
 
     def sample(self, rows: int) -> TableShape:
@@ -322,7 +325,7 @@ def make_plan(
         return 4 + (-(-leaves // size) - 1).bit_length()
 
     worker, driver = 0, 0
-    kept = _NAME_BYTES * table.features  # names of the columns: of the table, and of a sample of it
+    kept = _NAME_BYTES * table.names  # names of the columns: of the table, and of a sample of it
     for step in steps:
         # The algebra on the sums begins when the tasks have ended.
         held = step.held_bytes + step.rows_bytes
@@ -354,6 +357,13 @@ def make_plan(
         table=table,
         families=("gaussian",) if kernel is None else _families(kernel),
     )
+
+
+def _map_bytes(table: Table) -> int:
+    """Bytes of what maps rows: a metric; of sparse columns the scales, and where the entries of the points begin."""
+    if table.sparse:
+        return _SPARSE_COLUMN_BYTES * table.n_features
+    return table.scaler.held_bytes if isinstance(table.scaler, MetricScaler) else 0
 
 
 def _ahead_bytes(table: TableShape, block_rows: int) -> int:

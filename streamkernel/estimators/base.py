@@ -19,6 +19,7 @@ from streamkernel.errors import ModelFormatError, ParameterError, warn_user
 from streamkernel.kernels import Kernel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
+from streamkernel.pairs import as_csr
 from streamkernel.reductions import Collect, RowMap
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.store import write_bundle
@@ -40,6 +41,12 @@ def is_array_like(X: Unchecked) -> bool:
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
 
 
+def takes_sparse(estimator: Untyped) -> bool:
+    """Whether an estimator takes sparse rows."""
+    settings = getattr(estimator, "_settings_class", None)
+    return settings is not None and bool(settings.TAKES_SPARSE)
+
+
 def names_of(estimator: Untyped) -> list[str] | None:
     """Column names of the DataFrame that scikit-learn's checks have just converted; None for an array."""
     names = getattr(estimator, "feature_names_in_", None)
@@ -50,7 +57,10 @@ def checked(estimator: Untyped, X: Unchecked, y: Unchecked = _NO_TARGETS, **opti
     """X, or X and y, as arrays that scikit-learn has checked; NaN and infinity are found by us, to name their place."""
     if y is not None and y is not _NO_TARGETS:
         require_finite(y, "y")
-    found = validate_data(estimator, unmasked(X, "X"), y, dtype="numeric", ensure_all_finite=False, **options)
+    sparse = "csr" if takes_sparse(estimator) else False
+    found = validate_data(
+        estimator, unmasked(X, "X"), y, accept_sparse=sparse, dtype="numeric", ensure_all_finite=False, **options
+    )
     require_finite(found if y is _NO_TARGETS else found[0], "X", names_of(estimator))
     return found
 
@@ -72,7 +82,8 @@ def opened(
     names : column names, where X has none.
     classify : whether y holds class labels.
     """
-    return with_names(open_table(X, y, classify=classify, weights=sample_weight), names)
+    table = open_table(X, y, classify=classify, weights=sample_weight, sparse=True)
+    return with_names(table, names)
 
 
 def in_order(X: Unchecked, known: KnownColumns, what: str = "X") -> Unchecked:
@@ -135,7 +146,7 @@ class SavedEstimator(BaseEstimator, ABC):
     def _adopt_basis(self, model: SavedModel) -> None:
         """Set the fitted attributes of a single basis."""
         self.kernel_ = model.basis.kernel
-        self.components_ = model.points
+        self.components_ = as_csr(model.points, self.n_features_in_) if model.sparse else model.points
         self.residual_trace_ = model.record.certificate.residual_trace
         self.relative_residual_trace_ = model.record.certificate.relative_residual_trace
 
@@ -154,7 +165,7 @@ class SavedEstimator(BaseEstimator, ABC):
         """Rows in memory, checked by `checked`, in the order of the columns of the fit."""
         X = checked(self, in_order(X, known, what), reset=False)
         # The names were checked above, so `warn_of_names` is not called.
-        return with_names(open_table(X), names_of(self))
+        return with_names(open_table(X, sparse=takes_sparse(self)), names_of(self))
 
     def _here(self, X: Unchecked) -> Table:
         """Rows in memory for a prediction, scaled as those of the fit."""
@@ -165,7 +176,7 @@ class SavedEstimator(BaseEstimator, ABC):
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
         if is_array_like(X):
             return values_now(work, self._here(X), name)
-        table = warn_of_names(self, self.model_.known_columns, open_table(X).without_targets())
+        table = warn_of_names(self, self.model_.known_columns, _rows_of(self, X).without_targets())
         return values_later(work, self.model_.prepare(table), name)
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
@@ -203,6 +214,11 @@ class SavedEstimator(BaseEstimator, ABC):
         if model.record.estimator != cls._kind:
             raise ModelFormatError(f"{path} holds a {model.record.estimator!r} model, not {cls._kind!r}")
         return cls()._adopt(model)
+
+
+def _rows_of(estimator: Untyped, X: Unchecked) -> Table:
+    """Rows outside memory, which may be sparse where the estimator takes these."""
+    return open_table(X, sparse=takes_sparse(estimator))
 
 
 def values_now(work: Unchecked, table: Table, name: str) -> AnyArray:
@@ -255,7 +271,8 @@ class SupervisedEstimator(PredictingEstimator):
 
         Parameters
         ----------
-        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
+        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store; for ridge
+            estimators also a sparse matrix or array of SciPy, which stays sparse.
         y : (m,) or (m, d) targets; may be left out where X contains them.
         sample_weight : (m,) row weights, at least 0, of any of these kinds, or one number for all rows: row i counts
             as if it stood w_i times. None for those of a `Table`, else for 1.
@@ -313,6 +330,7 @@ class SupervisedEstimator(PredictingEstimator):
 
     def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = takes_sparse(self)
         tags.target_tags.required = True
         tags.target_tags.multi_output = self._several_targets
         return tags

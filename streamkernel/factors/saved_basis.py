@@ -16,12 +16,20 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
-from streamkernel.kernels import Kernel, kernel_from_config, user_kernel_classes, with_kernel_classes
+from streamkernel.kernels import (
+    Kernel,
+    columns_of_pairs,
+    is_kernel_of_pairs,
+    kernel_from_config,
+    user_kernel_classes,
+    with_kernel_classes,
+)
 from streamkernel.metric import MetricScaler
 from streamkernel.notebook import html_table
+from streamkernel.pairs import are_pairs
 from streamkernel.records import BasisRecord, JsonObject, ScalerRecord
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
-from streamkernel.table import ClippedScaler, KnownColumns, RankScaler, RowScaler, Scaler, Table
+from streamkernel.table import ClippedScaler, KnownColumns, RankScaler, RowScaler, Scaler, SparseScaler, Table
 from streamkernel.table.columns import are_real
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Float, Int
 
@@ -101,6 +109,11 @@ class SavedBasis(ABC):
         return scaler_of(self.record.scaler, self.arrays)
 
     @property
+    def sparse(self) -> bool:
+        """Whether its rows are sparse: its points are then stored in pairs of columns and values."""
+        return is_kernel_of_pairs(self.record.kernel)
+
+    @property
     def metric(self) -> Float | None:
         """T (p, r), the linear map of the scaled columns; None for a model without a metric."""
         return self.arrays.get("metric")
@@ -175,7 +188,7 @@ class SavedBasis(ABC):
 
     @property
     def points(self) -> AnyArray:
-        """(n, p) basis points in the units of the rows."""
+        """(n, p) basis points in the units of the rows; of sparse rows in pairs of columns and values."""
         if "points" in self.arrays:
             # A metric may have fewer columns than the rows, and a column may have been clipped: the points cannot be
             # computed back from the basis.
@@ -211,12 +224,14 @@ class SavedBasis(ABC):
     def prepare(self, table: Table) -> Table:
         """A table of raw rows, with its columns in the order of the basis's table, and scaled like that table.
 
+        Dense rows become sparse ones where those of the basis were, and sparse ones dense.
+
         Raises
         ------
         ShapeError
             The table has another number of columns, or other columns.
         """
-        return self.known_columns.matched(table).with_scaler(self.scaler)
+        return self.known_columns.matched(table).as_sparse(self.sparse).with_scaler(self.scaler)
 
     @property
     def digest(self) -> str:
@@ -300,9 +315,18 @@ class SavedBasis(ABC):
             # Kernels and scalers check their parameters themselves; those that are not ours raise what they like.
             self._refuse(path, error)
         assert kernel is not None
+        if self.sparse:
+            self._check_pairs(path, kernel)
         if scaler is not None and scaler.n_features != len(self.column_names):
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
         return self
+
+    def _check_pairs(self, path: str | PathLike[str], kernel: Kernel) -> None:
+        """Refuse points that are no sparse rows of the columns, or a kernel of others."""
+        d = len(self.column_names)
+        fitting = columns_of_pairs(kernel) == {d} and are_pairs(self.arrays["components"], d)
+        if not fitting or isinstance(self.scaler, (Scaler, ClippedScaler, RankScaler, MetricScaler)):
+            raise ModelFormatError(f"{path}: its points are no sparse rows of {d} columns; {self._AGAIN}")
 
     @classmethod
     def _refuse(cls, path: str | PathLike[str], why: object) -> NoReturn:
@@ -310,7 +334,7 @@ class SavedBasis(ABC):
 
     def _check_arrays(self, path: str | PathLike[str]) -> None:
         sizes = {"p": len(self.column_names)}
-        if "metric" not in self.arrays:
+        if "metric" not in self.arrays and not self.sparse:
             sizes["width"] = sizes["p"]
         names = {**self.SHAPES, **self.OPTIONAL}
         if not all(self._fits(name, sizes) for name in names):
@@ -367,9 +391,11 @@ def scaler_of(
         if missing:
             raise ModelFormatError(f"its scaler is of the kind rank, and it lacks the array {missing[0]}")
         columns = RankScaler(mean, *(arrays[name] for name in names))
+    elif stored.kind == "sparse":
+        columns = SparseScaler(scale)
     else:
         raise ModelFormatError(
-            f"its scaler is of the kind {stored.kind!r}, and those known are standard, robust and rank"
+            f"its scaler is of the kind {stored.kind!r}, and those known are standard, robust, rank and sparse"
         )
     metric = arrays.get(f"metric{suffix}")
     return columns if metric is None else MetricScaler(columns, metric)

@@ -22,7 +22,7 @@ from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.selection.problem import as_stored, before_metric
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
-from streamkernel.table import ColumnStatistics, Folds, RowScaler, Table, TableStatistics
+from streamkernel.table import ColumnStatistics, Folds, RowScaler, SparseScaler, Table, TableStatistics
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
 from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
@@ -99,7 +99,7 @@ def choose_basis(
     columns: RowScaler | None = None
     if settings.scale == "standard":
         assert statistics is not None
-        columns = standard_scaler(statistics.X, table.columns)
+        columns = SparseScaler.of(statistics.X) if table.sparse else standard_scaler(statistics.X, table.columns)
     rule = settings.rule_for(table)
     if rule.keyed or folds is not None:
         table = table.with_keys()
@@ -112,7 +112,7 @@ def choose_basis(
     elif in_metric:
         plain = before_metric(table, columns or unit_scaler(table.n_features))
     cache = RowCache(plain.with_keys() if settings.searches_sample else plain, session)
-    draft = Problem(plain, settings.kernel_template, n, settings.tol, settings.seed, folds=folds)
+    draft = Problem(plain, settings.kernel_of(table), n, settings.tol, settings.seed, folds=folds)
     drawn = _sample_rows(table, settings, draft.trained_share)
     sampled = drawn.rows
     checked = checked_numbers(table, folds, settings.seed)
@@ -136,7 +136,7 @@ def choose_basis(
     centre, scale = _centre_and_scale(table, settings, statistics, _counted(cache.held(sampled), drawn, once=once))
     search: MetricChoice | None = None
     scaler: RowScaler | None = columns
-    kernel = settings.kernel_template
+    kernel = settings.kernel_of(table)
     unmapped = columns or unit_scaler(table.n_features)
     if given is not None:
         scaler = MetricScaler(unmapped, given)
@@ -227,17 +227,20 @@ def _search_sample(
 
 def _origins(table: Table, statistics: TableStatistics | None, *, scaled: bool) -> Origins:
     """Where rows are to be looked at from when it is asked which are alike; `scaled` columns have means of 0."""
+    sparse_columns = table.n_features if table.sparse else None
     if statistics is None:
-        return Origins()
-    features = None if scaled else statistics.X
-    return Origins.of(features, None if table.classes is not None else statistics.y)
+        return Origins(sparse_columns=sparse_columns)
+    features = None if scaled or table.sparse else statistics.X
+    return replace(
+        Origins.of(features, None if table.classes is not None else statistics.y), sparse_columns=sparse_columns
+    )
 
 
 def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:
     if not needs_moments(table, settings):
         return table.own_statistics
     plain = table.without_targets() if table.classes is not None else table
-    return session.sweep(Moments(table.n_features, plain.n_targets), plain, "column statistics")
+    return session.sweep(Moments.of(plain, plain.n_targets), plain, "column statistics")
 
 
 def _sample_rows(table: Table, settings: BasisSettings, trained_share: float) -> DrawnRows:

@@ -44,10 +44,10 @@ def steps_of_choice(
     if given is not None or settings.learns_metric:
         width = table.n_features if given is None else given.shape[1]
         table = table.with_scaler(MetricScaler.unfilled(unit_scaler(table.n_features), width))
-    problem = Problem(table, settings.kernel_template, n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds)
+    problem = Problem(table, settings.kernel_of(table), n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds)
     steps: list[Step] = []
     if needs_moments(table, settings):
-        moments = Moments(table.n_features, 0 if table.classes is not None else d)
+        moments = Moments.of(table, 0 if table.classes is not None else d)
         steps.append(before_map(step_of("column statistics", moments, plain, kernel_columns=0), table))
     rule = settings.rule_for(plain)
     sampled = settings.sampled_rows(table, problem.trained_share) + (0 if folds is None else checked_rows(table, folds))

@@ -17,7 +17,7 @@ from streamkernel.metric import MetricScaler, mapped_names
 from streamkernel.models.gaussian import TuningRecord
 from streamkernel.records import Executor, Rows, Run, ScalerRecord
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.table import ClippedScaler, RankScaler, RowScaler, Scaler
+from streamkernel.table import ClippedScaler, RankScaler, RowScaler, Scaler, SparseScaler
 from streamkernel.table.class_weights import without_class_weights
 from streamkernel.tuning import Tuning
 from streamkernel.type_aliases import AnyArray, Fields, Float
@@ -67,6 +67,8 @@ def scaler_record(scaler: RowScaler | None) -> ScalerRecord | None:
     columns = scaler.columns if isinstance(scaler, MetricScaler) else scaler
     if columns is None:
         return None
+    if isinstance(columns, SparseScaler):
+        return ScalerRecord(mean=(), scale=tuple(columns.scale.tolist()), kind="sparse")
     mean = tuple(columns.mean.tolist())
     if isinstance(columns, RankScaler):
         return ScalerRecord(mean=mean, scale=(), kind="rank")

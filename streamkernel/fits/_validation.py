@@ -36,7 +36,7 @@ def checked_numbers(table: Table, folds: Folds | None, seed: int) -> DrawnRows:
 
 def checked_rows(table: Table, folds: Folds) -> int:
     """Number of rows of that sample; fewer where rows are wide."""
-    most = max(_LEAST_CHECKED, _CHECKED_BYTES // max(1, table.n_features * table.dtype.itemsize))
+    most = max(_LEAST_CHECKED, _CHECKED_BYTES // max(1, table.stored_width * table.dtype.itemsize))
     return int(min(_CHECKED / folds.share, most, table.counted))
 
 

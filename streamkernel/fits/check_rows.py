@@ -21,14 +21,14 @@ _MOST_BYTES = 128 << 20  # of the rows, of which wide ones are fewer
 
 def _at_most(rows: int, table: Table) -> int:
     """So many rows, or as many as memory has room for in a picture."""
-    p = max(table.n_features, table.width)
+    p = max(table.stored_width, table.width)
     return max(_RUNS, min(rows, _MOST_BYTES // max(1, p * table.dtype.itemsize)))
 
 
 def check_bytes(table: Table) -> int:
     """Most bytes of the rows that `check_rows` reads: all as they are and as they are kept, a run in float64."""
     rows, item = min(table.n_rows, _at_most(_MOST_READ, table)), table.dtype.itemsize
-    p = max(table.n_features, table.width)
+    p = max(table.stored_width, table.width)
     return rows * table.width * 2 * item + -(-rows // _RUNS) * p * (item + 8)
 
 

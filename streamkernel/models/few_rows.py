@@ -14,7 +14,7 @@ import numpy as np
 
 from streamkernel.engine import layout_of
 from streamkernel.engine.layout import aligned_blocks
-from streamkernel.errors import ShapeError
+from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions import Collect, Predictions, RowMap
@@ -23,6 +23,7 @@ from streamkernel.table import RowBlock, Table
 from streamkernel.table.rows import NumpyRows
 from streamkernel.table.values import cast_rows, check_rows, float_dtype
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
+from streamkernel.wording import call
 
 Values = dict[str, AnyArray]
 
@@ -34,9 +35,19 @@ class DirectPredictions:
     ----------
     model : model whose scaler and columns prepare the rows.
     work : one of its row maps; `model.outputs()` by default. Threads may share one.
+
+    Raises
+    ------
+    ParameterError
+        The model is of sparse rows.
     """
 
     def __init__(self, model: PredictingModel, work: RowMap | None = None) -> None:
+        if model.sparse:
+            raise ParameterError(
+                f"the {model.record.estimator} model was fitted on sparse rows, which are predicted as a table only; "
+                f"give {call('predict')} a store with them"
+            )
         self.work = model.outputs() if work is None else work
         self.columns = tuple(model.column_names)
         self.scaler = model.scaler

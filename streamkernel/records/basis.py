@@ -77,8 +77,8 @@ class MetricChoiceRecord(Record):
 class ScalerRecord(Record):
     """The numbers of a scaler, one for each column.
 
-    `kind` is "standard" (a `Scaler`), "robust" (a `ClippedScaler`, with `lower` and `upper`) or "rank" (a `RankScaler`,
-    without `scale`, whose other numbers are arrays).
+    `kind` is "standard" (a `Scaler`), "robust" (a `ClippedScaler`, with `lower` and `upper`), "rank" (a `RankScaler`,
+    without `scale`, whose other numbers are arrays) or "sparse" (a `SparseScaler`, without `mean`).
     """
 
     mean: tuple[float, ...]

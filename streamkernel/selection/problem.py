@@ -285,7 +285,7 @@ def gather_step(problem: Problem, rows: int) -> Step:
     table = problem.table
     numbers = unfilled(min(rows, table.n_rows), dtype=np.dtype(np.int64))
     gather, mapped = (
-        Gather(numbers, width, table.n_targets, np.dtype(table.dtype)) for width in (table.n_features, table.width)
+        Gather(numbers, width, table.n_targets, np.dtype(table.dtype)) for width in (table.stored_width, table.width)
     )
     kept = gather.state_bytes() + mapped.state_bytes()  # the cached rows, and the sample of them
     step = step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=max(kept, 2 * gather.state_bytes()))
@@ -302,7 +302,7 @@ def in_double(step: Step, table: Table) -> Step:
 
 def before_map(step: Step, table: Table, itemsize: int | None = None) -> Step:
     """A step whose blocks have the rows before a metric maps them, where these are wider than the mapped ones."""
-    before = table.n_features * (table.dtype.itemsize if itemsize is None else itemsize)
+    before = table.stored_width * (table.dtype.itemsize if itemsize is None else itemsize)
     more = max(0, before - table.width * table.dtype.itemsize)
     return replace(step, scratch_bytes=step.scratch_bytes + step.block_rows * more)
 

@@ -197,6 +197,8 @@ _BUILDERS: dict[str, Callable[..., Rule]] = {
     "columns": Columns,
 }
 RULES = tuple(_BUILDERS)
+DENSE_RULES = ("kmeans", "columns")
+"""Rules whose points are no rows, and dense."""
 
 _SHARED = ("objective", "has_targets")
 

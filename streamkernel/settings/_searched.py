@@ -38,9 +38,9 @@ class SearchedSettings(BasisSettings):
         """These settings, with kernel and metric chosen for a table where they are None.
 
         With `LEAST_SEARCHED` rows: a search among kernels and, up to `MOST_FEATURES` features, for a metric, unless
-        something that is given names the kernel or its lengthscale. With fewer: the Gaussian kernel, and no metric. Of
-        any table, a rank asks for a metric. The choice does not depend on the basis size: where that is too large, a
-        smaller one is planned alike.
+        something that is given names the kernel or its lengthscale. With fewer rows, or sparse ones: the Gaussian
+        kernel, and no metric. Of any table, a rank asks for a metric. The choice does not depend on the basis size:
+        where that is too large, a smaller one is planned alike.
         """
         left = self.left_to(table)
         return replace(self, **left) if left else self
@@ -51,12 +51,15 @@ class SearchedSettings(BasisSettings):
         free = isinstance(self.lengthscale, str) and self.lengthscale == "median" and self.gamma is None
         found: Fields = {}
         kernel = self.kernel
-        if kernel is None:
+        if kernel is None and table.sparse:
+            # The search for a kernel, as that for a metric, holds rows dense.
+            found["kernel"] = kernel = "gaussian"
+        elif kernel is None:
             plain = self.degree is None and self.coef0 is None and not self.kernel_params
             kernel = "auto" if enough and free and plain and self.given_metric is None else "gaussian"
             found["kernel"] = kernel
         if self.metric is None:
-            narrow = table.n_features <= MOST_FEATURES and isinstance(kernel, str)
+            narrow = table.n_features <= MOST_FEATURES and isinstance(kernel, str) and not table.sparse
             searched = free and self.searches_lengthscale
             learned = enough and searched and narrow and isinstance(self.kernel_template, StationaryKernel)
             found["metric"] = "learned" if learned or self.metric_rank is not None else "none"

@@ -11,9 +11,17 @@ import numpy as np
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import KERNEL_NAMES, Kernel, Linear, StationaryKernel, as_kernel, leaves_lengthscale
+from streamkernel.kernels import (
+    KERNEL_NAMES,
+    Kernel,
+    Linear,
+    StationaryKernel,
+    as_kernel,
+    leaves_lengthscale,
+    sparse_kernel,
+)
 from streamkernel.records import SettingsRecord
-from streamkernel.selection import RULES, Columns, Rule, as_rule
+from streamkernel.selection import DENSE_RULES, RULES, Columns, Rule, as_rule
 from streamkernel.settings.checks import checked_seed
 from streamkernel.settings.parameter import check_values, parameter, parameters_in
 from streamkernel.store.plain import plain
@@ -86,6 +94,7 @@ class BasisSettings:
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {"median": 1000, "auto": 4000}
     MOST_COMPONENTS: ClassVar[int] = 1000  # limit on the default size
     UNUSED: ClassVar[tuple[str, ...]] = ()  # parameters that only have their defaults here
+    TAKES_SPARSE: ClassVar[bool] = False  # whether the rows of a fit may be sparse
 
     n_components: int | None = parameter(
         None,
@@ -389,6 +398,45 @@ class BasisSettings:
                 f"{option('kernel_params')} {self.kernel_params!r} do not fit the kernel ({error})"
             ) from None
 
+    def kernel_of(self, table: Table) -> Kernel:
+        """`kernel_template` for the rows of a table, which may be sparse."""
+        template = self.kernel_template
+        return sparse_kernel(template, table.n_features) if table.sparse else template
+
+    def check_sparse(self, table: Table) -> None:
+        """Refuse sparse rows where this fit, its kernel, scaling, metric or rule needs dense ones.
+
+        Raises
+        ------
+        ParameterError
+            One of them does.
+        """
+        if not table.sparse:
+            return
+        size = f"the rows are sparse ({table.n_rows} x {table.n_features})"
+        if not self.TAKES_SPARSE:
+            raise ParameterError(
+                f"{size}, and this estimator needs dense ones; take {estimator('KernelRidge')} or "
+                f"{estimator('KernelRidgeClassifier')}, or give dense rows ({option('sparse', False)} of "
+                f"{call('ingest')})"
+            )
+        if self.scale in ("robust", "rank"):
+            raise ParameterError(
+                f"{size}, and {option('scale')} {self.scale!r} would fill their zeros; give {option('scale', 'none')}, "
+                f"or {option('scale', 'standard')}, which divides by deviations and does not centre"
+            )
+        if self.given_metric is not None or self.searches_sample:
+            wish = f"there is a {option('metric')}" if self.given_metric is not None else self._wish
+            raise ParameterError(
+                f"{size}, and {wish}, for which rows are dense; give {option('metric', 'none')} and a named kernel"
+            )
+        if isinstance(self.rule, str) and self.rule in DENSE_RULES:
+            raise ParameterError(
+                f"{size}, and the rule {self.rule!r} makes dense points; give another {option('rule')}, such as "
+                "few-sweep"
+            )
+        self.kernel_of(table)
+
     @property
     def _kernel_name(self) -> Unchecked:
         """The kernel as it is given; of several candidates the first one."""
@@ -410,6 +458,8 @@ class BasisSettings:
         a basis of rows would give the same model with other numbers, or less. That is up to the default basis size,
         and where there are as many rows: of fewer, the rows are the smaller basis.
         """
+        if table.sparse:
+            return False
         rule = self.selection_rule(has_targets=True)
         if isinstance(rule, Columns):
             return True
@@ -435,6 +485,7 @@ class BasisSettings:
             Another number than the columns where these are the functions, or lengthscales for another number of
             features.
         """
+        self.check_sparse(table)
         metric = self.given_metric
         if metric is not None and len(metric) != table.n_features:
             raise ParameterError(

@@ -36,6 +36,7 @@ class RidgeSettings(SearchedSettings):
 
     RECORD: ClassVar[type[RidgeSettingsRecord]] = RidgeSettingsRecord
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
+    TAKES_SPARSE: ClassVar[bool] = True
 
     alpha: Unchecked = parameter(
         None,
@@ -84,13 +85,13 @@ class RidgeSettings(SearchedSettings):
         by_folds = self.alpha == "cv" and table.counted >= LEAST_FOLDED and n > MOST_BY_TWO
         if self.solver == "direct" or not (by_folds or self.given_alpha):
             return "direct"
-        m, p, d = table.counted, table.n_features, table.n_targets
+        m, p, d = table.counted, table.stored_width, table.n_targets
         return choose_solver(m, n, p, d, sample=self.preconditioner_rows(table, n), search=by_folds).solver
 
     def preconditioner_rows(self, table: Table, n: int) -> int:
         """Number of rows that the preconditioner of conjugate gradients is computed from."""
         if self.alpha == "cv":
-            rows = rows_for_search(table.counted, n, table.n_features, table.n_targets)
+            rows = rows_for_search(table.counted, n, table.stored_width, table.n_targets)
             return min(max(rows, LEAST_SAMPLED), table.counted)
         return min(self.SAMPLE_PER_FUNCTION * n, table.counted)
 

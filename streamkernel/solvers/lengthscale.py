@@ -11,15 +11,17 @@ from streamkernel.kernels import (
     Gaussian,
     Kernel,
     LengthscaleKernel,
+    columns_of_pairs,
     filling_bytes,
     free_parts,
     packed_bytes,
+    sparse_distances,
     with_lengthscales,
 )
 from streamkernel.linalg import RidgePath, single_threaded_blas
 from streamkernel.records import LengthscaleChoice
 from streamkernel.reductions import Sample
-from streamkernel.table.row_keys import distinct_rows
+from streamkernel.table.row_keys import distinct_rows, distinct_sparse_rows
 from streamkernel.type_aliases import AnyArray, Float
 
 MEDIAN_ROWS = 1000  # rows whose distances have their median taken: the first ones
@@ -30,10 +32,14 @@ _STEPS = tuple(float(2.0**power) for power in np.arange(-3.0, 4.01, 0.5))
 _EQUAL = 1.01
 
 
-def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
+def median_lengthscale(X: AnyArray, kernel: Kernel, sparse_columns: int | None = None) -> float:
     """Median distance between pairs of distinct rows, in the metric of the kernel (city block for the Laplacian).
 
     It is Euclidean for a kernel that has no lengthscale.
+
+    Parameters
+    ----------
+    sparse_columns : number of columns of sparse rows in pairs; None for dense rows.
 
     Raises
     ------
@@ -43,7 +49,8 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
         Squares of the distances underflow or overflow.
     """
     seen = X[:MEDIAN_ROWS]
-    rows = seen[distinct_rows(seen)].astype(np.float64)
+    distinct = distinct_rows(seen) if sparse_columns is None else distinct_sparse_rows(seen, sparse_columns)
+    rows = seen[distinct].astype(np.float64)
     if len(rows) < 2:
         raise DegenerateBandwidthError(
             "1 sampled row has no distance to another; give a lengthscale as a number"
@@ -53,7 +60,11 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
         )
     # A kernel without a lengthscale has no distance of its own.
     own = kernel if isinstance(kernel, LengthscaleKernel) else Gaussian()
-    median = float(np.median(scipy.spatial.distance.pdist(own.coordinates(rows), own.distance)))
+    if sparse_columns is None:
+        distances = scipy.spatial.distance.pdist(own.coordinates(rows), own.distance)
+    else:
+        distances = sparse_distances(rows, own.distance, sparse_columns)
+    median = float(np.median(distances))
     if own.distance == "hamming":  # SciPy has the share of columns that differ
         median *= rows.shape[1]
     if not 0.0 < median < np.inf:
@@ -65,6 +76,8 @@ def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
 
 def part_medians(X: AnyArray, kernel: Kernel) -> list[float]:
     """`median_lengthscale` of each part of a kernel whose lengthscale is searched for, in the features that it sees."""
+    for sparse_columns in columns_of_pairs(kernel):  # one number, or none
+        return [median_lengthscale(X, part.kernel, sparse_columns) for part in free_parts(kernel, X.shape[1])]
     found, p = [], X.shape[1]
     for part in free_parts(kernel, p):
         some = len(part.columns) < p

@@ -94,12 +94,12 @@ def new_rows(model: PredictingModel, X: Unchecked, y: Unchecked = None, weights:
 def known_rows(model: PredictingModel, X: Unchecked, y: Unchecked = None, weights: Unchecked = None) -> Table:
     """Open the rows of a score; the model knows the labels, so that no scan for them is needed."""
     try:
-        return open_table(X, y, weights=weights)
+        return open_table(X, y, weights=weights, sparse=True)
     except DTypeError:
         # Text labels raise DTypeError; a classifier opens them as classes.
         if model.record.classes is None:
             raise
-        return open_table(X, y, classify=True, weights=weights)
+        return open_table(X, y, classify=True, weights=weights, sparse=True)
 
 
 def update_model(
@@ -145,6 +145,8 @@ def update_model(
         See `streamkernel.errors`.
     """
     check_options(stale, grow)
+    if model.sparse or table.sparse:
+        raise ParameterError("updates do not take sparse rows yet; fit the model again to all rows, or to dense ones")
     chosen = {name: value for name, value in (choices or {}).items() if value is not None}
     model.check_choices(chosen)
     if table.n_targets == 0:

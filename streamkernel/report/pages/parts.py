@@ -39,6 +39,7 @@ _SCALINGS = {
     "standard": "standardised",
     "robust": "standardised after a clip of far values",
     "rank": "replaced by their ranks",
+    "sparse": "divided by their deviations, not centred",
 }
 _MOST_NAMES = 12
 _MOST_TARGETS = 24

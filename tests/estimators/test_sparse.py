@@ -1,0 +1,216 @@
+"""Estimators on sparse rows: the answers are those on the dense copies, and what needs dense rows says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose
+from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_sparse_data
+from sparse_rows import sparse_problem, sparse_rows
+
+import streamkernel
+from streamkernel import KernelRidge, KernelRidgeClassifier
+from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.errors import (
+    ModelFormatError,
+    NonFiniteDataError,
+    ParameterError,
+    StreamKernelWarning,
+)
+from streamkernel.kinds import KINDS
+from streamkernel.planning import plan
+from streamkernel.table import open_table
+
+OPTIONS = {"kernel": "gaussian", "metric": "none"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"scale": "none"},
+        {"kernel": "laplacian", "alpha": 1e-3},
+        {"kernel": "2*matern + linear", "scale": "none"},
+        {"kernel": "polynomial", "scale": "none", "rule": "rpcholesky"},
+        {"kernel": "cosine", "scale": "none", "objective": "trace"},
+        {"lengthscale": "auto", "alpha": 0.1},
+        {"solver": "cg", "alpha": 0.01},
+        {"rule": "sgma"},
+        {"rule": "incomplete-cholesky"},
+        {"rule": "csi"},
+        {"rule": "uniform", "fit_intercept": False},
+        {"rule": "leverage"},
+    ],
+    ids=str,
+)
+def test_a_fit_is_that_of_the_dense_rows(options):
+    X, y = sparse_problem(600, 60, 4.0)
+    given = {**OPTIONS, "alpha": 0.1, **options}
+    sparse, dense = KernelRidge(40, **given).fit(X, y), KernelRidge(40, **given).fit(X.toarray(), y)
+    assert sparse.component_indices_.tolist() == dense.component_indices_.tolist()
+    assert_allclose(sparse.predict(X), dense.predict(X.toarray()), rtol=1e-9, atol=1e-9)
+    assert_allclose(sparse.components_.toarray(), dense.components_, rtol=1e-12, atol=1e-12)
+    assert sparse.score(X, y) == pytest.approx(dense.score(X.toarray(), y))
+
+
+def test_folds_repeats_and_weights_are_those_of_the_dense_rows():
+    X, y = sparse_problem(2200, 60, 4.0)
+    X = scipy.sparse.vstack([X, X[:400]], format="csr")  # of which some repeat others
+    y = np.concatenate([y, y[:400]])
+    w = np.minimum(np.random.default_rng(0).integers(0, 12, 2600), 2).astype(float)
+    for fit in (lambda model, rows: model.fit(rows, y), lambda model, rows: model.fit(rows, y, w)):
+        with pytest.warns(StreamKernelWarning, match="are distinct"):
+            sparse, dense = fit(KernelRidge(30, **OPTIONS), X), fit(KernelRidge(30, **OPTIONS), X.toarray())
+        assert sparse.alpha_ == pytest.approx(dense.alpha_, rel=1e-6)
+        assert sparse.model_.record.validation is not None
+        assert sparse.model_.record.independent == pytest.approx(dense.model_.record.independent)
+        assert_allclose(sparse.predict(X), dense.predict(X.toarray()), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
+@pytest.mark.parametrize("estimator", [KernelRidge(9, alpha=0.1), KernelRidgeClassifier(9, alpha=0.1)], ids=str)
+def test_scikit_learns_check_of_equivalence(estimator):
+    check_sample_weight_equivalence_on_sparse_data(type(estimator).__name__, estimator)
+
+
+def test_left_to_the_fit_sparse_rows_have_the_gaussian_kernel_and_no_metric():
+    X, y = sparse_problem(2100, 30, 3.0)
+    record = KernelRidge(20).fit(X, y).model_.record
+    assert record.kernel["kernel"] == "sparse"
+    assert record.kernel["part"]["kernel"] == "gaussian"
+    assert record.metric_choice is None
+
+
+def test_a_classifier_saved_and_loaded(tmp_path):
+    X, y = sparse_problem(500, 50, 4.0)
+    labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
+    sparse, dense = (KernelRidgeClassifier(40, **OPTIONS).fit(rows, labels) for rows in (X, X.toarray()))
+    assert_allclose(sparse.decision_function(X), dense.decision_function(X.toarray()), atol=1e-9)
+    assert (sparse.predict(X) == dense.predict(X.toarray())).all()
+    sparse.save(tmp_path / "model")
+    loaded = KernelRidgeClassifier.load(tmp_path / "model")
+    assert (loaded.decision_function(X) == sparse.decision_function(X)).all()
+    assert (loaded.components_ != sparse.components_).nnz == 0
+    assert loaded.model_.digest == sparse.model_.digest
+
+
+def test_predictions_do_not_depend_on_the_fullest_row_of_a_table():
+    X, y = sparse_problem(300, 50, 4.0)
+    model = KernelRidge(30, **OPTIONS).fit(X, y)
+    whole = model.predict(X)
+    assert_allclose(np.concatenate([model.predict(X[[i]]) for i in range(0, 300, 29)]), whole[::29], rtol=1e-12)
+    full = sparse_rows(20, 50, 45.0)
+    assert np.diff(full.indptr).max() <= 50
+    assert_allclose(model.predict(scipy.sparse.vstack([X, full]))[:300], whole, rtol=1e-12)
+
+
+def test_equal_bits_for_any_number_of_threads():
+    X, y = sparse_problem(9000, 40, 3.0)
+    table, found = open_table(X, y, sparse=True), set()
+    for threads in (1, 3):
+        settings = KINDS["ridge"].settings(n_components=20, alpha=0.1).for_table(table)
+        found.add(KINDS["ridge"].fit(table, settings, Session(ThreadExecutor(threads)), estimator="ridge").digest)
+    assert len(found) == 1
+
+
+def test_rows_of_the_other_kind_are_turned():
+    X, y = sparse_problem(2500, 20, 3.0)
+    sparse, dense = KernelRidge(10, **OPTIONS).fit(X, y), KernelRidge(10, **OPTIONS).fit(X.toarray(), y)
+    assert_allclose(sparse.predict(X.toarray()), sparse.predict(X), rtol=1e-12)
+    assert_allclose(dense.predict(X), dense.predict(X.toarray()), rtol=1e-12)
+    lazy = sparse.predict(open_table(X.toarray()))
+    assert_allclose(np.asarray(lazy), sparse.predict(X), rtol=1e-12)
+    assert_allclose(np.asarray(sparse.predict(open_table(X, sparse=True))), sparse.predict(X), rtol=1e-12)
+    assert sparse.score(open_table(X, y, sparse=True)) == pytest.approx(sparse.score(X, y))
+
+
+def test_other_rows_and_updates_are_refused():
+    X, y = sparse_problem(200, 20, 3.0)
+    sparse = KernelRidge(10, **OPTIONS).fit(X, y)
+    with pytest.raises(ValueError, match="20 features"):
+        sparse.predict(X[:, :19])
+    with pytest.raises(ParameterError, match="sparse"):
+        sparse.update(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kernel": "hamming"}, "hamming"),
+        ({"kernel": "auto"}, "auto"),
+        ({"lengthscale": [1.0] * 20}, "one for each column"),
+        ({"metric": "learned"}, "metric"),
+        ({"metric": np.eye(20)}, "metric"),
+        ({"scale": "robust"}, "zeros"),
+        ({"scale": "rank"}, "zeros"),
+        ({"rule": "kmeans"}, "kmeans"),
+        ({"rule": "columns", "kernel": "linear"}, "columns"),
+    ],
+    ids=str,
+)
+def test_options_of_dense_rows_are_refused_before_a_row_is_read(options, words, monkeypatch):
+    X, y = sparse_problem(200, 20, 3.0)
+    monkeypatch.setattr("streamkernel.table._sparse_rows.SparseRows.load", None)
+    with pytest.raises(ParameterError, match=words) as error:
+        KernelRidge(10, **{"kernel": "gaussian", **options}).fit(X, y)
+    assert "sparse" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS.values() if not kind.settings.TAKES_SPARSE], ids=lambda k: k.name
+)
+def test_other_estimators_refuse_sparse_rows(kind):
+    X, y = sparse_problem(60, 10, 3.0)
+    model = kind.estimator()
+    with pytest.raises((TypeError, ParameterError), match=r"(?i)sparse"):
+        model.fit(X, y > 0)
+    with pytest.raises(ParameterError, match="sparse"):
+        model.fit(open_table(X, y > 0, sparse=True, classify=kind.classify))
+    assert not model.__sklearn_tags__().input_tags.sparse
+
+
+def test_functions_of_dense_rows_refuse_sparse_ones(tmp_path):
+    X, y = sparse_problem(60, 10, 3.0)
+    for call in (
+        lambda: streamkernel.factorize(X, tmp_path / "F"),
+        lambda: streamkernel.compress(X, y=y),
+        lambda: streamkernel.cross_validate(X, "ridge", y=y),
+    ):
+        with pytest.raises((ParameterError, TypeError), match="sparse"):
+            call()
+
+
+def test_a_value_that_is_no_number_is_named():
+    X, y = sparse_problem(60, 10, 3.0)
+    X.data[5] = np.nan
+    with pytest.raises(NonFiniteDataError, match=r"first in row \d+, column 'x\d'"):
+        KernelRidge(10).fit(X, y)
+
+
+def test_a_plan_reads_nothing_and_holds():
+    X, y = sparse_problem(3000, 400, 5.0)
+    found = plan(KernelRidge(50, alpha=0.1), open_table(X, y, sparse=True)).plan
+    fitted = KernelRidge(50, alpha=0.1).fit(X, y).model_.record.run
+    assert 0 < found.memory_bytes < 2**30
+    assert fitted.peak_memory_bytes > 0
+
+
+@pytest.mark.parametrize("damage", ["column", "kernel", "order", "scaler"])
+def test_a_forged_model_is_refused(tmp_path, damage):
+    X, y = sparse_problem(100, 20, 3.0)
+    model = KernelRidge(10, **OPTIONS).fit(X, y).model_
+    config, arrays = json.loads(json.dumps(model.config)), dict(model.arrays)
+    if damage == "column":
+        arrays["components"] = np.where(arrays["components"] == 10.0, 1e9, arrays["components"])
+    elif damage == "order":
+        arrays["components"] = arrays["components"][:, ::-1].copy()
+    elif damage == "kernel":
+        config["kernel"]["n_columns"] = 10**6
+    else:
+        config["scaler"] = {**config["scaler"], "kind": "standard", "mean": [0.0] * 20}
+    with pytest.raises(ModelFormatError):
+        type(model).from_config(config, arrays).checked("model")
