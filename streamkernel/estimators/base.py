@@ -157,6 +157,11 @@ class SavedEstimator(BaseEstimator, ABC):
     def _session(self) -> Session:
         return Session(executor_of(self.client), progress=self.progress)
 
+    def __sklearn_tags__(self) -> Untyped:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = takes_sparse(self)
+        return tags
+
     def _fitted(self) -> Any:
         check_is_fitted(self, "model_")
         return self.model_
@@ -330,7 +335,6 @@ class SupervisedEstimator(PredictingEstimator):
 
     def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = takes_sparse(self)
         tags.target_tags.required = True
         tags.target_tags.multi_output = self._several_targets
         return tags

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ShapeError
-from streamkernel.kernels._formula import Metric
+from streamkernel.kernels._formula import POWER, Formula, Metric
 from streamkernel.kernels._mapped import MappedKernel
 from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
 from streamkernel.kernels.base import Fixed, Kernel, Pair, Product, Scaled, Sum
@@ -40,6 +40,7 @@ from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.hamming import Hamming
 from streamkernel.kernels.lengthscales import log_lengthscales
 from streamkernel.kernels.parameters import checked_rows
+from streamkernel.kernels.sparse import PreparedSparse, SparseKernel
 from streamkernel.type_aliases import Float
 
 STRIP = 4096  # features that are centred at once: a full centred copy of a wide table would need too much memory
@@ -84,6 +85,8 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
         return _SumGradient(kernel, points)
     if isinstance(kernel, Product):
         return _ProductGradient(kernel, points)
+    if isinstance(kernel, SparseKernel):
+        return _SparseGradient(kernel, points) if isinstance(kernel.part, StationaryKernel) else _NoGradient(points)
     if isinstance(kernel, MappedKernel):
         return _MappedGradient(kernel, points)
     known = formula_kernel(kernel, "its lengthscale")
@@ -199,6 +202,31 @@ class _MappedGradient(LengthscaleGradient):
             total += self.inner.of_rows(self.mapped(X[rows]), W[rows])
         summed: Float = total.reshape(-1, self.size).sum(axis=0) if self.size else total
         return summed
+
+
+class _SparseGradient(LengthscaleGradient):
+    """Gradient for sparse rows, whose one lengthscale makes the sum over features that of the distance itself:
+    ``dk / d log l = S(s) s``, without a number for each feature.
+    """
+
+    size = 1
+
+    def __init__(self, kernel: SparseKernel, points: Float) -> None:
+        super().__init__(points)
+        assert isinstance(kernel.part, StationaryKernel)
+        formula = kernel.part.formula(kernel.n_columns)
+        slope, constant = kernel.part.slope(formula)
+        weight = float(formula.weights[0])
+        self.factor = constant * (weight if formula.metric == Metric.ABSOLUTE else weight * weight)
+        self.slopes = PreparedSparse(kernel, slope, points)
+        self.distances = PreparedSparse(kernel, Formula(formula.metric, POWER, np.ones(kernel.n_columns)), points)
+
+    def of_rows(self, X: Float, W: Float) -> Float:
+        total = np.zeros(1)
+        for rows in chunks(len(X)):
+            part = self.slopes.block(X[rows]) * self.distances.block(X[rows])
+            total += self.factor * np.vdot(part, W[rows])
+        return total
 
 
 class _ScaledGradient(LengthscaleGradient):

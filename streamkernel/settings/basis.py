@@ -416,9 +416,8 @@ class BasisSettings:
         size = f"the rows are sparse ({table.n_rows} x {table.n_features})"
         if not self.TAKES_SPARSE:
             raise ParameterError(
-                f"{size}, and this estimator needs dense ones; take {estimator('KernelRidge')} or "
-                f"{estimator('KernelRidgeClassifier')}, or give dense rows ({option('sparse', False)} of "
-                f"{call('ingest')})"
+                f"{size}, and this estimator needs dense ones; take another one, such as {estimator('KernelRidge')} or "
+                f"{estimator('KernelSVC')}, or give dense rows ({option('sparse', False)} of {call('ingest')})"
             )
         if self.scale in ("robust", "rank"):
             raise ParameterError(

@@ -57,6 +57,7 @@ class TunedSettings(BasisSettings):
     """A fit whose hyper-parameters are found by evidence."""
 
     RECORD: ClassVar[type[TunedSettingsRecord]] = TunedSettingsRecord
+    TAKES_SPARSE: ClassVar[bool] = True
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {**BasisSettings.SAMPLE_ROWS, EVIDENCE: 5000}
 
     lengthscale: Unchecked = parameter(
@@ -96,6 +97,14 @@ class TunedSettings(BasisSettings):
             raise ParameterError(
                 f"{option('ard')} has lengthscales found by evidence, but they are given, the kernel has none or "
                 f"{option('tune')} is 'none'; leave out the one or the other"
+            )
+
+    def check_sparse(self, table: Table) -> None:
+        super().check_sparse(table)
+        if table.sparse and self.ard:
+            raise ParameterError(
+                f"the rows are sparse ({table.n_rows} x {table.n_features}), which have one lengthscale for all "
+                f"columns, and {option('ard')} finds one for each; leave it out, or give dense rows"
             )
 
     @property
@@ -153,6 +162,14 @@ class GaussianSettings(TunedSettings):
         words=("rows", "cells"),
     )
 
+    def check_sparse(self, table: Table) -> None:
+        super().check_sparse(table)
+        if table.sparse and self.partition == "cells":
+            raise ParameterError(
+                f"the rows are sparse ({table.n_rows} x {table.n_features}), and {option('partition')} 'cells' has "
+                f"dense centres; give {option('partition', 'rows')}, or dense rows"
+            )
+
     @property
     def whitens_rows(self) -> bool:
         """Whether the final sweep needs signal and noise variance before it begins."""
@@ -192,6 +209,7 @@ class CommitteeSettings(GaussianSettings):
     """A Bayesian committee machine, whose members are the blocks of `GaussianSettings`."""
 
     UNUSED: ClassVar[tuple[str, ...]] = ("approximation",)
+    TAKES_SPARSE: ClassVar[bool] = False
 
     approximation: str = parameter(
         "pitc",

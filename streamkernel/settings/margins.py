@@ -307,6 +307,7 @@ class MarginClassifierSettings(CalibratedSettings, MachineSettings, ClassifierSe
     """A support vector classifier."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginClassifierSettingsRecord
+    TAKES_SPARSE: ClassVar[bool] = True
     EXACT: ClassVar[str] = "hinge"
 
     loss: str = parameter(
@@ -379,6 +380,7 @@ class MarginRegressorSettings(MarginSettings, MachineSettings):
     """A support vector regression."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginRegressorSettingsRecord
+    TAKES_SPARSE: ClassVar[bool] = True
     EXACT: ClassVar[str] = "epsilon_insensitive"
     # Functions with little noise want a much larger C than boundaries do.
     GRID: ClassVar[tuple[float, ...]] = half_decades(-1, 5)

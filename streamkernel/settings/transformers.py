@@ -30,6 +30,7 @@ class TransformerSettings(BasisSettings):
     """A basis that is chosen without targets."""
 
     UNUSED: ClassVar[tuple[str, ...]] = ("objective", "fit_intercept")
+    TAKES_SPARSE: ClassVar[bool] = True
 
     objective: str | float = field(default="trace", metadata={"parameter": _OBJECTIVE})
 
@@ -138,6 +139,7 @@ class KernelCCASettings(TransformerSettings):
         "metric",
         "metric_rank",
     )
+    TAKES_SPARSE: ClassVar[bool] = False
 
     n_components: int | None = parameter(
         None,

@@ -32,7 +32,7 @@ from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
 from streamkernel.table.values import DTypeName, check_weights, float_dtype, table_dtype, unmasked
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
-from streamkernel.wording import call, option
+from streamkernel.wording import call, estimator, option
 
 
 def open_table(
@@ -151,9 +151,8 @@ def _check_sparse(X: RowArray, accepted: bool) -> None:
     if isinstance(X, SparseRows) and not accepted:
         m, d = X.shape
         raise ParameterError(
-            f"X is sparse ({m} x {d}, {X.entries} entries), which fits and predictions of ridge regression and "
-            f"classification take, and not this; give dense rows (X.toarray(), or {option('sparse', False)} of "
-            f"{call('ingest')})"
+            f"X is sparse ({m} x {d}, {X.entries} entries), which estimators such as {estimator('KernelRidge')} take, "
+            f"and not this; give dense rows (X.toarray(), or {option('sparse', False)} of {call('ingest')})"
         )
 
 

@@ -145,10 +145,10 @@ def update_model(
         See `streamkernel.errors`.
     """
     check_options(stale, grow)
-    if model.sparse or table.sparse:
-        raise ParameterError("updates do not take sparse rows yet; fit the model again to all rows, or to dense ones")
     chosen = {name: value for name, value in (choices or {}).items() if value is not None}
     model.check_choices(chosen)
+    if model.sparse or table.sparse:
+        raise ParameterError("updates do not take sparse rows yet; fit the model again to all rows, or to dense ones")
     if table.n_targets == 0:
         raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
     # Rows are compared with those seen in the order of the model's columns.

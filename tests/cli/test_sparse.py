@@ -65,6 +65,14 @@ def test_from_a_file_to_predictions(cli: Run, source: Path, tmp_path: Path) -> N
     assert turned["rmse"] == pytest.approx(scores["rmse"], rel=1e-9)
 
 
+def test_components_of_sparse_rows(cli: Run, source: Path, tmp_path: Path) -> None:
+    store, model, out = tmp_path / "rows", tmp_path / "model", tmp_path / "out"
+    assert cli("ingest", source, store, "--quiet").status == 0
+    assert cli("fit", store, model, "--estimator", "kernel-pca", "--basis", "20", *THREADS).status == 0
+    assert cli("transform", model, store, out, *THREADS).status == 0
+    assert np.isfinite(np.asarray(zarr.open_group(out, mode="r")["scores"])).all()
+
+
 def test_a_fit_that_is_killed_goes_on(cli: Run, source: Path, tmp_path: Path) -> None:
     store = tmp_path / "rows"
     assert cli("ingest", source, store, "--quiet").status == 0
@@ -76,9 +84,9 @@ def test_a_fit_that_is_killed_goes_on(cli: Run, source: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "command",
     [
-        ("fit", "{store}", "{out}", "--estimator", "gp"),
-        ("fit", "{store}", "{out}", "--estimator", "kernel-pca"),
-        ("plan", "{store}", "--estimator", "svr"),
+        ("fit", "{store}", "{out}", "--estimator", "committee"),
+        ("fit", "{store}", "{out}", "--estimator", "kmp"),
+        ("plan", "{store}", "--estimator", "lp-regressor"),
         ("fit", "{store}", "{out}", "--kernel", "hamming"),
         ("fit", "{store}", "{out}", "--scale", "rank"),
         ("fit", "{store}", "{out}", "--metric", "learned"),

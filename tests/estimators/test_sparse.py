@@ -8,11 +8,24 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
+from sklearn.base import clone, is_classifier
 from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_sparse_data
 from sparse_rows import sparse_problem, sparse_rows
 
 import streamkernel
-from streamkernel import KernelRidge, KernelRidgeClassifier
+from streamkernel import (
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
+    GaussianProcessRegressor,
+    KernelOneClass,
+    KernelPCA,
+    KernelQuantileRegressor,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelSVC,
+    KernelSVR,
+    Nystroem,
+)
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import (
     ModelFormatError,
@@ -54,6 +67,63 @@ def test_a_fit_is_that_of_the_dense_rows(options):
     assert_allclose(sparse.predict(X), dense.predict(X.toarray()), rtol=1e-9, atol=1e-9)
     assert_allclose(sparse.components_.toarray(), dense.components_, rtol=1e-12, atol=1e-12)
     assert sparse.score(X, y) == pytest.approx(dense.score(X.toarray(), y))
+
+
+OF_ALL_KINDS = [
+    (KernelPCA(3, basis_size=30), "transform"),
+    (Nystroem(30), "transform"),
+    (KernelSVC(30, metric="none", kernel="gaussian"), "decision_function"),
+    (KernelSVC(30, metric="none", kernel="laplacian", loss="hinge"), "decision_function"),
+    (KernelSVC(machine="full", loss="hinge", metric="none", kernel="gaussian"), "decision_function"),
+    (KernelSVR(30, metric="none", kernel="matern"), "predict"),
+    (KernelOneClass(30, scale="none"), "decision_function"),
+    (KernelQuantileRegressor(20, metric="none", kernel="gaussian"), "predict"),
+    (GaussianProcessRegressor(30, kernel="gaussian", tune="none", signal_variance=1.0, noise_variance=0.1), "predict"),
+    (
+        GaussianProcessRegressor(30, kernel="matern", approximation="dtc", lengthscale=9.0, noise_variance=0.1),
+        "predict",
+    ),
+    (GaussianProcessClassifier(30, tune="none", signal_variance=4.0), "predict_proba"),
+    (GaussianProcessPoissonRegressor(30, tune="none", signal_variance=0.5), "predict"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "values"), OF_ALL_KINDS, ids=lambda each: str(each)[:60])
+def test_other_kinds_answer_as_on_dense_rows(estimator, values, tmp_path):
+    X, y = sparse_problem(400, 40, 4.0)
+    y = y > 0 if is_classifier(estimator) else np.round(np.abs(2 * y)) if "Poisson" in str(estimator) else y
+    sparse, dense = clone(estimator).fit(X, y), clone(estimator).fit(X.toarray(), y)
+    assert sparse.component_indices_.tolist() == dense.component_indices_.tolist()
+    found, wanted = getattr(sparse, values)(X), getattr(dense, values)(X.toarray())
+    sparse.save(tmp_path / "model")
+    loaded = type(sparse).load(tmp_path / "model")
+    assert (getattr(loaded, values)(X) == found).all()
+    assert loaded.model_.digest == sparse.model_.digest
+    assert (loaded.components_ != sparse.components_).nnz == 0
+    if values == "transform":  # directions have no sign
+        found, wanted = np.abs(found), np.abs(wanted)
+    assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_a_search_by_evidence_finds_as_much_as_on_dense_rows():
+    """It stops where a step gains little, which rounding may move."""
+    X, y = sparse_problem(300, 40, 4.0)
+    sparse, dense = (GaussianProcessRegressor(30).fit(rows, y) for rows in (X, X.toarray()))
+    assert sparse.model_.record.tuning.value == pytest.approx(dense.model_.record.tuning.value, rel=0.01)
+
+
+def test_standard_deviations_of_a_process():
+    X, y = sparse_problem(300, 40, 4.0)
+    model = GaussianProcessRegressor(30, lengthscale=5.0, noise_variance=0.1, signal_variance=1.0, kernel="gaussian")
+    (_, sparse), (_, dense) = (model.fit(rows, y).predict(rows, return_std=True) for rows in (X, X.toarray()))
+    assert_allclose(sparse, dense, rtol=1e-8)
+
+
+def test_options_of_processes_that_need_dense_rows_are_refused():
+    X, y = sparse_problem(100, 20, 3.0)
+    for options, words in (({"ard": True}, "ard"), ({"approximation": "pitc", "partition": "cells"}, "cells")):
+        with pytest.raises(ParameterError, match=rf"sparse.*{words}"):
+            GaussianProcessRegressor(10, **options).fit(X, y)
 
 
 def test_folds_repeats_and_weights_are_those_of_the_dense_rows():

@@ -34,6 +34,7 @@ from streamkernel.kernels import (
     SparseKernel,
     is_kernel_of_pairs,
     kernel_from_config,
+    lengthscale_gradient,
     sparse_distances,
     sparse_kernel,
 )
@@ -106,6 +107,14 @@ def test_distances_of_pairs() -> None:
     for distance in ("euclidean", "cityblock"):
         found = sparse_distances(in_pairs(X), distance, 15)  # type: ignore[arg-type]
         np.testing.assert_allclose(found, pdist(X.toarray(), distance), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: repr(kernel)[:60])
+def test_gradients_by_lengthscales_are_those_of_dense_rows(kernel: Kernel) -> None:
+    X = sparse_rows(40, 30, 4.0)
+    W = np.random.default_rng(1).standard_normal((40, 25))
+    found = lengthscale_gradient(sparse_kernel(kernel, 30), in_pairs(X), in_pairs(X)[:25], W)
+    np.testing.assert_allclose(found, lengthscale_gradient(kernel, X.toarray(), X.toarray()[:25], W), rtol=1e-9)
 
 
 def test_a_kernel_is_saved_and_sent() -> None:

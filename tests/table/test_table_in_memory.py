@@ -144,7 +144,7 @@ BAD = [
     (np.array([["a", "b"]]), None, DTypeError, "text"),
     (np.array([[1, "b"]], object), None, DTypeError, "objects"),
     (np.array([["2020-01-01"]], "M8[D]"), None, DTypeError, "datetime"),
-    (scipy.sparse.eye(3).tocsr(), None, DTypeError, "toarray"),
+    (scipy.sparse.eye(3).tocsr(), None, ParameterError, "toarray"),
     (pd.DataFrame({"a": [1.0], "b": ["u"]}), None, DTypeError, "'b'"),
     (xr.Dataset({"a": ("r", [1.0]), "b": ("r", ["u"])}), None, DTypeError, "'b'"),
     (np.ones((0, 3)), None, EmptyDataError, "no rows"),

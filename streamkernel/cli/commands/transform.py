@@ -38,5 +38,5 @@ def command(
     """
     check_rows_target(out, overwrite=overwrite)
     fitted = transformer_model(model)
-    work, table = fitted.outputs(cut(open_table(store), rows))
+    work, table = fitted.outputs(cut(open_table(store, sparse=True), rows))
     write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="rows")
