@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +80,26 @@ def _metric_text(metric: FieldsView | None) -> str:
     )
 
 
+def _with_errors(result: FieldsView) -> Iterator[tuple[str, str]]:
+    """Names and texts of the fields; a number and its standard error are one: 0.1234 +- 0.0041."""
+    for name, value in result.items():
+        error = result.get(f"{name}_se")
+        if isinstance(value, float) and isinstance(error, float):
+            yield name, measured(value, error)
+        elif not (name.endswith("_se") and isinstance(result.get(name.removesuffix("_se")), float)):
+            yield name, number(value)
+
+
+def measured(value: float, error: float) -> str:
+    """A number to the digits that its standard error leaves, two of which are uncertain; alone without one."""
+    if not (np.isfinite(value) and np.isfinite(error) and error > 0.0):
+        return number(value)
+    places = 1 - int(np.floor(np.log10(error)))
+    if abs(value) >= 1e7 or places > 12:
+        return f"{value:.6g} +- {error:.2g}"
+    return f"{value:,.{max(places, 0)}f} +- {error:,.{max(places, 0)}f}"
+
+
 def _plain(value: Unchecked) -> Unchecked:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
@@ -110,8 +130,8 @@ class Display:
         table = RichTable(show_header=False, box=None, pad_edge=False)
         table.add_column(style="dim", no_wrap=True)
         table.add_column(overflow="fold")
-        for name, value in (shown or result).items():
-            table.add_row(name.replace("_", " "), number(value))
+        for name, text in _with_errors(shown or result):
+            table.add_row(name.replace("_", " "), text)
         console.table(table)
 
     def note(self, text: str) -> None:

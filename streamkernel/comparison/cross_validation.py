@@ -30,6 +30,7 @@ from streamkernel.engine import (
 from streamkernel.engine.limits import MemoryLimits, parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions.scores.standard_errors import without_errors
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import option
@@ -99,7 +100,7 @@ class CrossValidation:
         if self.error not in scores:
             raise ParameterError(
                 f"{option('error', self.error)}: {candidate.name} has no {self.error} with these settings, but "
-                f"{', '.join(scores)}; choose another error, or other settings"
+                f"{', '.join(without_errors(scores))}; choose another error, or other settings"
             )
         return float(scores[self.error])
 

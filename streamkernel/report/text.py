@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from streamkernel.type_aliases import FieldsView, Unchecked
 
@@ -72,6 +72,25 @@ def percent(share: float | None, digits: int = 3) -> str:
     if share != 0.0 and abs(share) < 1e-5:
         return significant(share, digits)
     return f"{significant(100.0 * share, digits)} %"
+
+
+def with_error(
+    number: float | None, error: float | None, form: Callable[[float | None, int], str] = significant
+) -> str:
+    """A number with its standard error: 0.123 ± 0.0042; alone where that is not known.
+
+    Parameters
+    ----------
+    form : `significant` or `percent`.
+    """
+    if error is None or not math.isfinite(error):
+        return form(number, 3)
+    return f"{form(number, 3)} ± {form(error, 2)}"
+
+
+def score_text(scores: Mapping[str, float], name: str, form: Callable[[float | None, int], str] = significant) -> str:
+    """A score with its standard error, which stands beside it under the name with ``_se``."""
+    return with_error(scores[name], scores.get(f"{name}_se"), form)
 
 
 def duration(seconds: float | None) -> str:

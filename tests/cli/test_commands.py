@@ -61,7 +61,7 @@ def test_evaluate_agrees_with_the_estimator(cli: Callable, store: Path, model: P
     block = open_table(store).read(5000, 6000)
     predicted = KernelRidge.load(model).predict(open_table(store).slice(5000, 6000)).compute()
     error = block.Y[:, 0] - predicted
-    assert scores.keys() == {"rows", "rmse", "mae", "r2"}
+    assert scores.keys() == {"rows", "rmse", "rmse_se", "mae", "mae_se", "r2", "r2_se"}
     assert scores["rows"] == 1000
     assert scores["rmse"] == pytest.approx(np.sqrt((error**2).mean()), rel=1e-10)
     assert scores["mae"] == pytest.approx(np.abs(error).mean(), rel=1e-10)
@@ -157,7 +157,7 @@ def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
     scores = cli(
         "evaluate", tmp_path / "m", tmp_path / "c", "--rows", "600:", "--scheduler", "threads", "--json"
     ).result
-    assert scores.keys() == {"rows", "accuracy"}
+    assert scores.keys() == {"rows", "accuracy", "accuracy_se"}
     assert scores["accuracy"] > 0.9
     cli("predict", tmp_path / "m", tmp_path / "c", tmp_path / "p", "--scheduler", "threads", "--json").result
     group = zarr.open_group(tmp_path / "p", mode="r")

@@ -144,7 +144,11 @@ def test_classification_scores(classes: int) -> None:
     predictions = Predictions(basis_of(X, range(6)), rng.standard_normal((6, classes)), np.zeros(classes))
     found = swept(ClassificationScores(predictions), X, np.eye(classes)[codes])
     expected = metrics.accuracy_score(codes, predictions.values(X).argmax(axis=1))
-    assert found == {"rows": 200, "accuracy": pytest.approx(expected)}
+    assert found == {
+        "rows": 200,
+        "accuracy": pytest.approx(expected),
+        "accuracy_se": pytest.approx(np.sqrt(expected * (1.0 - expected) / 200)),
+    }
 
 
 def test_predictions_are_the_formula() -> None:

@@ -44,7 +44,7 @@ def test_the_effective_number_of_rows_is_reported() -> None:
     assert scores["rows"] == len(rows.numbers)
     assert scores["weight"] == w.sum()
     assert scores["effective_rows"] == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=1e-12)
-    assert _scores(_ridge(rows), rows.repeated).keys() == {"rows", "rmse", "mae", "r2"}
+    assert _scores(_ridge(rows), rows.repeated).keys() == {"rows", "rmse", "rmse_se", "mae", "mae_se", "r2", "r2_se"}
 
 
 def test_weights_of_0_only_have_no_scores() -> None:

@@ -173,14 +173,15 @@ def test_all_panels(pages: dict[str, str]) -> None:
 def test_the_numbers_of_the_page(pages: dict[str, str], gaussian: Drawn) -> None:
     check = distribution_check(gaussian)
     assert isinstance(check, GaussianCheck)
-    held = f"{100 * check.calibration.scalars['coverage95']:.1f} %"
+    scalars = check.calibration.scalars
+    held = f"{100 * scalars['coverage95']:.1f} % ± {100 * scalars['coverage95_se']:.2g} %"
     page = pages["gaussian"]
     assert cards(page)["Coverage"] == held
-    assert cards(page)["NLPD"] == f"{check.calibration.scalars['nlpd']:.2f}"
+    assert cards(page)["NLPD"] == f"{scalars['nlpd']:.2f} ± {scalars['nlpd_se']:.2g}"
     assert cards(page)["Noise"] == "1.22"
     assert cards(page)["Lengthscale"] == "1.00 to 54.6"
     text = words(page)
-    assert f"95 % intervals hold {held}" in page  # inside the figure
+    assert f"95 % intervals hold {held.split(' ± ')[0]}" in page  # inside the figure
     assert "evaluated 40 times on 5,000 sampled rows and 8 times over all rows" in text
     assert "Values on the sample and over all rows are not to be compared" in text
     assert "80 of 1,000 held-out rows" in text

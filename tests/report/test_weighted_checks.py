@@ -12,6 +12,7 @@ from weighted_rows import CASES, Case, assert_same
 from streamkernel import GaussianProcessClassifier, KernelRidge, KernelRidgeClassifier, open_table
 from streamkernel.errors import ShapeMismatchError
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions.scores.standard_errors import without_errors
 from streamkernel.report import write_report
 from streamkernel.report.facts.calibration import ProbabilityCheck, distribution_check, row_intervals
 from streamkernel.report.facts.fit import Absent
@@ -33,7 +34,7 @@ def facts(model: PredictingModel) -> dict[str, Any]:
         shares = found.counts / found.counts.sum()
         numbers |= {"accuracy": found.accuracy, "baseline": found.baseline, "shares": shares}
     if check is not None and not isinstance(check, Absent):
-        scalars = check.calibration.scalars.items()
+        scalars = without_errors(check.calibration.scalars).items()
         numbers |= {name: value for name, value in scalars if name not in ("rows", "weight", "effective_rows")}
         if isinstance(check, ProbabilityCheck):
             numbers |= {"predicted": check.calibration.predicted, "observed": check.calibration.observed}

@@ -25,6 +25,7 @@ from streamkernel.reductions.scores.errors import (
     total,
     width_of,
 )
+from streamkernel.reductions.scores.standard_errors import independent_rows, mean_error, measured
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -43,7 +44,8 @@ class CountCalibration:
 
     Attributes
     ----------
-    scalars : those of `rows_of`, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``deviance``, ``d2``; averages over targets.
+    scalars : those of `rows_of`; ``rmse``, ``mae``, ``r2``, ``nlpd``, ``deviance``, each with its standard error, such
+        as ``nlpd_se``; ``d2``; averages over targets.
     transform : (d, 20) histogram of the probability integral transform. The transform of a count y is the interval from
         P(y - 1) to P(y), and its row is spread evenly over it (Czado, Gneiting & Held 2009, eq. (2)).
     """
@@ -82,7 +84,7 @@ class CountScores(PredictionScores[CountCalibration]):
         return _count_sums(block.Y, self.predictions.values(block.X), block.weights)
 
     def combine(self, left: State, right: State) -> State:
-        sums = {name: left[name] + right[name] for name in ("deviance", "log_density", "transform")}
+        sums = {name: left[name] + right[name] for name in ("deviance", "log_density", "squares", "transform")}
         errors = combine_errors(left, right)
         # sum D(y, mean) = sum_a D(y, mean_a) + rows_a D(mean_a, mean), as for every Bregman divergence: all terms are
         # positive, so no digits cancel.
@@ -97,7 +99,7 @@ class CountScores(PredictionScores[CountCalibration]):
 
     def state_bytes(self) -> int:
         d = width_of(self.predictions)
-        return error_bytes(d) + 8 * d * (3 + TRANSFORM_BINS)
+        return error_bytes(d) + 8 * d * (5 + TRANSFORM_BINS)
 
     def scratch_bytes(self, rows: int) -> int:
         return super().scratch_bytes(rows) + 8 * rows * width_of(self.predictions) * (8 + 2 * TRANSFORM_BINS)
@@ -110,10 +112,15 @@ def score_counts(Y: Float, rate: Float, weights: Float | None = None) -> CountCa
 
 def _count_sums(Y: Float, rate: Float, weights: Float | None = None) -> State:
     errors = error_sums(Y, rate, weights)
+    deviance = _unit_deviance(Y, rate)
+    log_density = xlogy(Y, np.maximum(rate, TINY)) - rate - gammaln(Y + 1.0)
+    with np.errstate(over="ignore"):
+        squares = np.stack([total(deviance**2, weights), total(log_density**2, weights)])
     return errors | {
-        "deviance": total(_unit_deviance(Y, rate), weights),
+        "deviance": total(deviance, weights),
         "least": total(_unit_deviance(Y, errors["y_mean"]), weights),
-        "log_density": total(xlogy(Y, np.maximum(rate, TINY)) - rate - gammaln(Y + 1.0), weights),
+        "log_density": total(log_density, weights),
+        "squares": squares,
         "transform": total(_spread_transforms(Y, rate), weights),
     }
 
@@ -138,11 +145,13 @@ def _spread_transforms(Y: Float, rate: Float) -> Float:
 
 def _count_calibration(state: State) -> CountCalibration:
     errors = error_scores(state)
-    weight, _ = rows_of(state, errors["rows"])
+    weight, rows = rows_of(state, errors["rows"])
+    m = independent_rows(rows)
+    nlpd, deviance, squares = -state["log_density"] / weight, state["deviance"] / weight, state["squares"] / weight
     scalars = {
         **errors,
-        "nlpd": float(-(state["log_density"] / weight).mean()),
-        "deviance": float((state["deviance"] / weight).mean()),
+        **measured("nlpd", nlpd, mean_error(nlpd, squares[1], m)),
+        **measured("deviance", deviance, mean_error(deviance, squares[0], m)),
         "d2": share_explained(state["deviance"], state["least"]),
     }
     return CountCalibration(scalars, state["transform"])

@@ -11,6 +11,13 @@ from numpy.typing import NDArray
 from streamkernel.errors import DataError
 from streamkernel.reductions.contract import Reduction, Result, State
 from streamkernel.reductions.row_map import Predictions
+from streamkernel.reductions.scores.standard_errors import (
+    independent_rows,
+    mean_error,
+    measured,
+    root_error,
+    share_error,
+)
 from streamkernel.table import ColumnStatistics, RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
@@ -117,34 +124,77 @@ def rows_of(state: State, rows: float) -> tuple[float, dict[str, float]]:
 
 
 def error_sums(Y: Float, predicted: Float, weights: Float | None = None) -> State:
-    """Sums of squared and absolute errors of one block, and the statistics of its targets; (b, d) each."""
+    """Sums of the errors of one block, and the statistics of its targets; (b, d) each.
+
+    Beside the squared and absolute errors they are the sums that standard errors need, ``spread`` (5, d): of ``e^4``,
+    and with the block's mean of a target taken from y, of ``e^2 y``, ``e^2 y^2``, ``y^3`` and ``y^4``.
+    """
     error = Y - predicted
-    errors = {"squared_error": total(error**2, weights), "absolute_error": total(np.abs(error), weights)}
-    return errors | ColumnStatistics.of(Y, weights).to_arrays("y_") | weight_sums(weights)
+    squares = error**2
+    errors = {"squared_error": total(squares, weights), "absolute_error": total(np.abs(error), weights)}
+    targets = ColumnStatistics.of(Y, weights).to_arrays("y_")
+    # Squares of a broken fit may overflow; scores are then infinite, and have no standard error.
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = Y - targets["y_mean"]
+        values = squares * squares, squares * y, squares * (y * y), y**3, y**4
+        spread = np.stack([total(each, weights) for each in values])
+    return errors | {"spread": spread} | targets | weight_sums(weights)
 
 
 def combine_errors(left: State, right: State) -> State:
     """`error_sums` of the rows of both states; other arrays of the states are ignored."""
     names = ["squared_error", "absolute_error", *(["weights"] if "weights" in left else [])]
-    spread = ColumnStatistics.from_arrays(left, "y_").merge(ColumnStatistics.from_arrays(right, "y_"))
-    return {name: left[name] + right[name] for name in names} | spread.to_arrays("y_")
+    targets = ColumnStatistics.from_arrays(left, "y_").merge(ColumnStatistics.from_arrays(right, "y_"))
+    sums = {name: left[name] + right[name] for name in names}
+    spread = _recentred(left, targets.mean) + _recentred(right, targets.mean)
+    return sums | {"spread": spread} | targets.to_arrays("y_")
+
+
+def _recentred(state: State, mean: Float) -> Float:
+    """The sums ``spread`` of `error_sums` with another mean taken from y."""
+    targets = ColumnStatistics.from_arrays(state, "y_")
+    fourth, once, twice, cubes, quarts = state["spread"]
+    errors = state["squared_error"]
+    with np.errstate(over="ignore", invalid="ignore"):
+        by, squares = targets.mean - mean, targets.total * targets.std**2
+        return np.stack(
+            [
+                fourth,
+                once + by * errors,
+                twice + by * (2.0 * once + by * errors),
+                cubes + by * (3.0 * squares + by * by * targets.total),
+                quarts + by * (4.0 * cubes + by * (6.0 * squares + by * by * targets.total)),
+            ]
+        )
 
 
 def error_scores(state: State) -> dict[str, float]:
-    """What `rows_of` says, and the scores ``rmse``, ``mae`` and ``r2``, averaged over targets."""
+    """What `rows_of` says, and ``rmse``, ``mae`` and ``r2`` with their standard errors, averaged over targets.
+
+    The standard errors are those of `streamkernel.reductions.scores.standard_errors`. That of R^2, with its expansion
+    ``v = (e^2 - (1 - R^2) (y - mean y)^2) / var y``, is NaN for a constant target.
+    """
     targets = ColumnStatistics.from_arrays(state, "y_")
     weight, rows = rows_of(state, targets.count)
+    m = independent_rows(rows)
+    square, absolute = state["squared_error"] / weight, state["absolute_error"] / weight
+    fourth, _, both, _, quarts = state["spread"] / weight
+    variance = targets.std**2
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        left = square / variance
+        v2 = (fourth - 2.0 * left * both + left * left * quarts) / (variance * variance)
     return {
         **rows,
-        "rmse": float(np.sqrt(state["squared_error"] / weight).mean()),
-        "mae": float((state["absolute_error"] / weight).mean()),
-        "r2": share_explained(state["squared_error"], weight * targets.std**2),
+        **measured("rmse", np.sqrt(square), root_error(square, fourth, m)),
+        **measured("mae", absolute, mean_error(absolute, square, m)),
+        "r2": share_explained(state["squared_error"], weight * variance),
+        "r2_se": float(np.mean(mean_error(np.zeros_like(v2), v2, m))),
     }
 
 
 def error_bytes(d: int) -> int:
     """Bytes of `error_sums` for d targets."""
-    return 64 * d + 32
+    return 96 * d + 48
 
 
 def share_explained(loss: Float, least: Float) -> float:
@@ -159,7 +209,7 @@ def share_explained(loss: Float, least: Float) -> float:
 
 @dataclass(frozen=True)
 class RegressionScores(PredictionScores[dict[str, float]]):
-    """Root mean squared error, mean absolute error and R^2, averaged over targets.
+    """Root mean squared error, mean absolute error and R^2, averaged over targets, with their standard errors.
 
     ``R^2 = 1 - sum (y - f)^2 / sum (y - mean y)^2`` per target, as scikit-learn's ``r2_score``.
     """
@@ -183,7 +233,7 @@ class RegressionScores(PredictionScores[dict[str, float]]):
 
 @dataclass(frozen=True)
 class ClassificationScores(PredictionScores[dict[str, float]]):
-    """Accuracy: share of rows whose largest predicted value is that of their class."""
+    """Accuracy, the share of rows whose largest predicted value is that of their class, and its standard error."""
 
     predictions: ClassPredictions
 
@@ -195,7 +245,8 @@ class ClassificationScores(PredictionScores[dict[str, float]]):
 
     def finalize(self, state: State) -> dict[str, float]:
         weight, rows = rows_of(state, float(state["totals"][0]))
-        return {**rows, "accuracy": float(state["totals"][1] / weight)}
+        accuracy = state["totals"][1] / weight
+        return {**rows, **measured("accuracy", accuracy, share_error(accuracy, independent_rows(rows)))}
 
     def state_bytes(self) -> int:
         return 40

@@ -25,6 +25,7 @@ from streamkernel.reductions.scores.errors import (
     total,
     width_of,
 )
+from streamkernel.reductions.scores.standard_errors import independent_rows, mean_error, measured, share_error
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -48,7 +49,8 @@ class GaussianCalibration:
 
     Attributes
     ----------
-    scalars : those of `rows_of`, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``coverage95``; averages over targets.
+    scalars : those of `rows_of`; ``rmse``, ``mae``, ``r2``, ``nlpd``, ``coverage95``, and of each the standard error,
+        such as ``nlpd_se``; averages over targets.
     levels : (k,) nominal levels of the central intervals.
     coverage : (d, k) share of the targets inside them.
     transform : (d, 20) weight of the probability integral transforms ``Phi((y - m) / sqrt v)`` in each twentieth of [0,
@@ -78,7 +80,7 @@ class GaussianScores(PredictionScores[GaussianCalibration]):
         return _gaussian_sums(block.Y, *self.predictions.moments(block.X), block.weights)
 
     def combine(self, left: State, right: State) -> State:
-        sums = {name: left[name] + right[name] for name in ("log_density", "inside", "transform")}
+        sums = {name: left[name] + right[name] for name in ("log_density", "density_square", "inside", "transform")}
         return combine_errors(left, right) | sums
 
     def finalize(self, state: State) -> GaussianCalibration:
@@ -86,7 +88,7 @@ class GaussianScores(PredictionScores[GaussianCalibration]):
 
     def state_bytes(self) -> int:
         d = width_of(self.predictions)
-        return error_bytes(d) + 8 * d * (2 + len(LEVELS) + TRANSFORM_BINS)
+        return error_bytes(d) + 8 * d * (3 + len(LEVELS) + TRANSFORM_BINS)
 
     def scratch_bytes(self, rows: int) -> int:
         return super().scratch_bytes(rows) + 64 * rows * width_of(self.predictions)
@@ -102,8 +104,10 @@ def _gaussian_sums(Y: Float, mean: Float, variance: Float, weights: Float | None
     z = (Y - mean) / np.sqrt(variance)
     with np.errstate(over="ignore"):
         log_density = np.maximum(-0.5 * (np.log(2.0 * np.pi * variance) + z * z), _LEAST_LOG_DENSITY)
+        density_square = total(log_density**2, weights)
     return error_sums(Y, mean, weights) | {
         "log_density": total(log_density, weights),
+        "density_square": density_square,
         "inside": tally(np.searchsorted(_HALF_WIDTHS, np.abs(z)), len(LEVELS) + 1, weights),
         "transform": tally(bins_of(ndtr(z), TRANSFORM_BINS), TRANSFORM_BINS, weights),
     }
@@ -111,11 +115,13 @@ def _gaussian_sums(Y: Float, mean: Float, variance: Float, weights: Float | None
 
 def _calibration(state: State) -> GaussianCalibration:
     errors = error_scores(state)
-    weight, _ = rows_of(state, errors["rows"])
+    weight, rows = rows_of(state, errors["rows"])
+    m = independent_rows(rows)
     coverage = state["inside"].cumsum(axis=1)[:, :-1] / weight
+    nlpd, inside = -state["log_density"] / weight, coverage[:, _AT_95]
     scalars = {
         **errors,
-        "nlpd": float(-(state["log_density"] / weight).mean()),
-        "coverage95": float(coverage[:, _AT_95].mean()),
+        **measured("nlpd", nlpd, mean_error(nlpd, state["density_square"] / weight, m)),
+        **measured("coverage95", inside, share_error(inside, m)),
     }
     return GaussianCalibration(scalars, LEVELS, coverage, state["transform"])

@@ -15,6 +15,7 @@ from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.row_map import Predictions
 from streamkernel.reductions.scores.errors import PredictionScores, Predictive, counted, rows_of, total, weight_sums
 from streamkernel.reductions.scores.margins import BINS
+from streamkernel.reductions.scores.standard_errors import independent_rows, mean_error, measured, share_error
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -31,23 +32,30 @@ class Deciding(Predictive, Protocol):
 
 @dataclass(frozen=True)
 class OneClassScores(PredictionScores[dict[str, float]]):
-    """``outliers``, the share of rows with a decision value below 0, and ``decision``, the mean of these values."""
+    """``outliers``, the share of rows with a decision value below 0, and ``decision``, the mean of these values.
+
+    Each has its standard error, ``outliers_se`` and ``decision_se``.
+    """
 
     predictions: Deciding
 
     def map_block(self, block: RowBlock) -> State:
         block = counted(block)
         f = self.predictions.values(block.X)[:, 0]
-        sums = total(np.stack([f < 0.0, f], axis=1), block.weights)
+        sums = total(np.stack([f < 0.0, f, f * f], axis=1), block.weights)
         return {"totals": np.append(float(len(f)), sums), **weight_sums(block.weights)}
 
     def finalize(self, state: State) -> dict[str, float]:
         weight, rows = rows_of(state, float(state["totals"][0]))
-        outliers, decision = (float(value) for value in state["totals"][1:] / weight)
-        return {**rows, "outliers": outliers, "decision": decision}
+        m, (outliers, decision, square) = independent_rows(rows), state["totals"][1:] / weight
+        return {
+            **rows,
+            **measured("outliers", outliers, share_error(outliers, m)),
+            **measured("decision", decision, mean_error(decision, square, m)),
+        }
 
     def state_bytes(self) -> int:
-        return 48
+        return 56
 
 
 # Steps below the threshold, in its unit: 16 for each power of 10, from well above rounding to the distance of 0.

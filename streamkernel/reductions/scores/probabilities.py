@@ -17,6 +17,7 @@ from streamkernel.reductions.scores.errors import (
     weight_sums,
     width_of,
 )
+from streamkernel.reductions.scores.standard_errors import independent_rows, mean_error, measured, share_error
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Bool, Float
 
@@ -37,7 +38,8 @@ class Reliability:
 
     Attributes
     ----------
-    scalars : those of `rows_of`, ``accuracy``, ``log_loss``, ``brier``, ``calibration_error``.
+    scalars : those of `rows_of`; ``accuracy``, ``log_loss``, ``brier``, of each of these the standard error, such as
+        ``accuracy_se``, and ``calibration_error``.
     predicted, observed : (15,) mean probability, and share of the rows in the predicted class, for each fifteenth of
         [0, 1]; NaN for a bin without rows. The predicted class is the second of two classes, and the most probable
         class of each row of more than two.
@@ -72,7 +74,7 @@ class ProbabilityScores(PredictionScores[Reliability]):
         return _reliability(state)
 
     def state_bytes(self) -> int:
-        return 8 * (7 + 3 * _CONFIDENCE_BINS)
+        return 8 * (9 + 3 * _CONFIDENCE_BINS)
 
     def scratch_bytes(self, rows: int) -> int:
         return super().scratch_bytes(rows) + 32 * rows * width_of(self.predictions, "probability")
@@ -86,8 +88,9 @@ def score_probabilities(Y: Float, P: Float, weights: Float | None = None) -> Rel
 def _probability_sums(Y: Float, P: Float, codes: AnyArray, weights: Float | None = None) -> State:
     rows, true = np.arange(len(Y)), Y.argmax(axis=1)
     eps = np.finfo(np.float64).eps
-    squares = ((P - Y) ** 2).sum(axis=1)
     two = Y.shape[1] == 2
+    squares = ((P - Y) ** 2).sum(axis=1) * (0.5 if two else 1.0)
+    log_loss = -np.log(np.clip(P[rows, true], eps, 1.0 - eps))
     claimed, came = (P[:, 1], true == 1) if two else (P.max(axis=1), P.argmax(axis=1) == true)
     bins = bins_of(claimed, _CONFIDENCE_BINS)
     return {
@@ -95,8 +98,7 @@ def _probability_sums(Y: Float, P: Float, codes: AnyArray, weights: Float | None
             [
                 len(Y),
                 total(codes == true, weights),
-                -total(np.log(np.clip(P[rows, true], eps, 1.0 - eps)), weights),
-                total(squares, weights) * (0.5 if two else 1.0),
+                *(total(values, weights) for values in (log_loss, squares, log_loss**2, squares**2)),
             ]
         ),
         "bins": np.array(
@@ -115,14 +117,15 @@ def _weighted(claimed: Float, came: Bool, weights: Float | None) -> tuple[AnyArr
 
 
 def _reliability(state: State) -> Reliability:
-    count_of_rows, right, log_loss, squares = state["totals"]
+    count_of_rows, *sums = state["totals"]
     claimed, came, count = state["bins"]
     weight, rows = rows_of(state, count_of_rows)
+    m, (accuracy, log_loss, brier, *squares) = independent_rows(rows), np.array(sums) / weight
     scalars = {
         **rows,
-        "accuracy": float(right / weight),
-        "log_loss": float(log_loss / weight),
-        "brier": float(squares / weight),
+        **measured("accuracy", accuracy, share_error(accuracy, m)),
+        **measured("log_loss", log_loss, mean_error(log_loss, squares[0], m)),
+        **measured("brier", brier, mean_error(brier, squares[1], m)),
         "calibration_error": float(np.abs(came - claimed).sum() / weight),
     }
     with np.errstate(invalid="ignore"):

@@ -24,6 +24,7 @@ from streamkernel.reductions.scores.errors import (
     total,
     weight_sums,
 )
+from streamkernel.reductions.scores.standard_errors import independent_rows, mean_error, measured, share_error
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -49,7 +50,8 @@ class QuantileCalibration:
     ----------
     scalars : those of `rows_of`; ``pinball`` and ``d2``, the means over levels; ``crossed``, the share of rows whose
         values crossed before the rearrangement; for each level q ``below_q``, the share of rows at or below; and for
-        each pair of levels q and 1 - q the share of rows between, such as ``coverage90`` for 0.05 and 0.95.
+        each pair of levels q and 1 - q the share of rows between, such as ``coverage90`` for 0.05 and 0.95. Each but
+        ``d2`` has its standard error, such as ``pinball_se``.
     levels : (K,) levels q.
     pinball : (K,) mean of ``max(q r, (q - 1) r)`` with r = y - f.
     coverage : (K,) share of rows with y <= f; about q where the quantiles are right.
@@ -97,7 +99,7 @@ class QuantileScores(PredictionScores[QuantileCalibration]):
 
     def state_bytes(self) -> int:
         K = len(self.predictions.levels)
-        return 8 * (2 * BINS + 2 * K + len(_pairs(self._levels))) + 40
+        return 8 * (2 * BINS + 3 * K + len(_pairs(self._levels))) + 40
 
 
 def score_quantiles(y: Float, unsorted: Float, levels: Float, weights: Float | None = None) -> QuantileCalibration:
@@ -127,8 +129,10 @@ def _quantile_sums(y: Float, unsorted: Float, levels: Float, weights: Float | No
     r = y[:, None] - np.sort(unsorted, axis=1)
     crossed = (np.diff(unsorted, axis=1) < 0.0).any(axis=1)
     low, high = np.array(_pairs(levels), dtype=np.intp).reshape(-1, 2).T
+    loss = np.maximum(levels * r, (levels - 1.0) * r)
     return {
-        "pinball": total(np.maximum(levels * r, (levels - 1.0) * r), weights),
+        "pinball": total(loss, weights),
+        "pinball_square": total(loss**2, weights),
         "below": total(r <= 0.0, weights),
         "inside": total((r[:, low] >= 0.0) & (r[:, high] <= 0.0), weights),
         "totals": np.array([len(r), crossed.sum() if weights is None else weights @ crossed], dtype=np.float64),
@@ -149,8 +153,12 @@ def _least_losses(weights: Float, sums: Float, levels: Float) -> Float:
 def _calibration(state: State, levels: Float) -> QuantileCalibration:
     weight, rows = rows_of(state, float(state["totals"][0]))
     pinball, coverage = state["pinball"] / weight, state["below"] / weight
-    shares = {f"below_{level:g}": float(share) for level, share in zip(levels, coverage, strict=True)}
+    m = independent_rows(rows)
+    shares = {"crossed": state["totals"][1] / weight}
+    shares |= {f"below_{level:g}": share for level, share in zip(levels, coverage, strict=True)}
     for (low, high), inside in zip(_pairs(levels), state["inside"] / weight, strict=True):
-        shares[f"coverage{100.0 * (levels[high] - levels[low]):g}"] = float(inside)
-    scalars = {**rows, "pinball": float(pinball.mean()), "crossed": float(state["totals"][1] / weight), **shares}
+        shares[f"coverage{100.0 * (levels[high] - levels[low]):g}"] = inside
+    scalars = {**rows, **measured("pinball", pinball, mean_error(pinball, state["pinball_square"] / weight, m))}
+    for name, share in shares.items():
+        scalars |= measured(name, share, share_error(share, m))
     return QuantileCalibration(scalars, levels, pinball, coverage)

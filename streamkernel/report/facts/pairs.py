@@ -8,6 +8,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions.scores.standard_errors import mean_error, root_error, share_error
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.text import count, plain
 from streamkernel.type_aliases import AnyArray, Bool, FieldsView, Float, Int
@@ -58,6 +59,7 @@ class TargetPairs:
 
     Attributes
     ----------
+    rmse_se, mae_se, r2_se : standard errors of the scores, NaN where they are not known.
     r2 : share of the variance explained, NaN for a constant target.
     left_out : number of rows whose value or prediction is not finite.
     """
@@ -67,8 +69,11 @@ class TargetPairs:
     predicted: Float
     left_out: int
     rmse: float
+    rmse_se: float
     mae: float
+    mae_se: float
     r2: float
+    r2_se: float
 
     @property
     def residual(self) -> Float:
@@ -93,6 +98,7 @@ class ClassPairs:
     rows, where : as in `Targets`.
     labels : labels of rows and columns; with many classes the commonest ones, and "N others" last.
     counts : (k, k) rows, true class by predicted class; of rows with weights as many of equal weight.
+    accuracy, accuracy_se : share of the rows whose class is right, and its standard error.
     baseline : accuracy of always predicting the commonest class.
     margins : (rows,) score of the true class minus the best other score: positive if right, negative if wrong.
     """
@@ -103,6 +109,7 @@ class ClassPairs:
     counts: Int
     n_classes: int
     accuracy: float
+    accuracy_se: float
     baseline: float
     margins: Float | Absent
 
@@ -193,25 +200,28 @@ def _targets(model: PredictingModel, checked: CheckedRows, predicted: AnyArray) 
         if not finite.any():
             return Absent(f"no prediction of {name} is finite")
         t, f, w = t[finite], f[finite], checked.equal_rows(finite)
-        residual = f - t
-        # Squares of a broken fit's predictions may overflow; they are then shown as infinite.
-        with np.errstate(over="ignore"):
-            spread = float(np.average((t - np.average(t, weights=w)) ** 2, weights=w))
-            mean_square = float(np.average(residual**2, weights=w))
-        # A spread that is rounding only counts as none: R^2 would be a ratio of rounding errors.
-        constant = spread <= (1e-12 * float(np.abs(t).max(initial=0.0))) ** 2
-        targets.append(
-            TargetPairs(
-                name,
-                t,
-                f,
-                int((~finite).sum()),
-                float(np.sqrt(mean_square)),
-                float(np.average(np.abs(residual), weights=w)),
-                float("nan") if constant else 1.0 - mean_square / spread,
-            )
-        )
+        targets.append(_scored(name, t, f, int((~finite).sum()), w))
     return Targets(checked.rows, checked.where, tuple(targets))
+
+
+def _scored(name: str, t: Float, f: Float, left_out: int, w: Float | None) -> TargetPairs:
+    """A target with its scores; `w` are weights as of `CheckedRows.equal_rows`."""
+    m = float(len(t) if w is None else w.sum())
+    # Squares of a broken fit's predictions may overflow; they are then shown as infinite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares, deviations = (f - t) ** 2, (t - np.average(t, weights=w)) ** 2
+        square, spread, fourth = (float(np.average(v, weights=w)) for v in (squares, deviations, squares**2))
+    mae = float(np.average(np.abs(f - t), weights=w))
+    # A spread that is rounding only counts as none: R^2 would be a ratio of rounding errors.
+    constant = spread <= (1e-12 * float(np.abs(t).max(initial=0.0))) ** 2
+    r2, r2_se = float("nan"), float("nan")
+    if not constant:
+        with np.errstate(over="ignore", invalid="ignore"):
+            left = square / spread
+            expansion = (squares - left * deviations) / spread
+            r2, r2_se = 1.0 - left, float(mean_error(0.0, np.average(expansion**2, weights=w), m))
+    rmse_se, mae_se = float(root_error(square, fourth, m)), float(mean_error(mae, square, m))
+    return TargetPairs(name, t, f, left_out, float(np.sqrt(square)), rmse_se, mae, mae_se, r2, r2_se)
 
 
 def _classes(model: PredictingModel, checked: CheckedRows, predicted: AnyArray) -> ClassPairs | Absent:
@@ -235,7 +245,8 @@ def _classes(model: PredictingModel, checked: CheckedRows, predicted: AnyArray) 
     sums = np.bincount(t * k + f, w, minlength=k * k).reshape(k, k)
     accuracy, baseline = float(np.average(t == f, weights=w)), float(sums.sum(axis=1).max() / sums.sum())
     shown, counts = _commonest(labels, np.rint(sums).astype(np.int64))
-    return ClassPairs(checked.rows, checked.where, shown, counts, k, accuracy, baseline, margins)
+    se = float(share_error(accuracy, float(len(t) if w is None else w.sum())))
+    return ClassPairs(checked.rows, checked.where, shown, counts, k, accuracy, se, baseline, margins)
 
 
 def _codes(model: PredictingModel, values: AnyArray) -> Int:

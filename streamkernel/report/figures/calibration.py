@@ -17,7 +17,7 @@ from streamkernel.report.facts.fit import Absent
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import padded
 from streamkernel.report.figures.palette import BLUE, DASHED, GREY, INK, MUTED, ORANGE, PALE_BLUE, blend, line_style
-from streamkernel.report.text import capitalised, count, percent, plain, plural, significant
+from streamkernel.report.text import capitalised, count, percent, plain, plural, score_text, significant
 
 _MOST_LINES = 6
 _BAND = blend(0.14)
@@ -68,14 +68,14 @@ def _intervals(check: GaussianCheck) -> plot.Figure:
     caption = (
         f"{capitalised(check.rows)}: the share of targets that the central intervals of the predicted distributions "
         "hold. Above the dashed line intervals are too wide, below it too narrow. Negative log predictive density "
-        f"{significant(scalars['nlpd'])} a target."
+        f"{score_text(scalars, 'nlpd')} a target."
     )
     if not one_each:
         caption += " The mean over targets is drawn."
     keys = keys or [(BLUE, "ring", "observed")]
     keys += [(ORANGE, "dash", "as promised"), (_BAND, "box", _band_text(check.count))]
     x, y = plot.Axis("Intervals should hold, %", (0.0, 100.0)), plot.Axis("They hold, %", (0.0, 101.5))
-    summary = f"{capitalised(check.where)}: NLPD {significant(scalars['nlpd'])}"
+    summary = f"{capitalised(check.where)}: NLPD {score_text(scalars, 'nlpd')}"
     return plot.Figure(caption, x, y, series, keys, height=380, summary=summary, square=True)
 
 
@@ -106,7 +106,7 @@ def _transform(check: DistributionCheck) -> plot.Figure:
     )
     summary = capitalised(check.where)
     if isinstance(check, CountCheck):
-        density, explained = significant(check.calibration.scalars["nlpd"]), percent(check.calibration.scalars["d2"])
+        density, explained = score_text(check.calibration.scalars, "nlpd"), percent(check.calibration.scalars["d2"])
         caption += f" Negative log predictive density {density} a target; {explained} of the deviance is explained."
         summary += f": NLPD {density}, {explained} of the deviance"
     if len(check.names) > 1:
@@ -174,7 +174,7 @@ def _reliability(check: ProbabilityCheck) -> plot.Figure:
         plot.Points(predicted, observed, np.where(outside, ORANGE, BLUE).tolist(), size=9.0, edge_width=1.0,
                hover=fields),
     ]  # fmt: skip
-    loss, brier = significant(scalars["log_loss"]), significant(scalars["brier"])
+    loss, brier = score_text(scalars, "log_loss"), score_text(scalars, "brier")
     caption = (
         f"{capitalised(check.rows)}: how often {label} came true, against its predicted probability. Log loss {loss}, "
         f"Brier score {brier}, expected calibration error {significant(scalars['calibration_error'])}."

@@ -9,7 +9,7 @@ from streamkernel.report.facts.pairs import ClassPairs, TargetPairs, Targets
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import padded
 from streamkernel.report.figures.palette import BLUE, DASHED, FAINT, GREY, INK, ORANGE, PALE_BLUE, PAPER, blend, shade
-from streamkernel.report.text import capitalised, count, percent, plural, shortened, significant
+from streamkernel.report.text import capitalised, count, percent, plural, shortened, significant, with_error
 from streamkernel.type_aliases import Float, Int
 
 _MOST_POINTS = 4000
@@ -35,7 +35,8 @@ def _cloud(target: TargetPairs, pairs: Targets, index: int) -> plot.Figure:
     several = len(pairs.targets) > 1
     both = np.concatenate([target.true, target.predicted])
     limits = padded(float(both.min()), float(both.max()), 0.04)
-    rmse, r2 = significant(target.rmse), significant(target.r2)
+    rmse, r2 = with_error(target.rmse, target.rmse_se), with_error(target.r2, target.r2_se)
+    mae = with_error(target.mae, target.mae_se)
     if len(target.true) > _MOST_POINTS:
         rows: plot.Series = _density(target, limits)
         key = (BLUE, "box", "rows, darker where there are more")
@@ -46,7 +47,7 @@ def _cloud(target: TargetPairs, pairs: Targets, index: int) -> plot.Figure:
         rows = plot.Points(target.true, target.predicted, edge=None, size=4 + 3 * opacity, opacity=opacity,
                       hover=fields)  # fmt: skip
         key = (BLUE, "dot", "one row each")
-    caption = f"{capitalised(pairs.rows)}: RMSE {rmse}, mean absolute error {significant(target.mae)}, "
+    caption = f"{capitalised(pairs.rows)}: RMSE {rmse}, mean absolute error {mae}, "
     caption += "R² undefined, as the target is constant." if np.isnan(target.r2) else f"R²\u00a0{r2}."
     if target.left_out:
         caption += f" {plural(target.left_out, 'row')} without a finite value left out."
@@ -146,7 +147,7 @@ def _confusion(pairs: ClassPairs) -> plot.Figure:
         texts = [_short_count(int(number)) for number in counts]
         series.append(plot.Texts(predicted, true, texts, inks, 11.0 if k > 8 else 12.0, align="center"))
     names = tuple(shortened(label, 18) for label in pairs.labels)
-    accuracy, baseline = percent(pairs.accuracy), percent(pairs.baseline)
+    accuracy, baseline = with_error(pairs.accuracy, pairs.accuracy_se, percent), percent(pairs.baseline)
     caption = (
         f"{capitalised(pairs.rows)}: {accuracy} are right; always naming the commonest class would be right for "
         f"{baseline}. The shade is the share of the true class."

@@ -10,7 +10,7 @@ from streamkernel.report.facts.quantiles import QuantileCheck
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import padded
 from streamkernel.report.figures.palette import BLUE, DASHED, INK, ORANGE, PALE_BLUE, blend
-from streamkernel.report.text import capitalised, count, percent, plain, significant
+from streamkernel.report.text import capitalised, count, percent, plain, score_text
 
 _BAND = blend(0.14)
 
@@ -42,7 +42,7 @@ def _shares(check: QuantileCheck) -> plot.Figure:
     scalars = check.calibration.scalars
     caption = (
         f"{capitalised(check.rows)}: the share of the targets at or below each quantile; on the dashed line it is the "
-        f"level. Mean pinball loss {significant(scalars['pinball'])}."
+        f"level. Mean pinball loss {score_text(scalars, 'pinball')}."
     )
     if scalars["crossed"]:
         caption += f" The functions of {percent(scalars['crossed'])} of the rows crossed before they were sorted."
@@ -52,7 +52,7 @@ def _shares(check: QuantileCheck) -> plot.Figure:
         (_BAND, "box", f"95 % of samples of {count(check.count)} rows, if so"),
     )
     x, y = plot.Axis("Level, %", (0.0, 100.0)), plot.Axis("Targets below, %", (0.0, 101.5))
-    summary = f"{capitalised(check.where)}: pinball loss {significant(scalars['pinball'])}"
+    summary = f"{capitalised(check.where)}: pinball loss {score_text(scalars, 'pinball')}"
     return plot.Figure(caption, x, y, series, keys, height=380, summary=summary, square=True)
 
 

@@ -26,7 +26,7 @@ from streamkernel.report.pages.parts import (
     prediction_section,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, score_text, significant
 from streamkernel.type_aliases import FieldsView
 
 _METHODS = {"resampling": "resampling (AdaBoost)", "filtering": "filtering (three machines)"}
@@ -73,7 +73,7 @@ def _cards(model: BoostingModel, pairs: Targets | ClassPairs | Absent, check: Ch
     record, solution = model.record, model.record.solution
     first, second = check_cards(model, pairs)
     if isinstance(check, ProbabilityCheck):
-        second = Card("Log loss", significant(check.calibration.scalars["log_loss"]), check.where)
+        second = Card("Log loss", score_text(check.calibration.scalars, "log_loss"), check.where)
     kept, tried = solution.kept, len(solution.members)
     last, bound = solution.members[kept - 1], model.bound
     most = max(each.rows for each in solution.members)

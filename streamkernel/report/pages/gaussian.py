@@ -39,7 +39,17 @@ from streamkernel.report.pages.parts import (
     rising_notice,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import (
+    capitalised,
+    count,
+    kernel_text,
+    percent,
+    plain,
+    plural,
+    score_text,
+    significant,
+    with_error,
+)
 from streamkernel.settings.gaussian import GaussianSettingsRecord
 from streamkernel.type_aliases import FieldsView, Float
 
@@ -160,31 +170,39 @@ def _evidence_card(model: TunedModel) -> Card:
 def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     """Three scores on the check rows."""
     if isinstance(pairs, ClassPairs):
-        first = Card("Accuracy", percent(pairs.accuracy), f"{pairs.where}; commonest {percent(pairs.baseline)}")
+        first = Card(
+            "Accuracy",
+            with_error(pairs.accuracy, pairs.accuracy_se, percent),
+            f"{pairs.where}; commonest {percent(pairs.baseline)}",
+        )
         if not isinstance(check, ProbabilityCheck):
             return [first, Card("Log loss", "–", "no probabilities"), Card("Brier score", "–", "no probabilities")]
         scalars = check.calibration.scalars
         return [
             first,
-            Card("Log loss", significant(scalars["log_loss"]), check.where),
-            Card("Brier score", significant(scalars["brier"]), check.where),
+            Card("Log loss", score_text(scalars, "log_loss"), check.where),
+            Card("Brier score", score_text(scalars, "brier"), check.where),
         ]
     if isinstance(pairs, Absent):
         return [Card(name, "–", "no rows to check") for name in ("RMSE", "NLPD", "Coverage")]
     if not isinstance(check, DistributionCheck):
         target = pairs.targets[0]
         return [
-            Card("RMSE", significant(target.rmse), pairs.where),
-            Card("R²", significant(target.r2), pairs.where),
+            Card("RMSE", with_error(target.rmse, target.rmse_se), pairs.where),
+            Card("R²", with_error(target.r2, target.r2_se), pairs.where),
             Card("NLPD", "–", "no distributions"),
         ]
     scalars = check.calibration.scalars
     several = "mean over targets, " if len(check.names) > 1 else ""
-    first = Card("RMSE", significant(scalars["rmse"]), f"R² {significant(scalars['r2'])}, {several}{check.where}")
-    density = Card("NLPD", significant(scalars["nlpd"]), f"nats a target, {check.where}")
+    first = Card("RMSE", score_text(scalars, "rmse"), f"R² {score_text(scalars, 'r2')}, {several}{check.where}")
+    density = Card("NLPD", score_text(scalars, "nlpd"), f"nats a target, {check.where}")
     if isinstance(check, CountCheck):
         return [first, density, Card("Deviance", percent(scalars["d2"]), f"explained, {check.where}")]
-    return [first, density, Card("Coverage", percent(scalars["coverage95"]), f"of 95 % intervals, {check.where}")]
+    return [
+        first,
+        density,
+        Card("Coverage", score_text(scalars, "coverage95", percent), f"of 95 % intervals, {check.where}"),
+    ]
 
 
 def calibration_notice(check: Check) -> list[str]:

@@ -40,7 +40,17 @@ from streamkernel.report.pages.parts import (
     rising_notice,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import (
+    capitalised,
+    count,
+    kernel_text,
+    percent,
+    plain,
+    plural,
+    score_text,
+    significant,
+    with_error,
+)
 from streamkernel.settings.linear import LinearClassifierSettingsRecord, LinearRegressorSettingsRecord
 from streamkernel.settings.margins import (
     GapSettingsRecord,
@@ -164,7 +174,7 @@ def _cards(
     if isinstance(pairs, ClassPairs):
         first = Card(first.label, first.value, f"{pairs.where}; commonest {percent(pairs.baseline)}")
     if isinstance(check, ProbabilityCheck):
-        second = Card("Log loss", significant(check.calibration.scalars["log_loss"]), check.where)
+        second = Card("Log loss", score_text(check.calibration.scalars, "log_loss"), check.where)
     if isinstance(quantiles, QuantileCheck):
         first, second = _quantile_cards(quantiles)
     sweeps = max((len(each.gaps) for each in solution.problems), default=0)
@@ -183,12 +193,17 @@ def _cards(
 def _quantile_cards(check: QuantileCheck) -> tuple[Card, Card]:
     """The pinball loss, and what is below the only level or between the outer ones."""
     levels, scalars, shares = check.levels, check.calibration.scalars, check.calibration.coverage
-    loss, lowest, highest = Card("Pinball loss", significant(scalars["pinball"]), check.where), levels[0], levels[-1]
+    loss, lowest, highest = Card("Pinball loss", score_text(scalars, "pinball"), check.where), levels[0], levels[-1]
     if len(levels) == 1:
-        return loss, Card("Below the quantile", percent(float(shares[0])), f"{100 * lowest:g} % should, {check.where}")
+        return loss, Card(
+            "Below the quantile",
+            score_text(scalars, f"below_{lowest:g}", percent),
+            f"{100 * lowest:g} % should, {check.where}",
+        )
     wanted = f"{100.0 * (highest - lowest):g}"
-    held = scalars.get(f"coverage{wanted}", float(shares[-1] - shares[0]))
-    return loss, Card(f"Between {lowest:g} and {highest:g}", percent(held), f"{wanted} % should, {check.where}")
+    held = f"coverage{wanted}"
+    share = score_text(scalars, held, percent) if held in scalars else percent(float(shares[-1] - shares[0]))
+    return loss, Card(f"Between {lowest:g} and {highest:g}", share, f"{wanted} % should, {check.where}")
 
 
 def _cost_note(model: MarginModel) -> str:
@@ -209,8 +224,8 @@ def _held_out_card(model: MarginModel) -> Card:
     error, se = path.errors[at], path.errors_se[at]
     rows = plural(path.rows, "row")
     if model.record.classes is not None:
-        return Card("Held-out error", f"{percent(error)} ± {percent(se, 2)}", f"wrong, {rows} held out")
-    return Card("Held-out error", f"{significant(error)} ± {significant(se, 2)}", f"loss for C = 1, {rows} held out")
+        return Card("Held-out error", with_error(error, se, percent), f"wrong, {rows} held out")
+    return Card("Held-out error", with_error(error, se), f"loss for C = 1, {rows} held out")
 
 
 def gap_notice(model: MarginModel, easier: str = "a smaller C") -> list[str]:

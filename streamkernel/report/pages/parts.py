@@ -30,7 +30,17 @@ from streamkernel.report.figures.costs import memory_figure, time_figure
 from streamkernel.report.figures.fit import trace_figure
 from streamkernel.report.figures.metric import directions_figure, trials_figure, weights_figure
 from streamkernel.report.figures.predictions import prediction_figures
-from streamkernel.report.text import capitalised, count, duration, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import (
+    capitalised,
+    count,
+    duration,
+    kernel_text,
+    percent,
+    plain,
+    plural,
+    significant,
+    with_error,
+)
 
 Rows = list[tuple[str, str]]  # names and values
 Picture = tuple[str, list[plot.Drawing]]
@@ -219,12 +229,15 @@ def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) ->
     where = pairs.where
     if isinstance(pairs, ClassPairs):
         return (
-            Card("Accuracy", percent(pairs.accuracy), where),
+            Card("Accuracy", with_error(pairs.accuracy, pairs.accuracy_se, percent), where),
             Card("Baseline", percent(pairs.baseline), "always the commonest class"),
         )
     if len(pairs.targets) == 1:
         target = pairs.targets[0]
-        return Card("RMSE", significant(target.rmse), where), Card("R²", significant(target.r2), where)
+        return (
+            Card("RMSE", with_error(target.rmse, target.rmse_se), where),
+            Card("R²", with_error(target.r2, target.r2_se), where),
+        )
     scales = model.record.target_scale
     ratio = np.array([target.rmse / scale for target, scale in zip(pairs.targets, scales, strict=True)])
     r2 = np.array([target.r2 for target in pairs.targets])
@@ -267,7 +280,12 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
     if not isinstance(pairs, Targets) or len(pairs.targets) < 2:
         return None
     rows = [
-        (target.name, significant(target.rmse), significant(target.mae), significant(target.r2))
+        (
+            target.name,
+            with_error(target.rmse, target.rmse_se),
+            with_error(target.mae, target.mae_se),
+            with_error(target.r2, target.r2_se),
+        )
         for target in pairs.targets[:_MOST_TARGETS]
     ]
     if len(pairs.targets) > _MOST_TARGETS:

@@ -41,7 +41,7 @@ from streamkernel.report.pages.parts import (
     prediction_section,
     scaling_text,
 )
-from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import count, kernel_text, percent, plain, plural, score_text, significant
 from streamkernel.settings.pursuit import ValidationTable
 from streamkernel.type_aliases import FieldsView
 
@@ -93,7 +93,7 @@ def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Che
     terms, tried = solution.terms, solution.terms_tried
     cards = check_cards(model, pairs)
     if isinstance(check, ProbabilityCheck):
-        cards = (cards[0], Card("Log loss", significant(check.calibration.scalars["log_loss"]), check.where))
+        cards = (cards[0], Card("Log loss", score_text(check.calibration.scalars, "log_loss"), check.where))
     return [
         Card("Rows", count(record.totals.rows), "of the fit"),
         Card("Features", count(len(record.columns)), scaling_text(model)),

@@ -42,7 +42,7 @@ from streamkernel.report.pages.parts import (
     rising_notice,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant, with_error
 from streamkernel.type_aliases import FieldsView
 
 _FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred rows can explain
@@ -126,11 +126,11 @@ def _validation_cards(model: RidgeModel) -> list[Card]:
     if found is None:
         return []
     if found.wrong is not None:
-        error = f"{percent(found.wrong)} ± {percent(found.wrong_se, 2)}"
+        error = with_error(found.wrong, found.wrong_se, percent)
         return [Card("Held-out error", error, f"wrong, {plural(found.checked_rows, 'row')} of held-out folds")]
     rows = plural(found.rows, "row")
     if len(found.rmse) == 1:
-        error = f"{significant(found.rmse[0])} ± {significant(found.rmse_se[0], 2)}"
+        error = with_error(found.rmse[0], found.rmse_se[0])
         return [Card("Held-out error", error, f"RMSE, {rows} of held-out folds")]
     common, _ = gcv_error(model, found.error)
     return [Card("Held-out error", significant(float(common)), f"in standard deviations, {rows} of held-out folds")]
