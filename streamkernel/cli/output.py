@@ -62,6 +62,8 @@ def readable(result: FieldsView) -> Fields:
         name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else
         _metric_text(value) if name == "metric" else value
         for name, value in result.items()
+        # A verdict: no line where there is none.
+        if name != "saturated" or value is not None
     }  # fmt: skip
 
 

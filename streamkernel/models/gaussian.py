@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.saturation import Degrees
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
 from streamkernel.reductions.contract import AnyReduction
@@ -170,6 +171,11 @@ class GaussianModel(UpdatableModel):
         record = self.record.changed(**gaussian_record(sums, solution))
         return self.with_parts(record, parts).with_basis(self.basis)
 
+    @property
+    def degrees(self) -> Degrees | None:
+        settings = self.record.settings
+        return self._degrees(self.record.solution.effective_df, chosen=isinstance(settings.noise_variance, str))
+
     def solution_fields(self) -> Fields:
         solution = self.record.solution
         return {
@@ -179,6 +185,7 @@ class GaussianModel(UpdatableModel):
             "log_evidence": solution.log_evidence,
             "bound": solution.bound,
             "effective_df": list(solution.effective_df),
+            **self._saturation,
         }
 
     def outputs(self, *, std: bool = False) -> GaussianPredictions:

@@ -11,6 +11,7 @@ import numpy as np
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.gaussian import TuningRecord
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.saturation import Degrees
 from streamkernel.records import Count, CountedTotals, ModelRecord, NonNegative, Record
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions, covariance_of
@@ -139,6 +140,12 @@ class GeneralisedModel(PredictingModel):
         work = self.predictions()
         return ProbabilityScores(work) if isinstance(work, ClassProbabilities) else CountScores(work)
 
+    @property
+    def degrees(self) -> Degrees | None:
+        used, settings = self.record.solution.effective_df, self.record.settings
+        outputs = int(self.arrays["contrasts"].shape[1])
+        return self._degrees(used, chosen=isinstance(settings.signal_variance, str), outputs=outputs)
+
     def solution_fields(self) -> Fields:
         solution = self.record.solution
         return {
@@ -146,6 +153,7 @@ class GeneralisedModel(PredictingModel):
             "signal_variance": self.record.signal_variance,
             "log_evidence": solution.log_evidence,
             "effective_df": solution.effective_df,
+            **self._saturation,
             "iterations": solution.iterations,
             "converged": solution.converged,
         }

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.models.saturation import Degrees, degrees_of
 from streamkernel.models.saved import SavedModel
 from streamkernel.records import ModelRecord
 from streamkernel.reductions import RowMap
@@ -78,6 +79,21 @@ class PredictingModel(SavedModel, ABC):
     @abstractmethod
     def solution_fields(self) -> Fields:
         """The fields of the solution that `streamkernel fit` prints."""
+
+    @property
+    def degrees(self) -> Degrees | None:
+        """Degrees of freedom that the fit uses; None for one that does not know them, or whose basis cannot grow."""
+        return None
+
+    def _degrees(self, used: float | tuple[float, ...] | None, *, chosen: bool, outputs: int = 1) -> Degrees | None:
+        """The degrees of this basis; arguments are those of `degrees_of`."""
+        record = self.record
+        return degrees_of(used, outputs, record.basis_size, rule=record.rule, ended=record.ended, chosen=chosen)
+
+    @property
+    def _saturation(self) -> Fields:
+        """The field of a saturated basis."""
+        return {"saturated": None if self.degrees is None else self.degrees.verdict}
 
     @property
     def target_count(self) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models._calibrated import CURVES, ModelWithCurves
 from streamkernel.models.certificate import certificate_of
+from streamkernel.models.saturation import Degrees
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord, Validation
 from streamkernel.reductions import Predictions, Reduction
@@ -200,9 +201,15 @@ class RidgeModel(ModelWithCurves, UpdatableModel):
         self.refuse_std(std)
         return self.predictions(argmax=self.classes is not None)
 
+    @property
+    def degrees(self) -> Degrees | None:
+        settings, found = self.record.settings, self.record.solution.effective_df
+        used = None if found is None else found - settings.fit_intercept
+        return self._degrees(used, chosen=isinstance(settings.alpha, str))
+
     def solution_fields(self) -> Fields:
         solution = self.record.solution
-        fields = {"gcv": solution.gcv, "effective_df": solution.effective_df}
+        fields = {"gcv": solution.gcv, "effective_df": solution.effective_df, **self._saturation}
         iterations = {} if solution.iterations is None else {"iterations": solution.iterations}
         return {"alpha": self.record.alpha, "solver": self.solver, **fields, **iterations, **self._validation_fields()}
 

@@ -22,7 +22,7 @@ THREADS = ("--scheduler", "threads")
 KEYS = {
     "model", "store", "rows_folded", "rows_seen_before", "rows", "residual_of_fit", "residual_of_new", "stale", "grown",
     "basis_size", "trace", "residual_trace", "relative_residual_trace", "alpha", "solver", "gcv", "effective_df",
-    "sweeps", "resumed_sweeps", "seconds", "digest",
+    "saturated", "sweeps", "resumed_sweeps", "seconds", "digest",
 }  # fmt: skip
 
 

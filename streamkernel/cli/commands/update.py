@@ -12,7 +12,7 @@ from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Bounds, NumberOr, Resources, common, cut, grow_option, run_options, stale_option
 from streamkernel.cli.options import rows as rows_option
 from streamkernel.cli.options import weight as weight_option
-from streamkernel.cli.output import Display
+from streamkernel.cli.output import Display, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.engine import Session, resident_bytes
@@ -128,4 +128,5 @@ def _print(done: Update[Any], model: str, store: str, seconds: float, display: D
         "seconds": seconds,
         "digest": done.model.digest,
     }
-    display.emit(result, "updated" if done.changed else "nothing to update: all rows were seen before")
+    title = "updated" if done.changed else "nothing to update: all rows were seen before"
+    display.emit(result, title, readable(result))

@@ -118,10 +118,14 @@ def model_page(
     """
     choices = Table("Settings", tuple((name, words) for name, words in settings if words))
     return Page(
-        capitalised(plain(title_of(model))), fitted_text(opening, model), [*cards, *cost_cards(model)],
-        [*notices, *memory_notice(memory_use(model))], [*sections, cost_section(model)], [choices, data_table(model)],
-        model.record,
-    )  # fmt: skip
+        title=capitalised(plain(title_of(model))),
+        lead=fitted_text(opening, model),
+        cards=[*cards, *cost_cards(model)],
+        notices=[*saturation_notice(model), *notices, *memory_notice(memory_use(model))],
+        sections=[*sections, cost_section(model)],
+        settings=[choices, data_table(model)],
+        record=model.record,
+    )
 
 
 def model_picture(model: PredictingModel, opening: str, middle: plot.Drawing) -> Picture:
@@ -161,6 +165,12 @@ def rising_notice(model: PredictingModel) -> list[str]:
         f"The residual trace rises after its least value, {percent(float(curve.relative.min()))}: beyond there it is "
         "rounding, and so are the last basis functions. A smaller basis or lengthscale does as well."
     ]
+
+
+def saturation_notice(model: PredictingModel) -> list[str]:
+    """A sentence if the data would determine more functions than the basis has."""
+    verdict = None if model.degrees is None else model.degrees.verdict
+    return [] if verdict is None else [f"Saturated: {verdict}."]
 
 
 def bound_card(curves: Sequence[tuple[str, BoundCurve | Absent]]) -> Card:
