@@ -13,6 +13,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kinds import predicting_class, predictor_of
 from streamkernel.models.few_rows import DirectPredictions
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.report.facts.standing import Standing, standing
 from streamkernel.store import bundle_kind
 from streamkernel.table import KnownColumns
 from streamkernel.type_aliases import Float
@@ -94,6 +95,12 @@ class LoadedModel:
     def classes(self) -> tuple[Any, ...] | None:
         labels = self.model.classes
         return None if labels is None else tuple(labels.tolist())
+
+    @cached_property
+    def standing(self) -> Standing | None:
+        """The score on held-out rows; None for a model without."""
+        found = standing(self.model)
+        return found if isinstance(found, Standing) else None
 
     @property
     def has_std(self) -> bool:

@@ -10,6 +10,7 @@ from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.ridge import RidgeRecord
 from streamkernel.records import UpdatableRecord
+from streamkernel.report.facts.standing import Standing
 from streamkernel.service.loaded_model import LoadedModel
 from streamkernel.service.model_registry import Entry, Registry, Why
 from streamkernel.service.schemas import ERRORS, Model, ModelList
@@ -79,7 +80,13 @@ def summary(entry: Entry) -> Fields:
         "features": len(served.columns),
         "rows": record.totals.rows,
         "relative_residual_trace": record.certificate.relative_residual_trace,
+        "held_out": None if served.standing is None else _held_out(served.standing),
     }
+
+
+def _held_out(found: Standing) -> Fields:
+    score, se = (value if np.isfinite(value) else None for value in (found.score, found.standard_error))
+    return {**vars(found), "score": score, "standard_error": se}
 
 
 def _error(error: Why) -> dict[str, str]:

@@ -49,6 +49,19 @@ class Health(Strict):
     left_out: list[LeftOut] | None = None
 
 
+class HeldOutScore(Strict):
+    """A score on rows that stayed out of the fit: `measure` is "accuracy", "rmse" or "pinball".
+
+    Scores of models with the same `measure` and `same_rows` are of the same rows of one table. No others can be ranked.
+    """
+
+    measure: str
+    score: float | None
+    standard_error: float | None
+    rows: int
+    same_rows: str
+
+
 class ModelSummary(Strict):
     """One model. A model that cannot be read has only a name and an error. `title` is its kind in words."""
 
@@ -64,6 +77,7 @@ class ModelSummary(Strict):
     features: int | None = None
     rows: int | None = None
     relative_residual_trace: float | None = None
+    held_out: HeldOutScore | None = None
 
 
 class Staleness(Strict):

@@ -1,6 +1,7 @@
 // The card of one model: its certificate, its residual curve, and a form to try a prediction.
 
 import { percent, residualChart } from "/static/chart.js";
+import { scoreName, scoreText } from "/static/standings.js";
 
 function ago(seconds) {
   if (seconds < 60) return "just now";
@@ -33,7 +34,7 @@ export class Card {
     return this.root.querySelector(selector);
   }
 
-  async update(summary) {
+  async update(summary, place) {
     const problem = this.find(".problem");
     problem.hidden = summary.error === null;
     if (summary.error !== null) {
@@ -43,6 +44,7 @@ export class Card {
     this.find(".body").hidden = this.find(".try").hidden = !summary.ready;
     if (!summary.ready) return;
     this.find(".generation").textContent = `generation ${summary.generation}, loaded ${ago(Date.now() / 1000 - summary.loaded)}`;
+    this.find(".rank").textContent = place ? `${place[0]} of ${place[1]} on the same held-out rows` : "";
     if (summary.digest === this.digest) return;
     const answer = await this.ask(`/v1/models/${encodeURIComponent(this.name)}`);
     if (!answer.ok) return;
@@ -56,8 +58,10 @@ export class Card {
     const targets = model.classes ? `${model.classes.length} classes` : model.target_names.join(", ");
     const kernel = model.kernel.charAt(0).toUpperCase() + model.kernel.slice(1).replace("_", " ");
     this.find(".kind").textContent = `${model.title}, ${kernel} kernel`;
+    const held = model.held_out;
     const facts = [
-      ["Residual trace", percent(model.relative_residual_trace), "headline"],
+      held ? [`${scoreName(held)}, ${held.rows.toLocaleString("en")} held-out rows`, scoreText(held), "headline"] : ["Held-out rows", "none", "headline"],
+      ["Residual trace", percent(model.relative_residual_trace), "wide"],
       ["Basis", model.basis_size.toLocaleString("en")],
       ["Sweeps", String(model.sweeps)],
       ["Rows", model.rows.toLocaleString("en")],

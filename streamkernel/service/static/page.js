@@ -1,9 +1,9 @@
 // The page: models, jobs and numbers of the service, requested every two seconds.
 
-import { percent } from "/static/chart.js";
 import { Card } from "/static/card.js";
 import { Jobs } from "/static/jobs.js";
 import { rates } from "/static/rates.js";
+import { lead, ordered, places } from "/static/standings.js";
 
 const REFRESH = 2000;
 const TOKEN = "streamkernel.token";
@@ -44,8 +44,7 @@ at("token-form").addEventListener("submit", (event) => {
 });
 
 async function showModels(listed, stale) {
-  // Models that are served come first; otherwise the order is that of names.
-  const list = [...listed].sort((a, b) => b.ready - a.ready);
+  const list = ordered(listed), ranked = places(listed);
   const names = new Set(list.map((model) => model.name));
   for (const [name, card] of cards) {
     if (!names.has(name)) {
@@ -64,7 +63,7 @@ async function showModels(listed, stale) {
     const place = before === null ? at("models").firstElementChild : before.nextElementSibling;
     if (place !== card.root) at("models").insertBefore(card.root, place);
     before = card.root;
-    await card.update(model);
+    await card.update(model, ranked.get(model.name));
   }
   at("empty").hidden = list.length > 0 || stale !== null;
   for (const id of ["numbers", "models-section"]) at(id).hidden = false;
@@ -75,8 +74,7 @@ async function showModels(listed, stale) {
   at("stale").hidden = !stale;
   if (stale) status("troubled", "stale");
   else status(failing ? "troubled" : "live", failing ? `${failing} cannot be loaded` : "live");
-  const best = list.filter((model) => model.ready).map((model) => model.relative_residual_trace);
-  if (best.length) at("lead").textContent = `${best.length === 1 ? "One model" : `${best.length} models`}; the best leaves ${percent(Math.min(...best))} of its trace`;
+  if (list.some((model) => model.ready)) at("lead").textContent = lead(list);
 }
 
 async function refresh() {
