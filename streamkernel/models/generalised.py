@@ -143,7 +143,8 @@ class GeneralisedModel(PredictingModel):
     @property
     def degrees(self) -> Degrees | None:
         used, settings = self.record.solution.effective_df, self.record.settings
-        outputs = int(self.arrays["contrasts"].shape[1])
+        # Probabilities of C classes have C - 1 free functions; a rate has one.
+        outputs = max(self.target_count - 1, 1)
         return self._degrees(used, chosen=isinstance(settings.signal_variance, str), outputs=outputs)
 
     def solution_fields(self) -> Fields:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Sequence
 from functools import singledispatch
+from html import escape
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from bokeh.embed import components
+from bokeh.embed import json_item
 from bokeh.models import (
     BasicTicker,
     BasicTickFormatter,
@@ -29,12 +33,13 @@ from bokeh.resources import Resources
 
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades, log_ticks
-from streamkernel.report.figures.palette import GRID, INK, PAPER, RULE
+from streamkernel.report.figures.palette import GRID, INK, PAPER, RULE, dark
 from streamkernel.type_aliases import Fields, Untyped
 
 _RIGHT = "right"  # name of the range of the second vertical axis
 _TURNED = 60  # characters of the names below an axis, from which they are turned
 _FEW = 6
+_COLOUR = re.compile('"(#[0-9a-f]{6})"')
 _MARKERS = {"circle": "circle", "dash": "dash", "triangle": "inverted_triangle"}
 
 
@@ -42,10 +47,20 @@ def scripts_and_elements(figures: Sequence[plot.Figure]) -> tuple[list[str], dic
     """The scripts that draw the figures (library first), and an element of HTML for each figure, by its name."""
     if not figures:
         return [], {}
-    script, elements = components({each.name: drawn(each) for each in figures}, wrap_script=False)
+    items = [(f"{each.name}-figure", json_item(drawn(each))) for each in figures]
     # Only the core library: no widgets, no WebGL, and no typesetter, which would be fetched from the network.
     library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
-    return ["\n".join(library), script], elements
+    elements = {each.name: f'<div id="{escape(id)}"></div>' for each, (id, _) in zip(figures, items, strict=True)}
+    return ["\n".join(library), _embedding(items)], elements
+
+
+def _embedding(items: Sequence[tuple[str, Untyped]]) -> str:
+    """The script that draws figures of JSON, each in the element of its identifier."""
+    # No text in a script can end it, or begin another.
+    text = json.dumps(items, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    colours = {colour: dark(colour) for colour in sorted(set(_COLOUR.findall(text)))}
+    code = files("streamkernel.report").joinpath("embedding.js").read_text(encoding="utf-8")
+    return code.replace("DARK;", f"{json.dumps(colours)};", 1).replace("ITEMS,", f"{text},", 1)
 
 
 def drawn(described: plot.Figure) -> figure:

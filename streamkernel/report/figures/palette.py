@@ -1,4 +1,4 @@
-"""Colours of the page and of the picture, and steps of a scale of one colour.
+"""Colours of the page, light and dark, and of the picture; steps of a scale of one colour.
 
 Colour-blind readers and grey print can tell blue from orange; everything else is ink on paper.
 """
@@ -42,3 +42,20 @@ def line_style(index: int) -> tuple[str, tuple[int, ...]]:
 def shade(points: int) -> float:
     """Opacity of each of `points` points: a single one is visible, and a crowd does not become a blot."""
     return min(max(14.0 / math.sqrt(max(points, 1)), 0.28), 0.75)
+
+
+_DARK = {PAPER: "#1a222c", INK: "#e6ebf1", GRID: "#242e3a", RULE: "#2d3845", BAND: "#202a35"}
+
+
+def dark(colour: str) -> str:
+    """The colour of a dark page in place of one of a light page: of the same hue, and as light as that was dark.
+
+    Paper, ink and lines of the background have colours of their own. Of any other all three parts move by one amount,
+    from the lightness l to ``0.13 + 0.8 (1 - l)``, between those of dark paper and of light ink.
+    """
+    if colour in _DARK:
+        return _DARK[colour]
+    parts = [int(colour[at : at + 2], 16) / 255.0 for at in (1, 3, 5)]
+    lightness = 0.5 * (min(parts) + max(parts))
+    moved = (part + 0.13 + 0.8 * (1.0 - lightness) - lightness for part in parts)
+    return "#" + "".join(f"{round(255.0 * min(max(part, 0.0), 1.0)):02x}" for part in moved)

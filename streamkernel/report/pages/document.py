@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from streamkernel.report.bokeh_renderer import scripts_and_elements
 from streamkernel.report.figures import plot
+from streamkernel.report.figures.palette import dark
 from streamkernel.report.pages.parts import Card, Page, Section, Table
 from streamkernel.report.text import plain
 
@@ -42,6 +43,7 @@ def html_of(page: Page, title: str | None = None) -> str:
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <meta name="generator" content="streamkernel">
 <title>{escape(title)}</title>
 <link rel="icon" href="data:,">
@@ -81,11 +83,17 @@ def _text(text: str) -> str:
 
 def _cards(cards: Sequence[Card]) -> str:
     shown = "\n".join(
-        f'<div><dt>{_text(card.label)}</dt><dd class="value">{_text(card.value)}</dd>'
+        f'<div><dt>{_text(card.label)}</dt><dd class="value">{_value(card.value)}</dd>'
         f'<dd class="note">{_text(card.note)}</dd></div>'
         for card in cards
     )
     return f'<dl class="cards">\n{shown}\n</dl>'
+
+
+def _value(value: str) -> str:
+    """A number, and in smaller type its standard error."""
+    number, mark, error = value.partition(" ± ")
+    return f"{_text(number)}<small>{_text(mark + error)}</small>" if mark else _text(value)
 
 
 def _notices(notices: Sequence[str]) -> str:
@@ -120,13 +128,14 @@ def _figure(figure: plot.Figure, element: str) -> str:
 
 def _swatch(colour: str, form: str) -> str:
     shapes = {
-        "line": f'<path d="M0 6h20" stroke="{colour}" stroke-width="2"/>',
-        "dash": f'<path d="M0 6h20" stroke="{colour}" stroke-width="2" stroke-dasharray="5 3"/>',
-        "dot": f'<circle cx="10" cy="6" r="4" fill="{colour}"/>',
-        "ring": f'<circle cx="10" cy="6" r="3.5" fill="#fff" stroke="{colour}" stroke-width="1.5"/>',
-        "box": f'<rect x="4" width="12" height="12" fill="{colour}"/>',
+        "line": '<path class="stroke" d="M0 6h20" stroke-width="2"/>',
+        "dash": '<path class="stroke" d="M0 6h20" stroke-width="2" stroke-dasharray="5 3"/>',
+        "dot": '<circle class="fill" cx="10" cy="6" r="4"/>',
+        "ring": '<circle class="stroke paper" cx="10" cy="6" r="3.5" stroke-width="1.5"/>',
+        "box": '<rect class="fill" x="4" width="12" height="12"/>',
     }
-    return f'<svg width="20" height="12" viewBox="0 0 20 12" aria-hidden="true">{shapes[form]}</svg>'
+    style = f"--light: {colour}; --dark: {dark(colour)}"
+    return f'<svg width="20" height="12" viewBox="0 0 20 12" style="{style}" aria-hidden="true">{shapes[form]}</svg>'
 
 
 def _table(table: Table) -> str:
