@@ -7,8 +7,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from streamkernel.models._saturation import Degrees
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.models.saturation import Degrees
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
 from streamkernel.reductions.contract import AnyReduction

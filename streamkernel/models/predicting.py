@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.models.saturation import Degrees, degrees_of
+from streamkernel.models._saturation import Degrees, degrees_of
 from streamkernel.models.saved import SavedModel
 from streamkernel.records import ModelRecord
 from streamkernel.reductions import RowMap

@@ -11,8 +11,8 @@ import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models._calibrated import CURVES, ModelWithCurves
+from streamkernel.models._saturation import Degrees
 from streamkernel.models.certificate import certificate_of
-from streamkernel.models.saturation import Degrees
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord, Validation
 from streamkernel.reductions import Predictions, Reduction

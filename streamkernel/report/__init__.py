@@ -1,15 +1,15 @@
-"""Reports on a fitted model, on factors side by side, or on compared estimators, as an HTML page or as one picture.
+"""Reports on a fitted model, on models or factors side by side, or on compared estimators: an HTML page or a picture.
 
 `write_report` draws with Bokeh (``pip install streamkernel[report]``), `draw_png` with matplotlib
 (``pip install streamkernel[png]``). Both draw what `streamkernel.report.facts` reads out of the model; neither reads
-a table, and neither sends a network request. `write_factor_report` and `draw_factor_png` do the same for factors, and
-`write_comparison_report` for what `cross_validate` has found. `pca_optimum` reads the rows of a small table, for the
-curve that no factor can be below.
+a table, and neither sends a network request. `write_factor_report` and `draw_factor_png` do the same for factors,
+`write_models_report` for several models, and `write_comparison_report` for what `cross_validate` has found.
+`pca_optimum` reads the rows of a small table, for the curve that no factor can be below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
@@ -19,6 +19,7 @@ from streamkernel.comparison import Comparison
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.saved import SavedModel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.report.facts.factors import PcaCurve, pca_optimum
 from streamkernel.report.facts.fit import Absent
@@ -32,6 +33,7 @@ __all__ = [
     "pca_optimum",
     "write_comparison_report",
     "write_factor_report",
+    "write_models_report",
     "write_report",
 ]
 
@@ -128,6 +130,33 @@ def write_comparison_report(
         The file exists, or its folder does not; raised before any work.
     """
     _write_page(lambda pages: pages.comparison_page(comparison), path, title, overwrite)
+
+
+def write_models_report(
+    models: Mapping[str, SavedModel],
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write one self-contained HTML page about several models of any kind, side by side.
+
+    Scores are those of the held-out rows that each model keeps, with their standard errors. Models are ranked among
+    those with the same held-out rows of one table, and never across tables.
+
+    Parameters
+    ----------
+    models : fitted models or transformers, by the names that the page gives them.
+    path, title, overwrite : as in `write_report`.
+
+    Raises
+    ------
+    ParameterError
+        Bokeh is not installed; there are fewer than two models, or too many.
+    StoreExistsError, StoreNotFoundError
+        The file exists, or its folder does not; raised before any work.
+    """
+    _write_page(lambda pages: pages.models_page(models), path, title, overwrite)
 
 
 def check_report(path: str | PathLike[str], *, overwrite: bool) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from streamkernel import GaussianProcessRegressor, KernelRidge, KernelSVR
-from streamkernel.models.saturation import Degrees, degrees_of
+from streamkernel.models._saturation import Degrees, degrees_of
 from streamkernel.report import write_report
 
 RNG = np.random.default_rng(2)

@@ -1,4 +1,4 @@
-"""streamkernel report MODEL OUT.html; streamkernel report FACTOR ... OUT.html"""
+"""streamkernel report MODEL ... OUT.html; streamkernel report FACTOR ... OUT.html"""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from streamkernel.cli.tables_for_models import opened
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
 from streamkernel.kinds import transformer_class
-from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
+from streamkernel.models.saved import SavedModel
+from streamkernel.report import (
+    draw_factor_png,
+    draw_png,
+    pca_optimum,
+    write_factor_report,
+    write_models_report,
+    write_report,
+)
 from streamkernel.report.pages import has_page
 from streamkernel.report.publish import PICTURE, checked_output
 from streamkernel.table import open_table, with_weights_of
@@ -47,13 +55,11 @@ def command(
     overwrite: bool,
     display: Display,
 ) -> None:
-    """Draw a MODEL, or FACTORs side by side, as one self-contained HTML page."""
+    """Draw a MODEL, or MODELs or FACTORs side by side, as one self-contained HTML page."""
     factors = [is_factor(source) for source in sources]
-    if len(sources) > 1 and not all(factors):
+    if any(factors) and not all(factors):
         other = sources[factors.index(False)]
-        raise ParameterError(
-            f"{other} is not a factor: a page is about one model, or about one or several factors; make a page for each"
-        )
+        raise ParameterError(f"{other} is not a factor: a page is about models, or about factors; make a page for each")
     if rows is not None and data is None:
         raise ParameterError("--rows says which rows of --data are drawn; give --data, or leave it out")
     if weight is not None and data is None:
@@ -61,7 +67,9 @@ def command(
     checked_output(out, overwrite=overwrite)
     if png is not None:
         checked_output(png, overwrite=True, mark=PICTURE)
-    if factors[0]:
+    if len(sources) > 1 and not factors[0]:
+        _models(sources, out, data, png, overwrite)
+    elif factors[0]:
         _factors(sources, out, data, rows, weight, png, overwrite)
     else:
         _model(sources[0], out, data, rows, weight, png, overwrite)
@@ -98,6 +106,24 @@ def _model(
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
     if png is not None:
         draw_png(fitted, png)
+
+
+def _models(sources: tuple[str, ...], out: str, data: str | None, png: str | None, overwrite: bool) -> None:
+    """Models side by side, on the held-out rows that they keep."""
+    if data is not None or png is not None:
+        option = "--data" if data is not None else "--png"
+        raise ParameterError(f"{option} is of one model, and there are {len(sources)}; leave it out, or name one model")
+    twice = next((source for source in sources if sources.count(source) > 1), None)
+    if twice is not None:
+        raise ParameterError(f"{twice} was named twice; name each model once")
+    last = [parent_of(source)[1] for source in sources]
+    # The names of folders do, unless two are equal.
+    names = last if len(set(last)) == len(last) else list(sources)
+    models: dict[str, SavedModel] = {}
+    for name, source in zip(names, sources, strict=True):
+        transformer = transformer_class(kind_of(source))
+        models[name] = predicting_model(source) if transformer is None else transformer.load(source)
+    write_models_report(models, out, overwrite=overwrite)
 
 
 def _factors(
