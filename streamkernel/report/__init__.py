@@ -57,13 +57,13 @@ def write_report(
         "held-out", "training", or a description of the rows. The values are (rows, d) in the form that the model
         predicts, for classes indicators and scores; class labels, (rows,), are accepted too. Models that predict
         distributions also take "std" beside "predicted", or "probability" instead of it. "weight" (rows,) are row
-        weights.
+        weights. Of a kernel PCA ``{"kind", "scores"}``, of a kernel CCA ``{"kind", "variates", "variates_y"}``,
+        (rows, r) each: rows to draw, in the colours of "label" (rows,), or of "target" (rows,) with "target_name".
 
     Raises
     ------
     ParameterError
-        Bokeh is not installed; there is no page about this kind of model; `pairs` lacks a part, or it is given for a
-        model that does not predict.
+        Bokeh is not installed; there is no page about this kind of model; `pairs` lacks a part.
     ShapeMismatchError
         True and predicted values differ in shape, or do not fit the model.
     StoreExistsError, StoreNotFoundError

@@ -149,7 +149,7 @@ def test_sparse_kernel_pca(tmp_path: Path) -> None:
     assert "not bounded" in undrawn(KernelPCA(2, sparse=3, kernel="linear").fit(X).model_)
     write_report(model, tmp_path / "page.html", title="A title")
     assert re.search("<title>A title</title>", (tmp_path / "page.html").read_text())
-    with pytest.raises(ParameterError, match="kernel-pca does not predict; leave pairs out"):
+    with pytest.raises(ParameterError, match="pairs lacks kind, scores"):
         write_report(model, tmp_path / "other.html", pairs={})
 
 

@@ -14,6 +14,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
 from streamkernel.kinds import transformer_class
 from streamkernel.models.saved import SavedModel
+from streamkernel.models.transformers import TransformerModel
 from streamkernel.report import (
     draw_factor_png,
     draw_png,
@@ -26,6 +27,7 @@ from streamkernel.report.pages import has_page
 from streamkernel.report.publish import PICTURE, checked_output
 from streamkernel.table import open_table, with_weights_of
 from streamkernel.table.synthetic import is_synthetic, normal_form
+from streamkernel.type_aliases import Fields
 
 _MOST_ROWS = 5000
 
@@ -37,8 +39,8 @@ _MOST_ROWS = 5000
     "--data",
     default=None,
     metavar="STORE",
-    help="Compare predicted with true targets on these rows; of one class, draw their values. For factors, their "
-    "table, for the optimum by PCA.",
+    help="Compare predicted with true targets on these rows; of one class, draw their values; of kernel PCA and CCA, "
+    "their components or variates and the correlations there. For factors, their table, for the optimum by PCA.",
 )
 @rows
 @weight
@@ -83,10 +85,11 @@ def _model(
 ) -> None:
     transformer = transformer_class(kind_of(source))
     if transformer is not None and has_page(transformer):
-        if data is not None or png is not None:
-            option = "--data" if data is not None else "--png"
+        option = "--png" if png is not None else "--weight"
+        if png is not None or weight is not None:
             raise ParameterError(f"{option} is of models that predict, and {source} does not; leave it out")
-        write_report(transformer.load(source), out, overwrite=overwrite)
+        found = transformer.load(source)
+        write_report(found, out, overwrite=overwrite, pairs=None if data is None else _projected(found, data, rows))
         return
     fitted = predicting_model(source)
     pairs = None
@@ -96,9 +99,8 @@ def _model(
         # Rows of weight 0 are no rows.
         w = block.row_weights
         kept = np.flatnonzero(w > 0.0) if w.any() else np.arange(len(w))
-        name = normal_form(data) if is_synthetic(data) else parent_of(data)[1]
         pairs = {
-            "kind": f"rows {block.start}:{block.start + len(block.X)} of {name}",
+            "kind": f"rows {block.start}:{block.start + len(block.X)} of {_name_of(data)}",
             **({} if block.Y is None else {"true": block.Y[kept]}),
             **({} if block.weights is None else {"weight": w[kept]}),
             **fitted.checking().check_values(np.ascontiguousarray(block.X[kept])),
@@ -106,6 +108,28 @@ def _model(
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
     if png is not None:
         draw_png(fitted, png)
+
+
+def _projected(model: TransformerModel, data: str, rows: Bounds) -> Fields:
+    """The first rows of a table with their components or variates, and their labels or targets."""
+    table = cut(open_table(data), rows)
+    start, stop = table.start, min(table.stop, table.start + _MOST_ROWS)
+    work, prepared = model.outputs(table)
+    found = {"kind": f"rows {start}:{stop} of {_name_of(data)}", **work.map_block(prepared.read(start, stop))}
+    if "variates" in found and "variates_y" not in found:
+        raise ParameterError(
+            f"{data} has no second view: give a table whose targets are that view, or leave --data out"
+        )
+    Y = None if table.targets is None else table.read(start, stop).Y
+    if Y is None:
+        return found
+    if table.classes is not None:
+        return {**found, "label": np.asarray(table.classes)[Y.argmax(axis=1)]}
+    return {**found, "target": Y[:, 0], "target_name": table.target_names[0]}
+
+
+def _name_of(data: str) -> str:
+    return normal_form(data) if is_synthetic(data) else parent_of(data)[1]
 
 
 def _models(sources: tuple[str, ...], out: str, data: str | None, png: str | None, overwrite: bool) -> None:

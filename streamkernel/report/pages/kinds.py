@@ -54,12 +54,9 @@ def page_of(model: Any, pairs: Pairs = None) -> Page:
     Raises
     ------
     ParameterError
-        There are no pages about this kind of model, or `pairs` are given for a model that does not predict.
+        There are no pages about this kind of model, or `pairs` lacks a part.
     """
-    report = _report_of(model)
-    if report.picture is None and pairs is not None:
-        raise ParameterError(f"pairs were given, but {title_of(model)} does not predict; leave pairs out")
-    return report.page(model, pairs)
+    return _report_of(model).page(model, pairs)
 
 
 def picture_of(model: Any) -> Picture:

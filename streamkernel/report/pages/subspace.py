@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamkernel.errors import ShapeMismatchError
 from streamkernel.models.kernel_cca import KernelCCAModel, KernelCCARecord, ViewRecord
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report.facts.factors import FactorCurve, bound_curve
 from streamkernel.report.facts.fit import ROUNDING, Absent, fitted_to_rows, memory_use, trace_curve
 from streamkernel.report.facts.pursuit import PursuitBound, variates_bound
+from streamkernel.report.facts.subspace import HeldCorrelations, Projected, held_correlations, projected
 from streamkernel.report.figures.factors import bound_figure, residual_figure
 from streamkernel.report.figures.fit import trace_figure
 from streamkernel.report.figures.pursuit import error_bound_figure
-from streamkernel.report.figures.subspace import correlations_figure, eigenvalues_figure, quotients_figure
+from streamkernel.report.figures.subspace import (
+    components_figure,
+    correlations_figure,
+    eigenvalues_figure,
+    quotients_figure,
+    variates_figure,
+)
 from streamkernel.report.pages.parts import (
     Card,
     Page,
@@ -31,22 +39,23 @@ from streamkernel.report.pages.parts import (
     provenance,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant, with_error
+from streamkernel.type_aliases import FieldsView, Float
 
 Subspace = KernelPCAModel | KernelCCAModel
 
 _THEOREM = "Hussain & Shawe-Taylor, Theorem 4"
 
 
-def pca_page(model: KernelPCAModel, pairs: object = None) -> Page:
+def pca_page(model: KernelPCAModel, pairs: FieldsView | None = None) -> Page:
     """The whole page of a kernel principal component analysis."""
-    sections, cards, settings = _pca(model)
+    sections, cards, settings = _pca(model, None if pairs is None else projected(pairs, ("scores",)))
     return _page(model, "Kernel principal components", "", sections, cards, settings)
 
 
-def cca_page(model: KernelCCAModel, pairs: object = None) -> Page:
+def cca_page(model: KernelCCAModel, pairs: FieldsView | None = None) -> Page:
     """The whole page of a kernel canonical correlation analysis."""
-    sections, cards, settings = _cca(model)
+    sections, cards, settings = _cca(model, None if pairs is None else projected(pairs, ("variates", "variates_y")))
     return _page(model, "Kernel canonical correlations", " of both views", sections, cards, settings)
 
 
@@ -98,7 +107,7 @@ def _common_cards(model: Subspace) -> tuple[list[Card], list[Card]]:
 _Parts = tuple[list[Section], list[Card], Rows]
 
 
-def _pca(model: KernelPCAModel) -> _Parts:
+def _pca(model: KernelPCAModel, rows: Projected | None) -> _Parts:
     record, eigen = model.record, model.record.eigen
     bound = bound_curve(model, plain(record.rule, 40))
     panels = [trace_figure(trace_curve(model)), bound_figure([bound], fitted_to_rows(model.record))]
@@ -118,22 +127,21 @@ def _pca(model: KernelPCAModel) -> _Parts:
     settings = [*_requested(model), ("Components requested", count(eigen.requested) if eigen.requested else "all")]
     if record.stop is not None:
         settings.append(("Cut where", f"the bound is least, of {count(record.stop.looked or 0)} functions"))
-    components = eigenvalues_figure(values, eigen.residual_trace)
-    return [Section("Subspace", panels), metric_section(model), Section("Components", [components])], cards, settings
+    components = [eigenvalues_figure(values, eigen.residual_trace), components_figure(rows)]
+    return [Section("Subspace", panels), metric_section(model), Section("Components", components)], cards, settings
 
 
-def _cca(model: KernelCCAModel) -> _Parts:
+def _cca(model: KernelCCAModel, rows: Projected | None) -> _Parts:
     record, arrays = model.record, model.arrays
     bound, correlations = variates_bound(model), np.asarray(arrays["correlations"], dtype=np.float64)
-    views = record.views
+    views, held = record.views, None if rows is None else held_correlations(_first_pairs(rows, len(correlations)))
     names = ("first view", "second view")
     paths = [
         _residual_path(label, np.asarray(arrays[name], dtype=np.float64))
         for label, name in zip(names, ("residual_path", "residual_path_y"), strict=True)
     ]
-    rows = plural(record.rows.count, "row")
     path = [
-        residual_figure(paths, None, f"the {rows}, of either view,"),
+        residual_figure(paths, None, f"the {plural(record.rows.count, 'row')}, of either view,"),
         quotients_figure(np.asarray(arrays["gains"], dtype=np.float64)),
         error_bound_figure(bound, _THEOREM, "functions"),
     ]
@@ -143,7 +151,7 @@ def _cca(model: KernelCCAModel) -> _Parts:
         *first,
         Card("Features", f"{count(len(views[0].names))} and {count(len(views[1].names))}", scaling_text(model)),
         Card("Pairs of variates", count(len(correlations)), f"of {count(record.cca.requested)} requested"),
-        Card("Correlation", significant(float(correlations[0]) if len(correlations) else None), "of the first pair"),
+        _correlation_card(correlations, held),
         *(
             Card(f"Residual, {name}", percent(view.certificate.relative_residual_trace), "of its trace, exact")
             for name, view in zip(names, views, strict=True)
@@ -160,7 +168,33 @@ def _cca(model: KernelCCAModel) -> _Parts:
         ("Gamma of the bound", "none" if record.bound is None else f"{record.bound.gamma:g}"),
     ]
     singular = np.asarray(arrays["singular_values"], dtype=np.float64)
-    return [Section("Variates", [correlations_figure(correlations, singular)]), Section("Path", path)], cards, requested
+    drawn = None if rows is None else _first_pairs(rows, len(correlations))
+    figures = [correlations_figure(correlations, singular, held), variates_figure(drawn)]
+    return [Section("Variates", figures), Section("Path", path)], cards, requested
+
+
+def _first_pairs(rows: Projected, pairs: int) -> Projected:
+    """The same rows, whose variates must be those of the model.
+
+    Raises
+    ------
+    ShapeMismatchError
+        They are more or fewer.
+    """
+    if rows.first.shape[1] != pairs:
+        raise ShapeMismatchError(
+            f"pairs have {rows.first.shape[1]} variates of a view, the model {pairs}; give as many"
+        )
+    return rows
+
+
+def _correlation_card(correlations: Float, held: HeldCorrelations | None) -> Card:
+    """Of the first pair, on other rows than those of the fit where there are some."""
+    fitted = significant(float(correlations[0]) if len(correlations) else None)
+    if held is None or not len(held.correlation):
+        return Card("Correlation", fitted, "of the first pair, over the rows of the fit")
+    text = with_error(float(held.correlation[0]), float(held.standard_error[0]))
+    return Card("Correlation", text, f"of the first pair on {held.rows}; {fitted} over the rows of the fit")
 
 
 def _lengthscales_card(views: tuple[ViewRecord, ViewRecord], first: Card) -> Card:
