@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamkernel.engine import Progress
+    from streamkernel.engine import Plan, ProgressOfPlans
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR, _ERASE_LINE = b"\x1b[?25h", b"\r\x1b[2K"  # a progress bar may be visible
@@ -131,7 +131,7 @@ def _can_handle() -> bool:
 class _UntilSigterm:
     """A `Progress` that passes on each call to another one, and ends the session between two sweeps after SIGTERM."""
 
-    def __init__(self, progress: Progress, quiet: bool) -> None:
+    def __init__(self, progress: ProgressOfPlans, quiet: bool) -> None:
         self._progress, self._quiet = progress, quiet
         self._ending = False
 
@@ -157,6 +157,12 @@ class _UntilSigterm:
     def note(self, text: str) -> None:
         self._progress.note(text)
 
+    def planned(self, plan: Plan) -> None:
+        self._progress.planned(plan)
+
+    def passed(self, flops: float, share: float) -> None:
+        self._progress.passed(flops, share)
+
     def _end(self) -> None:
         check_signals()
         if self._ending:
@@ -164,7 +170,7 @@ class _UntilSigterm:
 
 
 @contextlib.contextmanager
-def ends_after_sweep(progress: Progress, quiet: bool) -> Iterator[Progress]:
+def ends_after_sweep(progress: ProgressOfPlans, quiet: bool) -> Iterator[ProgressOfPlans]:
     """Yield the `Progress` for a session, with which SIGTERM ends it after the present sweep and its checkpoint.
 
     A second SIGTERM ends it at once.

@@ -10,10 +10,12 @@ import click
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Resources, Scheduler, as_one, stack, tls_options
 from streamkernel.cli.output import stderr
+from streamkernel.cli.progress import duration
 from streamkernel.cli.wording import text_of
 from streamkernel.engine import format_bytes
 from streamkernel.errors import ClusterError
 from streamkernel.jobs import JobsSession, connect
+from streamkernel.jobs.records import ENDED
 from streamkernel.type_aliases import Fields, FieldsView
 
 _PATIENCE = 2.0  # seconds to wait for a scheduler in a command that can do without it
@@ -100,6 +102,9 @@ def shown(job: FieldsView) -> Fields:
                 f"{progress['sweeps_done']} of {progress['sweeps_planned'] or '?'} done, {progress['sweep']}: "
                 f"{progress['rows_done']:,} of {progress['rows_total']:,} rows"
             )
+        if progress.get("share") is not None and job["status"] not in ENDED:
+            left = progress.get("seconds_left")
+            lines["done"] = f"{progress['share']:.0%}" + ("" if left is None else f", about {duration(left)} left")
         lines |= {
             "driver": f"{progress['host']}:{progress['process']}, number {progress['attempt']}",
             "seconds": progress["seconds"],

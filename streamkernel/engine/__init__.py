@@ -18,7 +18,7 @@ from streamkernel.engine.plan import (
     outgrown_bytes,
     step_of,
 )
-from streamkernel.engine.progress import Progress, Silent
+from streamkernel.engine.progress import Progress, ProgressOfPlans, Silent, tell_pass, tell_plan
 from streamkernel.engine.session import Checkpointing, Session, layout_of
 from streamkernel.engine.threads import ThreadExecutor, available_cpus
 
@@ -31,6 +31,7 @@ __all__ = [
     "PeakMeter",
     "Plan",
     "Progress",
+    "ProgressOfPlans",
     "Session",
     "Silent",
     "Step",
@@ -55,5 +56,7 @@ __all__ = [
     "sum_tasks",
     "summed_states",
     "task_sizes",
+    "tell_pass",
+    "tell_plan",
     "total_memory",
 ]

@@ -17,7 +17,7 @@ from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.executor import Executor
 from streamkernel.engine.layout import Layout, aligned_spans, block_rows_of, leaf_count, span_rows, worth_sending
 from streamkernel.engine.plan import TableShape
-from streamkernel.engine.progress import Progress, Silent
+from streamkernel.engine.progress import Progress, Silent, tell_pass
 from streamkernel.engine.threads import ThreadExecutor
 from streamkernel.records import SweepRecord
 from streamkernel.reductions import Reduction, RowMap, State
@@ -142,10 +142,13 @@ class Session:
         enough = worth_sending(table.n_rows * reduction.flops_per_row())
         return self._over_sample(self.executor if enough else self._driver, reduction, table)
 
-    @staticmethod
-    def _over_sample(executor: Executor, reduction: Reduction[Result], table: Table) -> Result:
-        layout = layout_of(reduction, table)
-        return reduction.finalize(executor.reduce(reduction, table, layout, lambda rows: None))
+    def _over_sample(self, executor: Executor, reduction: Reduction[Result], table: Table) -> Result:
+        flops, all_rows = reduction.flops_per_row(), table.n_rows
+
+        def advance(rows: int) -> None:
+            tell_pass(self.progress, rows * flops, rows / all_rows)
+
+        return reduction.finalize(executor.reduce(reduction, table, layout_of(reduction, table), advance))
 
     def side_by_side(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """The results of independent tasks, in their order, on the driver's threads; each may call `local`."""

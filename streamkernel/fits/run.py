@@ -15,6 +15,7 @@ from streamkernel.engine import (
     format_bytes,
     machine_of,
     memory_limits,
+    tell_plan,
 )
 from streamkernel.errors import warn_user
 from streamkernel.fits._record import run_record
@@ -76,6 +77,7 @@ def checked_plan(
         machine = machine_of(session.executor, driver_bytes)
         plan = plan_of(machine, n)
         check_memory(plan, memory_limits(session.executor, memory_limit), lambda size: plan_of(machine, size), n)
+    tell_plan(session.progress, plan)
     session.progress.note(
         f"{plan.sweeps} sweeps over {table.n_rows} rows, {format_bytes(plan.memory_bytes)} of memory at most"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from streamkernel.engine import Progress
+from streamkernel.engine import Plan, Progress, tell_pass, tell_plan
 
 
 class Stop(Protocol):
@@ -51,6 +51,12 @@ class Stoppable:
 
     def note(self, text: str) -> None:
         self._progress.note(text)
+
+    def planned(self, plan: Plan) -> None:
+        tell_plan(self._progress, plan)
+
+    def passed(self, flops: float, share: float) -> None:
+        tell_pass(self._progress, flops, share)
 
     def _check(self) -> None:
         if self._stop.is_set():

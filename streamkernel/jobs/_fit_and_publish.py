@@ -108,7 +108,6 @@ class Fitting:
         plan = kind.plan(table, settings, machine, n)
         limits = DriverLimits.of(executor, self.work.memory_limit)
         check_memory(plan, limits, lambda size: kind.plan(table, settings, machine, size), n)
-        watch.planned(plan)
         session = Session(executor, progress=watch, checkpoints=self.steps)
         model: SavedModel = kind.fit(table, settings, session, plan=plan, **kind.options_of_fit(self.whole))
         return model

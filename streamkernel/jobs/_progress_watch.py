@@ -15,6 +15,7 @@ from streamkernel.blobs.lease import this_process
 from streamkernel.engine import Plan
 from streamkernel.errors import StoreError
 from streamkernel.jobs.records import LOST, RUNNING, JobRecords, Stopped
+from streamkernel.timing import TimeLeft, usable_rates
 from streamkernel.type_aliases import Fields
 
 CLOSING = "closing"
@@ -37,6 +38,7 @@ class _ProgressFields:
     rows_total: int = 0
     planned_bytes: int | None = None
     peak_bytes: int = 0
+    share: float | None = None
     began: float = field(default_factory=time.time)
 
 
@@ -72,6 +74,7 @@ class ProgressWatch:
         self._record: Record | None = records.progress.latest()
         self._over = threading.Event()
         self._sweeping = False
+        self._time = TimeLeft((), usable_rates())
         self._thread = threading.Thread(target=self._run, name=f"streamkernel-job-{records.id}", daemon=True)
 
     # --- calls of the session ----------------------------------------------------------------------------------------
@@ -80,15 +83,18 @@ class ProgressWatch:
         self.check()
         fields = self._progress
         fields.sweep, fields.rows_done, fields.rows_total, self._sweeping = name, 0, rows, True
+        self._time.begin(name, rows)
         self.log_event("sweep", f"sweep {fields.sweeps_done + 1}, {name}: began, {rows} rows in {tasks} tasks")
 
     def advance(self, rows: int) -> None:
         self._progress.rows_done += rows
+        self._time.advance(rows)
         self.check()
 
     def end(self, seconds: float) -> None:
         fields = self._progress
         fields.sweeps_done += 1
+        self._time.end()
         if fields.sweeps_planned is not None:
             # After a step that made the result worse, an extra sweep undoes it; no plan counts this sweep.
             fields.sweeps_planned = max(fields.sweeps_planned, fields.sweeps_done)
@@ -102,6 +108,14 @@ class ProgressWatch:
 
     def note(self, text: str) -> None:
         self.log_event("note", text)
+
+    def planned(self, plan: Plan) -> None:
+        self._progress.sweeps_planned, self._progress.planned_bytes = plan.sweeps, plan.memory_bytes
+        self._time = TimeLeft([plan], usable_rates())
+        self._time.next_fit()
+
+    def passed(self, flops: float, share: float) -> None:
+        self._time.passed(flops, share)
 
     def log_event(self, event: str, text: str, *, level: str = "info") -> None:
         """Append an event to the job's log, if the lease is held."""
@@ -119,10 +133,6 @@ class ProgressWatch:
             self.reason = CLOSING
         if self.reason is not None:
             raise Stopped(self.reason)
-
-    def planned(self, plan: Plan) -> None:
-        """Store the planned number of sweeps and the planned memory."""
-        self._progress.sweeps_planned, self._progress.planned_bytes = plan.sweeps, plan.memory_bytes
 
     def measured(self, peak_bytes: int) -> None:
         """Store the peak memory of all processes that the fit measured."""
@@ -178,13 +188,17 @@ class ProgressWatch:
             self._write()
 
     def _write(self) -> None:
+        if self._progress.sweeps_planned is not None:
+            self._progress.share = round(self._time.share, 2)  # a hundred records of it at most
         fields = {name: value for name, value in vars(self._progress).items() if name != "began"}
         now = time.time()
         if fields == self._written and time.monotonic() - self._written_at < self.lease.ttl / 3:
             return
         if not self.lease.held:
             return
-        value = {**fields, "seconds": now - self._progress.began, "time": now, **this_process()}
+        left = None if self._progress.share is None else self._time.seconds_left
+        seconds = {"seconds": now - self._progress.began, "seconds_left": left}
+        value = {**fields, **seconds, "time": now, **this_process()}
         record = self.records.progress.append(value, after=self._record)
         if record is None:
             # Only a driver that took the lease from us writes here.

@@ -117,6 +117,8 @@ class ProgressFields(Record):
     time: Time
     host: str
     process: int
+    share: NonNegative | None = None  # earlier releases wrote neither this nor the next
+    seconds_left: NonNegative | None = None
 
 
 class EventFields(Record):

@@ -93,9 +93,10 @@ class Job:
 
         `sweep` is the name of the current sweep. `sweeps_done` of `sweeps_planned` are finished, and `sweeps_resumed`
         of them were loaded from checkpoints. `rows_done` of `rows_total` rows of the current sweep are finished.
-        `seconds` is the time since this driver began. `planned_bytes` and `peak_bytes` are the memory of all processes
-        together. `host`, `process` and `worker` identify the driver, and `attempt` is its number, 1 for the first
-        driver. `time` is the time of this record.
+        `share` (0 to 1) of the work of the whole fit is done, and `seconds_left` remain, by the plan and the rates seen
+        so far; None, or absent, where that is not known. `seconds` is the time since this driver began.
+        `planned_bytes` and `peak_bytes` are the memory of all processes together. `host`, `process` and `worker`
+        identify the driver, and `attempt` is its number, 1 for the first driver. `time` is the time of this record.
         """
         record = self._records.latest_progress()
         return {} if record is None else dict(record.value)

@@ -63,6 +63,16 @@ _GRAM = GramForm()
 _CUT_SHORT = 2  # rounds that an estimate of the tolerance may shorten; each one costs one more certificate
 
 
+def _in_turns(draws: list[Step], scores: list[Step]) -> list[Step]:
+    """The steps in the order in which they run: each draw before the scores of its candidates.
+
+    A draw of all rounds at once stands before all scores.
+    """
+    if len(draws) != len(scores):
+        return draws + scores
+    return [step for both in zip(draws, scores, strict=True) for step in both]
+
+
 @dataclass(frozen=True)
 class Greedy(Rule):
     """A rule defined by its draw, its score and its take.
@@ -103,8 +113,10 @@ class Greedy(Rule):
         steps, kinds = self.draw.steps(problem, self.take), kinds_of_rounds(self.draw, self.take, problem)
         # A tolerance costs one certificate per shortened round, and one per round if the draw does not compute it.
         cut_short = _CUT_SHORT if problem.tol > 0.0 and max(kinds)[0] > 1 else 0
+        scores: list[Step] = []
         for kind, (have, times) in kinds.items():
-            steps.append(self._score_step(problem, have, *kind, times, cut_short if kind == max(kinds) else 0))
+            scores.append(self._score_step(problem, have, *kind, times, cut_short if kind == max(kinds) else 0))
+        steps = _in_turns(steps, scores)
         rounds = sum(times for _, times in kinds.values())
         certificates = cut_short + (0 if self.draw.reads_all_rows else rounds - int(problem.kernel.stationary))
         if problem.tol > 0.0 and certificates:

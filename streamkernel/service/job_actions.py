@@ -231,7 +231,8 @@ class JobActions:
 
 def _shown(schema: type[BaseModel], config: FieldsView) -> Fields:
     """Those fields of a job's record that are in an answer."""
-    return {name: config[name] for name in schema.model_fields}
+    fields = schema.model_fields.items()
+    return {name: config[name] if field.is_required() else config.get(name) for name, field in fields}
 
 
 def _answers(client: Untyped) -> bool:

@@ -55,7 +55,7 @@ class JobRequest(Strict):
 
 
 class JobProgress(Strict):
-    """The latest progress of the job; `attempt` counts its drivers, from 1."""
+    """The latest progress of the job; `attempt` counts its drivers, from 1, and `share` is that of all its work."""
 
     sweep: str
     sweeps_done: int
@@ -68,6 +68,8 @@ class JobProgress(Strict):
     peak_bytes: int
     attempt: int
     time: float
+    share: float | None = None
+    seconds_left: float | None = None
 
 
 class JobResult(Strict):

@@ -180,6 +180,14 @@ def read_rates(path: str | os.PathLike[str] | None = None) -> Rates:
         raise ParameterError(f"{what} is no file of rates (it is not JSON: {error}); {again}") from None
 
 
+def usable_rates() -> Rates:
+    """The rates of this machine, or the built-in ones: a damaged file is no reason to end a fit."""
+    try:
+        return read_rates()
+    except (OSError, ParameterError):
+        return BUILT_IN
+
+
 def check_writable(path: str | os.PathLike[str] | None) -> Path:
     """The place that `write_rates` writes to, before a minute is spent on measuring.
 

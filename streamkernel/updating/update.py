@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from streamkernel.engine import Session
+from streamkernel.engine import Session, tell_plan
 from streamkernel.errors import DTypeError, ParameterError
 from streamkernel.fits.check_rows import check_rows
 from streamkernel.fits.run import measured
@@ -168,6 +168,7 @@ def update_model(
     session = session if isinstance(session, Session) else session()
     folding = Folding(model, counted, found, session, chosen, stale, grow, room)
     plan = folding.checked_plan(memory_limit, driver_bytes)
+    tell_plan(session.progress, plan)
     with measured(session, plan) as run:
         new, staleness, grown = folding.run(known)
         if note := model.note_of_update(chosen, new):

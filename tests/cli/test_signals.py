@@ -113,7 +113,7 @@ def test_one_line_with_the_way_to_go_on(rows: str, tmp_path: Path, sent: str, st
     send(terminal)
     status, lines = terminal.ended(begins=begins)
     assert status == 128 + number, lines
-    errors = [line for line in lines if "blocks" not in line and "rows/s" not in line]
+    errors = [line for line in lines if "━" not in line and "rows/s" not in line]
     end = r"(interrupted by Ctrl-C|ended by SIG(TERM|HUP))"
     if errors[0].startswith("SIGTERM: "):  # the sweep at work is ended
         errors, end = errors[1:], "ended by SIGTERM between two sweeps"

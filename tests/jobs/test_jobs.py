@@ -43,6 +43,8 @@ def test_a_job_is_the_local_fit(session: JobsSession, tmp_path: Path) -> None:
     assert progress["sweeps_planned"] >= 2
     assert progress["rows_done"] == progress["rows_total"] == 600
     assert progress["peak_bytes"] > 0
+    assert 0.5 < progress["share"] < 1.0
+    assert progress["seconds_left"] >= 0.0
     assert progress["planned_bytes"] == job.to_config()["result"]["planned_memory_bytes"]
     said = [event["event"] for event in events(job)]
     assert said[:2] == ["submitted", "started"]

@@ -109,7 +109,7 @@ def command(
     request.check_memory(place.machine(driver_bytes), limits)
     plans = [plan for plan, _, _ in request.plans(place.machine(driver_bytes))]
     share = worker_share(place, limits, max(plans, key=lambda plan: plan.memory_bytes))
-    with SweepBar(display.quiet) as bar, place.executor(bar.note, share) as executor:
+    with SweepBar(display.quiet, plans=plans) as bar, place.executor(bar.note, share) as executor:
         found = request.run(executor, bar, place.memory)
     if report is not None:
         write_comparison_report(found, report, overwrite=overwrite)

@@ -124,9 +124,13 @@ def _shown(result: Fields, request: FitRequest, found: TimedPlan) -> Fields:
     shown["flops"] = f"{plan.flops:.3g}"
     shown["kernel entries"] = f"{plan.kernel_entries:.3g}"
     shown["seconds"] = f"{found.seconds:.3g}"
+    rough = found.scaling[0].rough_seconds if len(found.scaling) == 1 else 0.0
+    if rough > 0.0:
+        # They end when they have converged.
+        shown["of searches, at most"] = f"{rough:.3g}"
     if result["efficiency"] is not None:
         shown["efficiency"] = f"{result['efficiency']:.3g}"
-    shown["rates"] = found.rates.measured or "built in"
+    shown["rates"] = found.rates.measured or "built in, those of a slow machine"
     return shown
 
 

@@ -60,7 +60,7 @@ class Row {
   }
 
   bar(job, progress) {
-    let share = job.status === "done" ? 1 : 0;
+    let share = job.status === "done" ? 1 : progress?.share ?? 0;
     if (share === 0 && progress?.sweeps_planned) {
       const within = progress.rows_total ? Math.min(1, progress.rows_done / progress.rows_total) : 0;
       // The planned number of sweeps is an upper bound. The last percent is shown at the end only.
@@ -83,6 +83,7 @@ class Row {
     const parts = [`sweep ${Math.min(progress.sweeps_done + 1, progress.sweeps_planned ?? Infinity)}${progress.sweeps_planned ? ` of ${progress.sweeps_planned}` : ""}`];
     if (progress.sweep) parts[0] += `, ${progress.sweep}`;
     if (progress.rows_total) parts.push(`${progress.rows_done.toLocaleString("en")} of ${progress.rows_total.toLocaleString("en")} rows`);
+    if (progress.seconds_left != null && ACTIVE.has(job.status)) parts.push(`about ${clock(progress.seconds_left)} left`);
     if (progress.peak_bytes) parts.push(bytes(progress.peak_bytes));
     if (progress.sweeps_resumed) parts.push(`${progress.sweeps_resumed} resumed`);
     return parts.join(" · ");
