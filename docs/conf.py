@@ -6,10 +6,13 @@ the site: to another page, or to a file, of which the site has a copy. Pages of 
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from myst_parser.parsers.sphinx_ import MystParser
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
@@ -82,7 +85,25 @@ def not_ours(app: Sphinx, what: str, name: str, member: object, skip: bool, opti
     return True if home is not None and not str(home).startswith("streamkernel") else None
 
 
+class NotebookParser(MystParser):
+    """The page of a notebook: its text as it is, its code as blocks, and a link to the notebook itself."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring: str, document: nodes.document) -> None:
+        parts = []
+        for cell in json.loads(inputstring)["cells"]:
+            source = "".join(cell["source"])
+            parts.append(f"```python\n{source}\n```" if cell["cell_type"] == "code" else source)
+        name = Path(document["source"]).name
+        # Below the heading, which is the first cell.
+        parts.insert(1, f"{{download}}`This page as a notebook <{name}>`.")
+        super().parse("\n\n".join(parts), document)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
     # A code host draws these diagrams; here their text, which is readable, is shown.
     app.add_lexer("mermaid", TextLexer)
     app.connect("autodoc-skip-member", not_ours)

@@ -10,7 +10,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.md")]
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("docs/**/*.ipynb"),
+        *ROOT.glob("deploy/**/*.md"),
+    ]
 )
 
 

@@ -14,7 +14,14 @@ import streamkernel as package
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs" / "_site"
-PAGES = [*(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "deploy" / "README.md"]
+DOCS = ROOT / "docs"
+PAGES = [
+    *DOCS.rglob("*.md"),
+    *DOCS.rglob("*.ipynb"),
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "deploy" / "README.md",
+]
 
 
 def test_the_reference_has_every_public_name() -> None:
@@ -37,7 +44,7 @@ def test_every_page_is_in_the_list_of_pages() -> None:
     lists = re.findall(r"^```\{toctree\}\n(.*?)^```$", (home / "index.md").read_text(), re.MULTILINE | re.DOTALL)
     listed: set[Path] = set()
     for entry in (line for each in lists for line in each.splitlines() if line and line[0] != ":"):
-        found = [path.resolve() for path in home.glob(f"{entry}.md")]
+        found = [path.resolve() for suffix in ("md", "ipynb") for path in home.glob(f"{entry}.{suffix}")]
         assert found or "*" in entry, entry
         listed |= set(found)
     assert set(PAGES) - {home / "index.md"} <= listed
