@@ -183,10 +183,11 @@ PREDICTORS: dict[str, Predictor] = {
             RidgeModel,
             fit_ridge,
             plan_ridge,
+            probabilities=True,
             updates=True,
             check=_any,
             classify=True,
-            errors=_OF_CLASSES,
+            errors=_OF_PROBABILITIES,
         ),
         Predictor(
             "svc",

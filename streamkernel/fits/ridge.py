@@ -18,6 +18,7 @@ from streamkernel.models.ridge import (
 )
 from streamkernel.models.seen_rows import seen_by_fit
 from streamkernel.reductions import Predictions, Reduction
+from streamkernel.reductions.predictions import calibrated, curves_of
 from streamkernel.reductions.sums import FoldEquations, FoldSums, NormalEquations, RidgeSums
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import unfilled_basis
@@ -49,7 +50,8 @@ def fit_ridge(
             work: Reduction[RidgeSums | FoldSums] = equations if folds is None else FoldEquations(equations, folds)
             solved = _direct(chosen, settings, session, session.sweep(work, table, "final sweep"), folds)
         coefficients, intercept = solved.arrays["dual_coef"], solved.arrays["intercept"]
-        check = run.check(chosen, Predictions(basis, coefficients, intercept))
+        values = Predictions(basis, coefficients, intercept)
+        check = run.check(chosen, calibrated(values, curves_of(solved.arrays)))
     own = {"seen": seen_by_fit(table), "updates": None, "validation": None, **solved.fields}
     return run.model(RidgeModel, chosen, check, solved.residual_path, solved.arrays, **own)
 

@@ -14,7 +14,7 @@ from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import Curves, curves_of
 from streamkernel.reductions.row_map import ProbabilityMap
-from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores
+from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
 
 CURVES = ("calibration_slope", "calibration_offset")  # arrays of Platt's curves
 _HALVES = (CURVES, ("calibration_knots", "calibration_values"))
@@ -22,7 +22,11 @@ _HALVES = (CURVES, ("calibration_knots", "calibration_values"))
 
 @dataclass(frozen=True)
 class ModelWithCurves(PredictingModel, ABC):
-    """Base of models that may have curves, of one function for two classes, else of several."""
+    """Base of models that may have curves, of one function for two classes, else of several.
+
+    Where there are curves, what is predicted, written and scored are probabilities; the predicted class stays
+    that of the values.
+    """
 
     @property
     def function_count(self) -> int:
@@ -38,6 +42,23 @@ class ModelWithCurves(PredictingModel, ABC):
     @property
     def has_probabilities(self) -> bool:
         return any(first in self.arrays for first, _ in _HALVES)
+
+    @abstractmethod
+    def predictions(self, *, argmax: bool = False) -> RowMap:
+        """The row map that predicts, on scaled rows; with `argmax` the position of the predicted class."""
+
+    def outputs(self, *, std: bool = False) -> RowMap:
+        self.refuse_std(std)
+        found = self.checking()
+        if isinstance(found, ProbabilityMap):
+            return found
+        return self.predictions(argmax=self.record.classes is not None)
+
+    def scores(self) -> AnyReduction:
+        found = self.checking()
+        if isinstance(found, ProbabilityMap):
+            return ProbabilityScores(found)
+        return RegressionScores(found) if self.record.classes is None else ClassificationScores(found)
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
@@ -69,16 +90,3 @@ class CalibratedModel(ModelWithCurves, ABC):
     @property
     def target_count(self) -> int:
         return len(self.record.classes or ())
-
-    @abstractmethod
-    def predictions(self, *, argmax: bool = False) -> RowMap:
-        """The row map that predicts, on scaled rows; with `argmax` the position of the predicted class."""
-
-    def outputs(self, *, std: bool = False) -> RowMap:
-        self.refuse_std(std)
-        found = self.checking()
-        return found if isinstance(found, ProbabilityMap) else self.predictions(argmax=True)
-
-    def scores(self) -> AnyReduction:
-        found = self.checking()
-        return ProbabilityScores(found) if isinstance(found, ProbabilityMap) else ClassificationScores(found)

@@ -12,11 +12,11 @@ from streamkernel.records import Count, CountedTotals, ModelRecord, Record, Sett
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import (
-    CalibratedProbabilities,
     Decisions,
     PairwisePredictions,
     PairwiseProbabilities,
     QuantilePredictions,
+    calibrated,
 )
 from streamkernel.reductions.row_map import ProbabilityMap
 from streamkernel.reductions.scores import (
@@ -192,11 +192,9 @@ class MarginClassifierModel(CalibratedModel, MarginModel):
 
     def checking(self) -> Predictions | PairwisePredictions | ProbabilityMap:
         curves = self.curves
-        if curves is None:
-            return self.predictions()
-        if self.paired:
+        if self.paired and curves is not None:
             return PairwiseProbabilities(self.functions, curves, self.target_count)
-        return CalibratedProbabilities(self.functions, curves)
+        return self.predictions() if self.paired else calibrated(self.functions, curves)
 
 
 class QuantileRecord(MarginRecord):

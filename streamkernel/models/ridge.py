@@ -15,9 +15,8 @@ from streamkernel.models._saturation import Degrees
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord, Validation
-from streamkernel.reductions import Predictions, Reduction
-from streamkernel.reductions.predictions import CalibratedProbabilities
-from streamkernel.reductions.scores import ClassificationScores, RegressionScores
+from streamkernel.reductions import Predictions
+from streamkernel.reductions.predictions import CalibratedProbabilities, calibrated
 from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
 from streamkernel.settings.ridge import RidgeSettings, RidgeSettingsRecord
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem
@@ -81,6 +80,7 @@ class RidgeModel(ModelWithCurves, UpdatableModel):
         **OF_SUMS,
         **dict.fromkeys(("gcv_alphas", "gcv_scores", "gcv_effective_df"), ("points of alpha",)),
         **dict.fromkeys(CURVES, ("k",)),
+        "check_probability": ("c of check", "d of check"),
     }
     CHOICE: ClassVar[str] = "alpha"
     _NOUN: ClassVar[str] = "kernel ridge model"
@@ -182,6 +182,9 @@ class RidgeModel(ModelWithCurves, UpdatableModel):
             arrays = {name: values for name, values in arrays.items() if name not in CURVES}
         return self.with_parts(record, arrays).with_basis(self.basis)
 
+    def checking(self) -> Predictions | CalibratedProbabilities:
+        return calibrated(self.predictions(), self.curves)
+
     def probabilities(self) -> CalibratedProbabilities:
         """The row map of the probabilities of classes, on scaled rows.
 
@@ -190,16 +193,13 @@ class RidgeModel(ModelWithCurves, UpdatableModel):
         ParameterError
             The model has no curves, as alpha was not chosen by held-out rows.
         """
-        if self.curves is None:
+        found = self.checking()
+        if not isinstance(found, CalibratedProbabilities):
             raise ParameterError(
                 "the model has no probabilities, which are calibrated on held-out rows; fit it again with "
                 f"{option('alpha', 'cv')} to some thousand rows"
             )
-        return CalibratedProbabilities(self.predictions(), self.curves)
-
-    def outputs(self, *, std: bool = False) -> Predictions:
-        self.refuse_std(std)
-        return self.predictions(argmax=self.classes is not None)
+        return found
 
     @property
     def degrees(self) -> Degrees | None:
@@ -226,11 +226,6 @@ class RidgeModel(ModelWithCurves, UpdatableModel):
         if self.classes is not None:
             fields = {"validation_wrong": found.wrong, "validation_wrong_se": found.wrong_se}
         return {**fields, "validation_rows": found.rows}
-
-    def scores(self) -> Reduction[dict[str, float]]:
-        if self.classes is None:
-            return RegressionScores(self.predictions())
-        return ClassificationScores(self.predictions())
 
     def predictions(self, *, argmax: bool = False) -> Predictions:
         """The row map that predicts, on rows that are scaled already."""

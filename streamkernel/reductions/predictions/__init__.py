@@ -5,6 +5,7 @@ from streamkernel.reductions.predictions.calibrated import (
     Curves,
     Isotonic,
     Sigmoids,
+    calibrated,
     curves_of,
 )
 from streamkernel.reductions.predictions.canonical_variates import BothVariates, ViewTimes
@@ -53,6 +54,7 @@ __all__ = [
     "BothVariates",
     "ViewTimes",
     "covariance_of",
+    "calibrated",
     "curves_of",
     "probabilities_of_indicators",
 ]

@@ -124,3 +124,8 @@ class CalibratedProbabilities(ProbabilityMap):
 
     def flops_per_row(self) -> float:
         return self.indicators.flops_per_row() + float(_CURVE_FLOPS * self.classes)
+
+
+def calibrated(indicators: Predictions, curves: Curves | None) -> Predictions | CalibratedProbabilities:
+    """Probabilities by curves; without curves the values themselves."""
+    return indicators if curves is None else CalibratedProbabilities(indicators, curves)

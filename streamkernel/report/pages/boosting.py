@@ -26,7 +26,7 @@ from streamkernel.report.pages.parts import (
     prediction_section,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, score_text, significant
+from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
 from streamkernel.type_aliases import FieldsView
 
 _METHODS = {"resampling": "resampling (AdaBoost)", "filtering": "filtering (three machines)"}
@@ -71,9 +71,7 @@ def _opening(model: BoostingModel) -> str:
 
 def _cards(model: BoostingModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     record, solution = model.record, model.record.solution
-    first, second = check_cards(model, pairs)
-    if isinstance(check, ProbabilityCheck):
-        second = Card("Log loss", score_text(check.calibration.scalars, "log_loss"), check.where)
+    first, second = check_cards(model, pairs, check)
     kept, tried = solution.kept, len(solution.members)
     last, bound = solution.members[kept - 1], model.bound
     most = max(each.rows for each in solution.members)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamkernel.models.linear import LinearSolutionRecord
 from streamkernel.models.margins import MarginModel, QuantileModel
-from streamkernel.report.facts.calibration import Check, ProbabilityCheck, distribution_check
+from streamkernel.report.facts.calibration import Check, distribution_check
 from streamkernel.report.facts.fit import Absent, length_unit, lengthscale_curve, trace_curve
 from streamkernel.report.facts.margins import (
     cost_path,
@@ -170,11 +170,9 @@ def _cards(
     model: MarginModel, pairs: Targets | ClassPairs | Absent, check: Check, quantiles: QuantileCheck | Absent | None
 ) -> list[Card]:
     record, solution = model.record, model.record.solution
-    first, second = check_cards(model, pairs)
+    first, second = check_cards(model, pairs, check)
     if isinstance(pairs, ClassPairs):
         first = Card(first.label, first.value, f"{pairs.where}; commonest {percent(pairs.baseline)}")
-    if isinstance(check, ProbabilityCheck):
-        second = Card("Log loss", score_text(check.calibration.scalars, "log_loss"), check.where)
     if isinstance(quantiles, QuantileCheck):
         first, second = _quantile_cards(quantiles)
     sweeps = max((len(each.gaps) for each in solution.problems), default=0)

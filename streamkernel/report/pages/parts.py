@@ -13,6 +13,7 @@ from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import BasisRecord
+from streamkernel.report.facts.calibration import Check, ProbabilityCheck
 from streamkernel.report.facts.factors import BoundCurve
 from streamkernel.report.facts.fit import (
     Absent,
@@ -38,6 +39,7 @@ from streamkernel.report.text import (
     percent,
     plain,
     plural,
+    score_text,
     significant,
     with_error,
 )
@@ -232,16 +234,16 @@ def fitted_text(opening: str, model: PredictingModel) -> str:
     )
 
 
-def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> tuple[Card, Card]:
-    """Two scores on the check rows."""
+def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent, check: Check = None) -> tuple[Card, Card]:
+    """Two scores on the check rows; of class probabilities the second is their log loss."""
     if isinstance(pairs, Absent):
         return Card("RMSE", "–", "no rows to check"), Card("R²", "–", "no rows to check")
     where = pairs.where
     if isinstance(pairs, ClassPairs):
-        return (
-            Card("Accuracy", with_error(pairs.accuracy, pairs.accuracy_se, percent), where),
-            Card("Baseline", percent(pairs.baseline), "always the commonest class"),
-        )
+        accuracy = Card("Accuracy", with_error(pairs.accuracy, pairs.accuracy_se, percent), where)
+        if isinstance(check, ProbabilityCheck):
+            return accuracy, Card("Log loss", score_text(check.calibration.scalars, "log_loss"), check.where)
+        return accuracy, Card("Baseline", percent(pairs.baseline), "always the commonest class")
     if len(pairs.targets) == 1:
         target = pairs.targets[0]
         return (

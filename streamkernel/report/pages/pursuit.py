@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.report.facts.calibration import Check, ProbabilityCheck, distribution_check
+from streamkernel.report.facts.calibration import Check, distribution_check
 from streamkernel.report.facts.fit import Absent, length_unit, lengthscale_curve, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.facts.pursuit import (
@@ -41,7 +41,7 @@ from streamkernel.report.pages.parts import (
     prediction_section,
     scaling_text,
 )
-from streamkernel.report.text import count, kernel_text, percent, plain, plural, score_text, significant
+from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
 from streamkernel.settings.pursuit import ValidationTable
 from streamkernel.type_aliases import FieldsView
 
@@ -91,9 +91,7 @@ def _opening(model: PursuitModel) -> str:
 def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     record, solution = model.record, model.record.solution
     terms, tried = solution.terms, solution.terms_tried
-    cards = check_cards(model, pairs)
-    if isinstance(check, ProbabilityCheck):
-        cards = (cards[0], Card("Log loss", score_text(check.calibration.scalars, "log_loss"), check.where))
+    cards = check_cards(model, pairs, check)
     return [
         Card("Rows", count(record.totals.rows), "of the fit"),
         Card("Features", count(len(record.columns)), scaling_text(model)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.models.ridge import RidgeModel
+from streamkernel.report.facts.calibration import Check, distribution_check
 from streamkernel.report.facts.fit import (
     Absent,
     gcv_curve,
@@ -19,6 +20,7 @@ from streamkernel.report.facts.fit import (
 )
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.figures import plot
+from streamkernel.report.figures.calibration import distribution_figures
 from streamkernel.report.figures.fit import (
     gcv_figure,
     held_out_figure,
@@ -51,7 +53,7 @@ _FEW_ROWS = 100
 
 def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
-    checked = check_pairs(model, pairs)
+    checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
     validation = validation_curve(model)
     fit = [
         trace_figure(trace_curve(model)),
@@ -59,9 +61,14 @@ def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
         *([] if validation is None else [validation_figure(validation)]),
         lengthscale_figure(lengthscale_curve(model), unit=length_unit(model)),
     ]
-    sections = [Section("Basis and regularisation", fit), metric_section(model), prediction_section(checked)]
+    sections = [
+        Section("Basis and regularisation", fit),
+        metric_section(model),
+        prediction_section(checked),
+        Section("Probabilities", distribution_figures(check)),
+    ]
     notices = _notices(model, checked)
-    return model_page(model, _opening(model), _cards(model, checked), notices, sections, _settings(model))
+    return model_page(model, _opening(model), _cards(model, checked, check), notices, sections, _settings(model))
 
 
 def ridge_picture(model: RidgeModel) -> Picture:
@@ -79,7 +86,7 @@ def _opening(model: RidgeModel) -> str:
     return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted to"
 
 
-def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
+def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     record = model.record
     requested, n = record.requested_basis, record.basis_size
     ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
@@ -98,7 +105,7 @@ def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card
         Card("Lengthscale", *lengthscale_text(model)),
         *_validation_cards(model),
         _gcv_card(model),
-        *check_cards(model, pairs),
+        *check_cards(model, pairs, check),
     ]
 
 
