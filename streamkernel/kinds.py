@@ -59,7 +59,7 @@ from streamkernel.settings.quantile import QuantileSettings
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.settings.transformers import KernelCCASettings, KernelPCASettings, TransformerSettings
 from streamkernel.table import Table, open_table
-from streamkernel.type_aliases import Fields
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import call, help_of, option
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class Kind:
     plan : ``plan(table, settings, machine, n)``.
     check : ``check(table, name)`` refuses targets of a wrong kind before any row is read.
     classify : whether targets are labels, whatever their dtype.
+    multilabel : whether several targets of a classifier may be labels that a row has (1) or has not (0).
     """
 
     name: str
@@ -106,6 +107,11 @@ class Kind:
     plan: Callable[..., Plan]
     check: Callable[[Table, str], None] = _any
     classify: bool = False
+    multilabel: bool = False
+
+    def open(self, X: Unchecked, y: Unchecked = None, *, weights: Unchecked = None) -> Table:
+        """The table of a fit of this kind."""
+        return open_table(X, y, classify=self.classify, multilabel=self.multilabel, weights=weights, sparse=True)
 
     @property
     def estimator(self) -> type[SavedEstimator]:
@@ -187,6 +193,7 @@ PREDICTORS: dict[str, Predictor] = {
             updates=True,
             check=_any,
             classify=True,
+            multilabel=True,
             errors=_OF_PROBABILITIES,
         ),
         Predictor(

@@ -11,7 +11,6 @@ from streamkernel.engine import Machine, Plan, available_cpus, executor_of, mach
 from streamkernel.errors import ParameterError
 from streamkernel.fits.run import size_of_fit
 from streamkernel.kinds import KINDS
-from streamkernel.table import open_table
 from streamkernel.timing import Rates, Scaling, Slots, plan_seconds, read_rates, scaled, scaling, worker_counts
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
@@ -105,7 +104,7 @@ def plan(
         raise ParameterError(f"{option('cores')} must be a whole number >= 1, not {cores!r}", value=cores)
     known = rates if isinstance(rates, Rates) else read_rates(rates)
     settings = estimator._settings()  # of every kind; the base class has none
-    table = open_table(X, y, classify=kind.classify, weights=sample_weight, sparse=True)
+    table = kind.open(X, y, weights=sample_weight)
     kind.check(table, kind.name)
     settings = settings.for_table(table)
     n = size_of_fit(settings, table)

@@ -15,6 +15,10 @@ __all__ = ["with_checks"]
 _OF_EACH_CLASS = {
     "check_class_weight_classifiers",
     "check_classifiers_classes",
+    "check_classifiers_multilabel_output_format_decision_function",
+    "check_classifiers_multilabel_output_format_predict",
+    "check_classifiers_multilabel_output_format_predict_proba",
+    "check_classifiers_multilabel_representation_invariance",
     "check_classifiers_train",
     "check_decision_proba_consistency",
     "check_dict_unchanged",

@@ -81,6 +81,7 @@ def fit_request(
     *,
     estimator: str = "",
     classify: bool = False,
+    multilabel: bool = False,
     driver_bytes: int | None = None,
 ) -> FitRequest:
     """Open the table and make the plan; only metadata, and row weights where there are some, are read.
@@ -91,7 +92,8 @@ def fit_request(
     """
     place = execution_target(resources)
     limits = place.limits()
-    whole = with_weights_of(open_table(store, classify=classify, sparse=True), options.get("weight"))
+    opened = open_table(store, classify=classify, multilabel=multilabel, sparse=True)
+    whole = with_weights_of(opened, options.get("weight"))
     table = cut(whole, options["rows"])
     settings = settings.for_table(table)
     n = settings.components(table)
@@ -120,6 +122,7 @@ def planned_request(
         kind.plan,
         estimator=kind.name,
         classify=kind.classify,
+        multilabel=kind.multilabel,
         driver_bytes=driver_bytes,
     )
     kind.check(request.table, kind.name)

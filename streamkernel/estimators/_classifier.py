@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -19,6 +19,8 @@ class Classifier(ClassifierMixin, SupervisedEstimator):
 
     _classify = True
 
+    classes_: Any
+
     def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         X, y = super()._validated(X, y)
         check_classification_targets(y)
@@ -26,8 +28,8 @@ class Classifier(ClassifierMixin, SupervisedEstimator):
 
     def _adopt(self, model: PredictingModel) -> Self:
         super()._adopt(model)
-        assert model.classes is not None
-        self.classes_ = model.classes
+        # As scikit-learn does: of labels that a row has or has not, the two classes of each.
+        self.classes_ = [np.array([0, 1])] * model.target_count if model.classes is None else model.classes
         return self
 
     def score(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> float:

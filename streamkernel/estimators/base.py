@@ -47,6 +47,15 @@ def takes_sparse(estimator: Untyped) -> bool:
     return settings is not None and bool(settings.TAKES_SPARSE)
 
 
+def _width(y: Unchecked) -> int:
+    """Columns of y; 1 for what is no matrix, which scikit-learn's checks refuse where it is no vector either."""
+    try:
+        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    except ValueError:  # rows of different lengths
+        return 1
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
 def names_of(estimator: Untyped) -> list[str] | None:
     """Column names of the DataFrame that scikit-learn's checks have just converted; None for an array."""
     names = getattr(estimator, "feature_names_in_", None)
@@ -72,6 +81,7 @@ def opened(
     names: list[str] | None,
     *,
     classify: bool = False,
+    multilabel: bool = False,
 ) -> Table:
     """The rows of a fit as a table.
 
@@ -81,8 +91,9 @@ def opened(
     sample_weight : row weights; None for those of X where it is a table, else for 1.
     names : column names, where X has none.
     classify : whether y holds class labels.
+    multilabel : whether several columns of y are labels.
     """
-    table = open_table(X, y, classify=classify, weights=sample_weight, sparse=True)
+    table = open_table(X, y, classify=classify, multilabel=multilabel, weights=sample_weight, sparse=True)
     return with_names(table, names)
 
 
@@ -270,6 +281,7 @@ class SupervisedEstimator(PredictingEstimator):
     """Fitting to targets and predicting them, for input of any kind."""
 
     _several_targets: ClassVar[bool] = False
+    _several_labels: ClassVar[bool] = False  # whether several columns of y may be labels of the rows
 
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Fit the model.
@@ -298,7 +310,7 @@ class SupervisedEstimator(PredictingEstimator):
             X, y = self._validated(X, y)
             flat, names = np.ndim(y) == 2, names_of(self)
         before = resident_bytes()
-        table = opened(X, y, sample_weight, names, classify=self._classify)
+        table = opened(X, y, sample_weight, names, classify=self._classify, multilabel=self._several_labels)
         model = self._fit(
             table,
             settings,
@@ -330,7 +342,8 @@ class SupervisedEstimator(PredictingEstimator):
     def _checked(self, X: Unchecked, y: Unchecked, **options: Unchecked) -> tuple[AnyArray, AnyArray]:
         numbers = not self._classify
         y = y if numbers or y is None else plain_labels(y)
-        arrays: tuple[AnyArray, AnyArray] = checked(self, X, y, multi_output=numbers, y_numeric=numbers, **options)
+        several = numbers or (self._several_labels and _width(y) > 1)
+        arrays: tuple[AnyArray, AnyArray] = checked(self, X, y, multi_output=several, y_numeric=numbers, **options)
         return arrays
 
     def __sklearn_tags__(self) -> Untyped:

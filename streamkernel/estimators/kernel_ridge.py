@@ -161,6 +161,10 @@ class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
 
     Parameters and attributes are those of `KernelRidge`, and ``classes_``: the sorted labels.
 
+    Rows may have several labels: y (m, d), d > 1, has a column for each, with 1 for the rows that have it and 0 for
+    others. The fit is that of `KernelRidge` to these numbers, with one alpha for all; a row has a label where its value
+    is above 1/2. ``classes_`` is then the list of the classes 0 and 1 of each label, and there are no probabilities.
+
     Parameters
     ----------
     class_weight : "balanced" or dict, default None
@@ -171,6 +175,7 @@ class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
 
     _kind = "ridge-classifier"
     _settings_class = RidgeClassifierSettings
+    _several_labels = True
 
     def __init__(
         self,
@@ -199,6 +204,25 @@ class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
+
+    def decision_function(self, X: Unchecked) -> ArrayOrDask:
+        """Values f of the indicators, (m, classes); for two classes the second minus the first, (m,).
+
+        Of several labels ``2 f - 1`` for each, (m, d): the value for it minus that against it.
+        """
+        model = self._fitted()
+        values = self._values(X, model.predictions())
+        return 2.0 * values - 1.0 if model.multilabel else self._decisions(values)
+
+    def predict(self, X: Unchecked) -> ArrayOrDask:
+        """Labels, (m,), or (m, d) of 0 and 1 for several; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
+        model = self._fitted()
+        return self._values(X, model.outputs()) if model.multilabel else super().predict(X)
+
+    def __sklearn_tags__(self) -> Untyped:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     @available_if(has_curves)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Unchecked) -> ArrayOrDask:

@@ -53,6 +53,8 @@ def fit_ridge(
         values = Predictions(basis, coefficients, intercept)
         check = run.check(chosen, calibrated(values, curves_of(solved.arrays)))
     own = {"seen": seen_by_fit(table), "updates": None, "validation": None, **solved.fields}
+    if table.multilabel:
+        own["multilabel"] = True
     return run.model(RidgeModel, chosen, check, solved.residual_path, solved.arrays, **own)
 
 

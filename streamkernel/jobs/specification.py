@@ -18,7 +18,7 @@ from streamkernel.records import JsonObject, Record
 from streamkernel.records.json_types import AtLeast, Count
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.store.plain import plain
-from streamkernel.table import Table, open_table, with_weights_of
+from streamkernel.table import Table, with_weights_of
 from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
@@ -82,7 +82,7 @@ class JobSpecification(Record, kw_only=False):
 
     def tables(self) -> tuple[Table, Table]:
         """All rows of the table, and those of the fit."""
-        whole = with_weights_of(open_table(self.table, classify=self.kind.classify), self.weight)
+        whole = with_weights_of(self.kind.open(self.table), self.weight)
         if self.rows is None:
             return whole, whole
         first, last = self.rows

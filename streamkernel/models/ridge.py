@@ -15,11 +15,14 @@ from streamkernel.models._saturation import Degrees
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord, Validation
-from streamkernel.reductions import Predictions
-from streamkernel.reductions.predictions import CalibratedProbabilities, calibrated
+from streamkernel.reductions import Predictions, RowMap
+from streamkernel.reductions.contract import AnyReduction
+from streamkernel.reductions.predictions import CalibratedProbabilities, LabelPredictions, calibrated
+from streamkernel.reductions.scores import LabelScores
 from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
 from streamkernel.settings.ridge import RidgeSettings, RidgeSettingsRecord
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem
+from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Float
 from streamkernel.wording import option
 
@@ -53,6 +56,7 @@ class RidgeRecord(UpdatableRecord):
     alpha: float
     solution: RidgeSolutionRecord
     validation: Validation | None = None
+    multilabel: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,15 @@ class RidgeModel(ModelWithCurves, UpdatableModel):
     _NOUN: ClassVar[str] = "kernel ridge model"
 
     record: RidgeRecord
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether each target is a label that a row has (1) or has not (0)."""
+        return self.record.multilabel
+
+    def prepare_targets(self, table: Table) -> Table:
+        table = super().prepare_targets(table)
+        return table.with_indicators() if self.multilabel else table
 
     @property
     def solver(self) -> str:
@@ -181,6 +194,13 @@ class RidgeModel(ModelWithCurves, UpdatableModel):
             # The curves are of the same left-out rows.
             arrays = {name: values for name, values in arrays.items() if name not in CURVES}
         return self.with_parts(record, arrays).with_basis(self.basis)
+
+    def outputs(self, *, std: bool = False) -> RowMap:
+        found = super().outputs(std=std)
+        return LabelPredictions(self.predictions()) if self.multilabel else found
+
+    def scores(self) -> AnyReduction:
+        return LabelScores(self.predictions()) if self.multilabel else super().scores()
 
     def checking(self) -> Predictions | CalibratedProbabilities:
         return calibrated(self.predictions(), self.curves)

@@ -60,10 +60,15 @@ class ClassifierSettings(BasisSettings):
         Raises
         ------
         ParameterError
-            Weights are given for labels that are no classes, and some classes have none.
+            Weights are given for labels that are no classes, and some classes have none; or rows may have several
+            labels.
         """
         if self.class_weight is None:
             return None
+        if table.multilabel:
+            raise ParameterError(
+                f"{option('class_weight')} means nothing to rows that may have several labels; weight the rows instead"
+            )
         assert table.classes is not None
         if isinstance(self.class_weight, str):
             counts = class_counts(table)

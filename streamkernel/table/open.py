@@ -29,7 +29,7 @@ from streamkernel.table.columns import check_distinct, default_names, target_pos
 from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.table import Table
-from streamkernel.table.targets import Targets, discover_classes, plain_labels
+from streamkernel.table.targets import Targets, labelled_targets, plain_labels
 from streamkernel.table.values import DTypeName, check_weights, float_dtype, table_dtype, unmasked
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import call, estimator, option
@@ -43,6 +43,7 @@ def open_table(
     target: str | int | None = None,
     dtype: DTypeName = "keep",
     classify: bool = False,
+    multilabel: bool = False,
     weights: Unchecked = None,
     sparse: bool = False,
 ) -> Table:
@@ -64,6 +65,9 @@ def open_table(
         "keep" (float32 and float64 stay, float16 becomes float32, integers and bool float64), "float32", "float64".
     classify
         y holds class labels (text or whole numbers): Y of the blocks is one-hot, `Table.classes` the sorted labels.
+    multilabel
+        Several columns of labels are taken too: each is a label that a row has (1) or has not (0). Y of the blocks has
+        these columns, and `Table.classes` is None.
     weights
         Weights (m,) of the rows, at least 0, of any of these kinds, or one number for all rows: a row counts as if it
         stood w_i times. By default those of an ingested store that has some (`Table.without_weights` leaves them out).
@@ -78,7 +82,7 @@ def open_table(
     """
     if isinstance(X, Table):
         _check_sparse(X.features, sparse)
-        return _reopen(X, y, rows, target, dtype, classify, weights)
+        return _reopen(X, y, rows, target, dtype, classify, multilabel, weights)
     found = _features(X, target)
     _check_sparse(found.X, sparse)
     if y is not None:
@@ -95,7 +99,7 @@ def open_table(
         columns=columns,
         start=0,
         stop=found.X.n_rows,
-        targets=_targets(found, classify),
+        targets=_targets(found, classify, multilabel),
         weights=found.w if weights is None else _weights(weights, found.X.shape),
         statistics=None if weights is not None else _statistics(found.statistics, y, classify),
         named=named,
@@ -110,6 +114,7 @@ def _reopen(
     target: str | int | None,
     dtype: DTypeName,
     classify: bool,
+    multilabel: bool,
     weights: Unchecked,
 ) -> Table:
     """A Table with other rows, dtype, classes, targets or weights."""
@@ -119,11 +124,11 @@ def _reopen(
     if y is not None:
         y_rows, names = _target_rows(y, classify)
         _check_shapes(table.features, y_rows)
-        targets = Targets(y_rows, names, discover_classes(y_rows, names) if classify else None)
+        targets = labelled_targets(y_rows, names, multilabel=multilabel) if classify else Targets(y_rows, names)
     if classify and targets is None:
         raise ParameterError("classify=True needs targets; give y")
-    if classify and targets is not None and targets.classes is None:
-        targets = Targets(targets.rows, targets.names, discover_classes(targets.rows, targets.names))
+    if classify and targets is not None and targets.classes is None and not (multilabel and targets.indicators):
+        targets = labelled_targets(targets.rows, targets.names, multilabel=multilabel)
     opened = replace(
         table,
         dtype=table.dtype if dtype == "keep" or table.sparse else table_dtype(table.features.dtype, dtype, "X"),
@@ -200,7 +205,7 @@ def _target_rows(y: Unchecked, classify: bool) -> tuple[RowArray, tuple[str, ...
     return rows, tuple(f"{name or 'y'}{index}" for index in range(rows.width))
 
 
-def _targets(found: Opened, classify: bool) -> Targets | None:
+def _targets(found: Opened, classify: bool, multilabel: bool) -> Targets | None:
     if found.y is None:
         if classify:
             raise ParameterError(f"classify=True needs targets; ingest the table with {option('target')}, or give y")
@@ -208,10 +213,9 @@ def _targets(found: Opened, classify: bool) -> Targets | None:
     names = found.target_names or ("y",)
     if len(names) != found.y.width:
         names = tuple(f"{names[0]}{index}" for index in range(found.y.width))
-    classes = found.classes
-    if classes is None and classify:
-        classes = discover_classes(found.y, names)
-    return Targets(found.y, names, classes, found.coded)
+    if found.classes is None and classify:
+        return labelled_targets(found.y, names, multilabel=multilabel)
+    return Targets(found.y, names, found.classes, found.coded)
 
 
 def _check_shapes(X: RowArray, y: RowArray | None) -> None:

@@ -297,6 +297,16 @@ class Table:
         """The same rows, with a key per row in every block; keys are of stored values, which no scaler has rounded."""
         return replace(self, keyed=True)
 
+    @property
+    def multilabel(self) -> bool:
+        """Whether each target is a label that a row has (1) or has not (0)."""
+        return self.targets is not None and self.targets.indicators
+
+    def with_indicators(self) -> Table:
+        """The same rows, whose targets must be 0 or 1 where they are read."""
+        assert self.targets is not None
+        return replace(self, targets=replace(self.targets, indicators=True))
+
     def for_model(self, classes: AnyArray | None, d: int) -> Table:
         """The same rows with `Targets.for_model`."""
         assert self.targets is not None

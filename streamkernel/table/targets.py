@@ -32,6 +32,8 @@ class Targets:
         Position in `classes` of each stored code, where the codes are of another order of labels.
     of_model
         Whether `classes` are those of a model, not those found in the stored values.
+    indicators
+        Whether each column is a label that a row has (1) or has not (0); a row may have several.
     """
 
     rows: RowArray
@@ -40,6 +42,7 @@ class Targets:
     coded: bool = False
     positions: tuple[int, ...] | None = None
     of_model: bool = False
+    indicators: bool = False
 
     def __post_init__(self) -> None:
         if self.classes is None and self.rows.dtype.kind not in "fiub":
@@ -55,6 +58,8 @@ class Targets:
         if self.classes is None:
             Y = np.ascontiguousarray(values, dtype=np.float64).reshape(values.shape[0], -1)
             check_targets(Y, start, self.names, self.rows.where)
+            if self.indicators:
+                _check_indicators(Y, start, self.names)
             return Y
         codes = self.codes(values, start)
         one_hot = np.zeros((codes.size, len(self.classes)))
@@ -127,6 +132,33 @@ class Targets:
                 "table was opened with; open the table again"
             )
         return codes
+
+
+def labelled_targets(rows: RowArray, names: tuple[str, ...], *, multilabel: bool = False) -> Targets:
+    """Class labels, found in a pass over y; with `multilabel`, several columns are indicators of labels.
+
+    Raises
+    ------
+    DataError
+        As of `discover_classes`; or y in memory holds indicators other than 0 and 1. Others are looked at when they are
+        read.
+    """
+    if not multilabel or rows.width == 1:
+        return Targets(rows, names, discover_classes(rows, names))
+    targets = Targets(rows, names, indicators=True)
+    if rows.in_memory:
+        targets.encode(RowReader(rows).read(0, rows.n_rows), 0)
+    return targets
+
+
+def _check_indicators(Y: Float, start: int, names: tuple[str, ...]) -> None:
+    wrong = (Y != 0.0) & (Y != 1.0)
+    if wrong.any():
+        row, column = (int(place) for place in np.argwhere(wrong)[0])
+        raise DataError(
+            f"y holds {Y[row, column]:g} in row {start + row}, column {names[column]!r}: several columns of a "
+            "classifier are labels that a row has (1) or has not (0); give these, or one column of classes"
+        )
 
 
 def discover_classes(rows: RowArray, names: tuple[str, ...]) -> AnyArray:

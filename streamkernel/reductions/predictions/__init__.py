@@ -17,6 +17,7 @@ from streamkernel.reductions.predictions.class_probabilities import (
 )
 from streamkernel.reductions.predictions.decisions import Decisions
 from streamkernel.reductions.predictions.gaussian import GaussianPredictions
+from streamkernel.reductions.predictions.labels import LabelPredictions
 from streamkernel.reductions.predictions.latent import (
     FullCovariance,
     KroneckerCovariance,
@@ -41,6 +42,7 @@ __all__ = [
     "GaussianPredictions",
     "Isotonic",
     "KroneckerCovariance",
+    "LabelPredictions",
     "LatentCovariance",
     "LatentPosterior",
     "OddsProbabilities",

@@ -3,6 +3,7 @@
 from streamkernel.reductions.scores.counts import CountCalibration, CountScores, score_counts
 from streamkernel.reductions.scores.errors import ClassificationScores, RegressionScores
 from streamkernel.reductions.scores.gaussian import GaussianCalibration, GaussianScores, score_gaussian
+from streamkernel.reductions.scores.labels import LabelScores
 from streamkernel.reductions.scores.margins import (
     HeldOutErrors,
     MarginErrors,
@@ -29,6 +30,7 @@ __all__ = [
     "GaussianCalibration",
     "GaussianScores",
     "HeldOutErrors",
+    "LabelScores",
     "LoweredThreshold",
     "MarginErrors",
     "OneClassScores",
