@@ -170,7 +170,7 @@ def test_every_field_has_its_place_on_the_page(written: Callable[[str], Path], n
     general = named(tables("Fields of every configuration", "field")[0])
     described = general | named(tables(section, "field")[0])
     # The other sections refer to the fields of a model.
-    known = general | named(tables("Model", "field")[0])
+    known = described | named(tables("Model", "field")[0])
     optional = {field for field, cells in known.items() if "absent where" in cells[0]}
     config = header["config"]
     assert described.keys() - optional <= config.keys() <= described.keys()

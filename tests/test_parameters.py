@@ -32,7 +32,12 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "parameters.md"
 OF_RUN = {"memory_limit", "client", "progress"}
 SCIKIT_LEARN = {"random_state": "seed"}
 # The size of the result has scikit-learn's name there, and the size of the basis another one.
-RESULT = {"n_components": "component_count", "basis_size": "n_components", "delta": "bound_delta"}
+RESULT = {
+    "n_components": "component_count",
+    "basis_size": "n_components",
+    "delta": "bound_delta",
+    "alpha": "inverse_alpha",
+}
 
 EACH = [(kind.name, name) for kind in KINDS.values() for name in parameters_in(kind.settings)]
 

@@ -6,12 +6,15 @@ from typing import Any, Self
 
 from streamkernel.bounds import CompressionBound
 from streamkernel.engine import Progress
+from streamkernel.errors import ShapeError
 from streamkernel.estimators._transformer import BasisTransformer
+from streamkernel.estimators.base import is_array_like, values_later, values_now
 from streamkernel.fits.transformer import fit_kernel_pca
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.settings.checks import checked_whole
+from streamkernel.settings.checks import checked_number, checked_whole
 from streamkernel.settings.transformers import KernelPCASettings
-from streamkernel.type_aliases import Fields, Unchecked, Untyped
+from streamkernel.table import open_table
+from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
 
 class KernelPCA(BasisTransformer):
@@ -19,8 +22,12 @@ class KernelPCA(BasisTransformer):
 
     K~ is the Nystroem approximation of the kernel matrix on a basis of n rows, chosen in a few sweeps; one more sweep
     gives its eigenvectors, for any m (Schoelkopf, Smola & Mueller 1998; Hussain & Shawe-Taylor, section 2.1). With all
-    rows as basis it is exact. The sign of a component makes its largest value at a basis point positive. There is no
-    inverse map.
+    rows as basis it is exact. The sign of a component makes its largest value at a basis point positive.
+
+    With ``fit_inverse_transform`` a map from components back to rows is learned, as scikit-learn does (Bakir, Weston &
+    Schoelkopf 2004): the kernel ridge regression ``x(t) = c + k(t, T_Z) A`` of the rows on their components, with
+    the components T_Z of the basis points as its basis, the same kernel, and c the means of the columns where these are
+    scaled, else 0. One sweep more gives its sums.
 
     With ``sparse`` it is sparse kernel PCA: matching pursuit chooses the basis. Each pick is the row with the largest
     Rayleigh quotient ``e_i^T K^2 e_i / e_i^T K e_i`` of the residual kernel matrix, which is then deflated (Hussain &
@@ -43,6 +50,10 @@ class KernelPCA(BasisTransformer):
         rule becomes "sgma" with shared pools (``rule_options``: picks per sweep, candidates per pick, pool).
         rule="matching-pursuit-kpca" is the paper's, with all rows as candidates, for rows whose kernel matrix fits in
         memory. Any other rule is a compression scheme too.
+    fit_inverse_transform : bool, default False
+        Whether to learn the inverse map, for `inverse_transform`.
+    alpha : float, default 1.0
+        Ridge of the inverse map, on the diagonal, as scikit-learn's.
     rule, rule_options, tol, scale, metric, metric_rank : as in `Nystroem`
     random_state, memory_limit, client, progress : as in `Nystroem`
 
@@ -83,6 +94,8 @@ class KernelPCA(BasisTransformer):
         degree: Unchecked = None,
         coef0: Unchecked = None,
         kernel_params: Fields | None = None,
+        fit_inverse_transform: bool = False,
+        alpha: float = 1.0,
         rule: Unchecked = "few-sweep",
         rule_options: Fields | None = None,
         tol: float = 0.0,
@@ -132,10 +145,30 @@ class KernelPCA(BasisTransformer):
         bound: CompressionBound | None = self._fitted().bound
         return bound
 
+    def inverse_transform(self, X: Unchecked) -> ArrayOrDask:
+        """Rows (m, p) in the units of the features, for components X (m, r); lazy for components outside memory.
+
+        Raises
+        ------
+        ParameterError
+            The model was fitted without ``fit_inverse_transform=True``.
+        ShapeError
+            X has another number of columns than there are components.
+        """
+        work = self._fitted().inverse()
+        table = open_table(X).without_targets()
+        if table.n_features != self._n_features_out:
+            raise ShapeError(
+                f"X has {table.n_features} columns, and the model {self._n_features_out} components; give what "
+                "transform returned"
+            )
+        return (values_now if is_array_like(X) else values_later)(work, table, "prediction")
+
     def _settings(self) -> KernelPCASettings:
         for name in ("n_components", "basis_size"):
             if getattr(self, name) is not None:
                 checked_whole(name, getattr(self, name), 1)
+        checked_number("alpha", self.alpha, least=0.0, exclusive=True)
         return KernelPCASettings.of_estimator(self.get_params(deep=False))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -108,13 +109,20 @@ def _by_folds(
     return choice.alpha, {"validation": record}, rows.calibration() if classes else {}
 
 
-def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:
+def plan_ridge(
+    table: Table,
+    settings: BasisSettings,
+    machine: Machine,
+    n: int | None = None,
+    after: Callable[[Problem, int], list[Step]] | None = None,
+) -> Plan:
     """The cost of the fit: sweeps, bytes, flops, memory.
 
     Parameters
     ----------
     machine : workers and threads, with the bytes their processes hold already.
     n : basis size in place of the settings', to find one that fits.
+    after : steps of a problem and a basis size that follow those of a ridge fit.
     """
     settings = settings.for_table(table)
     n = settings.components(table) if n is None else n
@@ -135,6 +143,8 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
         further, disk = _decomposition(problem, n, remedy, alpha)
     if table.n_targets:
         further.append(check_step(problem, n))
+    if after is not None:
+        further += after(problem, n)
     return make_plan(steps + further, TableShape.of(problem.table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamkernel.basis import Basis, unfilled
 from streamkernel.bounds import BoundStop, Stop, stop_at
-from streamkernel.engine import Machine, Plan, Session
+from streamkernel.engine import Machine, Plan, Session, Step, step_of
 from streamkernel.errors import warn_user
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits._choose_basis import Chosen, choose_basis
@@ -16,12 +17,15 @@ from streamkernel.fits.ridge import plan_ridge
 from streamkernel.fits.run import checked_plan, measured, size_of_fit
 from streamkernel.linalg import solve_lower
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.models.transformers import KernelPCAModel, NystroemModel
+from streamkernel.models.transformers import InverseMap, KernelPCAModel, NystroemModel
 from streamkernel.records import FittedRecord, Run, StopRecord
-from streamkernel.reductions.sums import FeatureGram, FeatureSums
+from streamkernel.reductions.sums import FeatureGram, Features, FeatureSums, FeatureTimes, NormalEquations, PreImages
+from streamkernel.selection import Problem
+from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.transformers import KernelPCASettings, TransformerSettings
-from streamkernel.table import Table
+from streamkernel.solvers import RidgeSystem
+from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import AnyArray, Fields
 
 _ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
@@ -72,6 +76,7 @@ def fit_kernel_pca(
                 rows = FeatureRows(chosen.table, chosen.selection.basis)
                 sums = _first(sums, stop.size)
         eigen = FactorEigen.of(rows.features, sums, count=wanted, centred=True)
+        inverse = _inverse(chosen, eigen, settings.inverse_alpha, session) if settings.fit_inverse_transform else None
     if wanted is not None and len(eigen.values) < wanted:
         warn_user(
             f"only {len(eigen.values)} of {wanted} components have an eigenvalue above rounding; the others were left "
@@ -81,6 +86,8 @@ def fit_kernel_pca(
     cut = None
     if stop is not None:
         cut = StopRecord(rule="bound", looked=stop.looked, reached=stop.reached, value=stop.value)
+    if inverse is not None:
+        fields, arrays = {**fields, "inverse": inverse.record}, {**arrays, **inverse.arrays}
     model = KernelPCAModel.of(eigen, {**fields, "stop": cut}, arrays, wanted)
     return model.with_basis(chosen.selection.basis)
 
@@ -88,7 +95,45 @@ def fit_kernel_pca(
 def plan_transformer(table: Table, settings: TransformerSettings, machine: Machine, n: int | None = None) -> Plan:
     """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     # A ridge fit without targets takes the same steps: a last sweep of sums, their eigenvectors.
-    return plan_ridge(table.without_targets(), settings, machine, n)
+    inverts = isinstance(settings, KernelPCASettings) and settings.fit_inverse_transform
+    return plan_ridge(table.without_targets(), settings, machine, n, _inverse_steps if inverts else None)
+
+
+@dataclass(frozen=True)
+class _Inverse:
+    """The parts of a map from components to rows."""
+
+    record: InverseMap
+    arrays: dict[str, AnyArray]
+
+
+def _inverse(chosen: Chosen, eigen: FactorEigen, alpha: float, session: Session) -> _Inverse:
+    """A ridge regression from the components to the rows, on the components of the basis points; one sweep."""
+    table, basis, scores = chosen.table, chosen.selection.basis, eigen.scores()
+    points = scores.map_block(RowBlock(0, basis.points, None))[scores.name]
+    ours, _ = Basis.empty(basis.kernel, points.shape[1], points.dtype).append(points, np.arange(len(points)))
+    offset = np.zeros(table.n_features) if chosen.scaler is None else np.asarray(chosen.scaler.mean)
+    equations = NormalEquations.of(ours, np.zeros(len(offset)), table.counted, alpha)
+    raw = table.with_scaler(None)
+    sums = session.sweep(PreImages(chosen.scaler, scores, equations, offset), raw, "inverse map")
+    solution = RidgeSystem(ours, sums, intercept=False).solve(alpha)
+    rmse = np.sqrt(solution.residual_square / (sums.weight or 1.0))
+    return _Inverse(
+        InverseMap(alpha=alpha, functions=len(ours), rmse=tuple(rmse.tolist())),
+        {"inverse_points": ours.points, "inverse_coef": solution.coefficients, "inverse_offset": offset},
+    )
+
+
+def _inverse_steps(problem: Problem, n: int) -> list[Step]:
+    """The sweep of `_inverse`, for as many components as functions."""
+    table, basis = problem.table, unfilled_basis(problem, n)
+    p = table.n_features
+    scores = FeatureTimes(Features.of_basis(basis), unfilled(n, n), unfilled(n))
+    equations = NormalEquations(Basis.unfilled(basis.kernel, n, n), unfilled(p))
+    work = PreImages(table.scaler, scores, equations, unfilled(p))
+    # The sums, their eigenvectors with LAPACK's workspace, and the coefficients.
+    held = 8 * n * (8 * n + 4 * p)
+    return [step_of("inverse map", work, table, kernel_columns=2 * n, held_bytes=held, packings=2)]
 
 
 def _planned(

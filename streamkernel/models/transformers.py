@@ -10,15 +10,17 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from streamkernel.basis import Basis
 from streamkernel.bounds import CompressionBound, compression_bound
-from streamkernel.errors import ModelFormatError
+from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.factors import FactorEigen
 from streamkernel.models.saved import SavedModel
 from streamkernel.records import Count, FittedRecord, Record, StopRecord
-from streamkernel.reductions import RowMap
+from streamkernel.reductions import Predictions, RowMap
 from streamkernel.reductions.sums import FeatureMap, Features, FeatureTimes
 from streamkernel.table import Table
 from streamkernel.type_aliases import AnyArray, Fields
+from streamkernel.wording import option
 
 
 class PrincipalComponents(Record):
@@ -32,11 +34,23 @@ class PrincipalComponents(Record):
     relative_residual_trace: float
 
 
+class InverseMap(Record):
+    """A map from components to rows: its ridge, its number of functions, and the error of each column.
+
+    `rmse` is of the rows of the fit, in their units.
+    """
+
+    alpha: float
+    functions: Count
+    rmse: tuple[float, ...]
+
+
 class KernelPCARecord(FittedRecord):
     """The fields of a kernel PCA; `stop` tells where `sparse="bound"` cut the basis."""
 
     eigen: PrincipalComponents
     stop: StopRecord | None = None
+    inverse: InverseMap | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +103,13 @@ class KernelPCAModel(TransformerModel):
         "dual_coef": ("n", "r"),
         "intercept": ("r",),
     }
+    # Those of an inverse map, which must have them all.
+    OF_INVERSE: ClassVar[dict[str, tuple[str, ...]]] = {
+        "inverse_points": ("k", "r"),
+        "inverse_coef": ("k", "p"),
+        "inverse_offset": ("p",),
+    }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {**TransformerModel.OPTIONAL, **OF_INVERSE}
     _NOUN: ClassVar[str] = "kernel PCA"
 
     record: KernelPCARecord
@@ -161,4 +182,24 @@ class KernelPCAModel(TransformerModel):
         # The number of rows is the only other input of the bound.
         if self.record.rows.count < len(self.residual_path) - 1:
             raise ModelFormatError(f"{path} has more functions than rows; {self._AGAIN}")
+        lost = [name for name in self.OF_INVERSE if (name in self.arrays) != (self.record.inverse is not None)]
+        if lost:
+            raise ModelFormatError(f"{path} has a part of an inverse map only, see {lost[0]}; {self._AGAIN}")
         return self
+
+    def inverse(self) -> Predictions:
+        """The row map from components (b, r) to rows (b, p) in the units of their columns.
+
+        Raises
+        ------
+        ParameterError
+            The model was fitted without it.
+        """
+        if self.record.inverse is None:
+            raise ParameterError(
+                f"the model has no map from components to rows; fit it with {option('fit_inverse_transform', True)}"
+            )
+        points = np.ascontiguousarray(self.arrays["inverse_points"])
+        basis = Basis(self.basis.kernel, points, np.arange(len(points)))
+        coefficients = np.ascontiguousarray(self.arrays["inverse_coef"])
+        return Predictions(basis, coefficients, self.arrays["inverse_offset"], flat=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from streamkernel.errors import ParameterError
+from streamkernel.kernels import Kernel, OfColumns
 from streamkernel.selection.pursuit_pools import pursuit_rule
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import parameter, parameters_in
@@ -45,6 +46,15 @@ class TransformerSettings(BasisSettings):
         return super().to_run_config() | {name: getattr(self, name) for name in unstored}
 
 
+def _of_any_width(kernel: Kernel) -> bool:
+    """Whether a kernel takes rows of any number of columns, and sees all of them."""
+    if isinstance(kernel, OfColumns):
+        return False
+    if kernel.parts:
+        return all(_of_any_width(part) for part in kernel.parts)
+    return not isinstance(getattr(kernel, "lengthscale", None), tuple)
+
+
 @dataclass(frozen=True)
 class KernelPCASettings(TransformerSettings):
     """Kernel principal components.
@@ -74,6 +84,16 @@ class KernelPCASettings(TransformerSettings):
         optional=True,
         stored=False,
     )
+    fit_inverse_transform: bool = parameter(
+        False,
+        "Whether a map from components back to rows is fitted, in one sweep more.",
+        kind=bool,
+        flag=None,
+        stored=False,
+    )
+    inverse_alpha: float = parameter(
+        1.0, "The ridge of that map, on the diagonal.", least=0.0, above=True, flag=None, stored=False
+    )
 
     def __post_init__(self) -> None:
         parameters_in(type(self))["sparse"][0].check("sparse", self.sparse)
@@ -87,6 +107,11 @@ class KernelPCASettings(TransformerSettings):
             raise ParameterError(
                 f"{option('sparse', BOUND)} needs a kernel whose k(x, x) is bounded, which this one's is not; give a "
                 "number"
+            )
+        if self.fit_inverse_transform and not _of_any_width(self.kernel_template):
+            raise ParameterError(
+                f"{option('fit_inverse_transform')} needs the kernel between components, too, and this one has a "
+                "lengthscale for each feature, or sees some of them only; give one lengthscale, and a metric for others"
             )
 
     def _make_sparse(self) -> None:
@@ -120,7 +145,11 @@ class KernelPCASettings(TransformerSettings):
     @classmethod
     def of_estimator(cls, parameters: Fields) -> KernelPCASettings:
         """The settings of an estimator, whose ``n_components`` are components and ``basis_size`` the basis."""
-        renamed = {"component_count": parameters["n_components"], "n_components": parameters["basis_size"]}
+        renamed = {
+            "component_count": parameters["n_components"],
+            "n_components": parameters["basis_size"],
+            "inverse_alpha": parameters["alpha"],
+        }
         return cls.from_parameters({**parameters, **renamed})
 
 

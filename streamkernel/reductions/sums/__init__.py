@@ -11,6 +11,7 @@ from streamkernel.reductions.sums.gradient_products import AverageGradientProduc
 from streamkernel.reductions.sums.kernel_products import CrossProducts, KernelProducts
 from streamkernel.reductions.sums.normal_equations import NormalEquations, RidgeSums
 from streamkernel.reductions.sums.normal_products import NormalProduct, NormalTargets, TargetSums
+from streamkernel.reductions.sums.pre_images import PreImages
 from streamkernel.reductions.sums.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "NormalEquations",
     "NormalProduct",
     "NormalTargets",
+    "PreImages",
     "RidgeSums",
     "RowNoise",
     "TargetSums",
