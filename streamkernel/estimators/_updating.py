@@ -8,7 +8,7 @@ from streamkernel.engine import resident_bytes
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators.base import SupervisedEstimator, in_order, is_array_like, names_of, warn_of_names
 from streamkernel.table.columns import with_names
-from streamkernel.type_aliases import Unchecked
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, new_rows, update_model
 
@@ -36,7 +36,7 @@ class UpdatingEstimator(SupervisedEstimator):
     ) -> Self:
         """Fold in the rows that the model has not seen; the result is the fit of its basis to all rows.
 
-        Unlike in `partial_fit` of scikit-learn, rows count once: rows seen in `fit` or `update` are recognised by
+        Unlike in `partial_fit`, rows count once: rows seen in `fit`, `update` or `partial_fit` are recognised by
         content and left out. They may be given again with more rows after them. An array or a store that begins with
         other rows is another one, and all its rows are new. Basis, scaler and lengthscale stay.
 
@@ -62,6 +62,18 @@ class UpdatingEstimator(SupervisedEstimator):
         StreamKernelError
             An error of the parameters, the rows or the machine; the estimator is unchanged.
         """
+        return self._folded(X, y, sample_weight, stale=stale, grow=grow, as_new=as_new, choices=choices)
+
+    def _partly_fitted(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, classes: Unchecked = None) -> Self:
+        """The fit to these rows; where there is one already, the same with these rows more, seen before or not."""
+        if not hasattr(self, "model_"):
+            return self._fitted_to(X, y, sample_weight, classes)
+        return self._folded(X, y, sample_weight, again=True)
+
+    def _folded(
+        self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, *, choices: Fields | None = None, **how: Unchecked
+    ) -> Self:
+        """The model with further rows; `how` are options of `update_model`."""
         model = self._fitted()
         if is_array_like(X):
             X, y = self._checked(in_order(X, model.known_columns), y, reset=False)
@@ -74,10 +86,8 @@ class UpdatingEstimator(SupervisedEstimator):
             model,
             table,
             self._session(),
-            choices=choices,
-            stale=stale,
-            grow=grow,
-            as_new=as_new,
+            choices=choices or {},
+            **how,
             memory_limit=parse_bytes(self.memory_limit),
             driver_bytes=before,
         )

@@ -30,6 +30,7 @@ from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
 from streamkernel.updating.update import known_rows
+from streamkernel.wording import option
 
 _NO_TARGETS = "no_validation"  # scikit-learn's word for the check of X alone
 
@@ -95,6 +96,25 @@ def opened(
     """
     table = open_table(X, y, classify=classify, multilabel=multilabel, weights=sample_weight, sparse=True)
     return with_names(table, names)
+
+
+def of_classes(table: Table, classes: Unchecked) -> Table:
+    """The table with its labels coded by these classes, which may be more than it has.
+
+    Raises
+    ------
+    ParameterError
+        The classes are no list of labels, or lack one that the table has; or its rows may have several labels.
+    """
+    labels = plain_labels(classes)
+    known = np.unique(np.asarray(labels)) if np.ndim(labels) == 1 else np.zeros(0)
+    if table.classes is None or not len(known):
+        what = "y has several columns" if table.classes is None else "it is none"
+        raise ParameterError(f"{option('classes')} is a list of the labels of one column, and {what}; leave it out")
+    lacking = [label for label in table.classes.tolist() if label not in known.tolist()]
+    if lacking:
+        raise ParameterError(f"{option('classes')} lacks {lacking[0]!r}, which y holds; give all labels")
+    return table.for_model(known, len(known))
 
 
 def in_order(X: Unchecked, known: KnownColumns, what: str = "X") -> Unchecked:
@@ -303,6 +323,10 @@ class SupervisedEstimator(PredictingEstimator):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
+        return self._fitted_to(X, y, sample_weight)
+
+    def _fitted_to(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, classes: Unchecked = None) -> Self:
+        """The fit, to rows of which some of the classes may have none."""
         settings = self._settings()
         limit = parse_bytes(self.memory_limit)
         flat, names = False, None
@@ -311,6 +335,8 @@ class SupervisedEstimator(PredictingEstimator):
             flat, names = np.ndim(y) == 2, names_of(self)
         before = resident_bytes()
         table = opened(X, y, sample_weight, names, classify=self._classify, multilabel=self._several_labels)
+        if classes is not None:
+            table = of_classes(table, classes)
         model = self._fit(
             table,
             settings,

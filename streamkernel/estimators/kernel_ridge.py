@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from streamkernel.engine import Progress
+from streamkernel.errors import ParameterError
 from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators._updating import UpdatingEstimator
@@ -14,7 +16,9 @@ from streamkernel.fits.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.settings.classes import RidgeClassifierSettings
 from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.table.values import listed
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.wording import option
 
 
 class RidgeEstimator(UpdatingEstimator):
@@ -148,6 +152,29 @@ class KernelRidge(Regressor, RidgeEstimator):
     _kind = "ridge"
     _several_targets = True
 
+    def partial_fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
+        """Fit to a batch of rows, or add one to the fit.
+
+        The first call without a fit is `fit`: its batch gives basis, scaler, kernel and lengthscale, which stay. Later
+        calls add their rows, exactly: for this basis the result is the fit to the rows of all batches. Alpha is chosen
+        again from the sums of all if it is "gcv", and stays if it is a number or "cv". So the first batch should have
+        some thousand rows of every kind, and each should be larger than the basis, as a call costs a decomposition of
+        n x n. A warning tells where new rows are far from the basis.
+
+        As scikit-learn has it, a batch that is given twice counts twice. `update` counts rows once: it remembers them
+        by their content, those of this method too.
+
+        Parameters
+        ----------
+        X, y, sample_weight : rows, targets and row weights, as `fit` takes them.
+
+        Raises
+        ------
+        StreamKernelError
+            An error of the parameters, the rows or the machine, as of `fit` and `update`; the estimator is unchanged.
+        """
+        return self._partly_fitted(X, y, sample_weight)
+
 
 def has_curves(estimator: Untyped) -> bool:
     """Whether there are probabilities; before a fit, whether alpha was asked to be chosen by held-out rows."""
@@ -204,6 +231,33 @@ class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
+
+    def partial_fit(
+        self, X: Unchecked, y: Unchecked = None, classes: Unchecked = None, sample_weight: Unchecked = None
+    ) -> Self:
+        """Fit to a batch of rows, or add one to the fit, as `KernelRidge.partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : rows, labels and row weights, as `fit` takes them.
+        classes : the labels of all batches, for the first call; None for those of its batch. Later calls take the same
+            or None.
+
+        Raises
+        ------
+        ParameterError
+            The classes lack a label of the first batch, or are not those of the first call.
+        DataError
+            A later batch has another label.
+        StreamKernelError
+            Other errors, as of `fit` and `update`; the estimator is unchanged.
+        """
+        known = getattr(self, "classes_", None)
+        if classes is not None and known is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+            raise ParameterError(
+                f"{option('classes')} are not those of the first call ({listed(known)}); leave them out, or fit anew"
+            )
+        return self._partly_fitted(X, y, sample_weight, classes)
 
     def decision_function(self, X: Unchecked) -> ArrayOrDask:
         """Values f of the indicators, (m, classes); for two classes the second minus the first, (m,).

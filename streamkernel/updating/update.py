@@ -20,7 +20,7 @@ from streamkernel.fits.check_rows import check_rows
 from streamkernel.fits.run import measured
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.row_runs import count
-from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, spread
+from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, every_row, spread
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Updates
 from streamkernel.table import Table, open_table, with_weights_of
@@ -111,6 +111,7 @@ def update_model(
     stale: float = STALE,
     grow: int = 0,
     as_new: bool = False,
+    again: bool = False,
     grown_only: bool = False,
     memory_limit: int | None = None,
     driver_bytes: int | None = None,
@@ -129,6 +130,7 @@ def update_model(
     grow : if the basis is stale, add at most this many functions chosen from the new rows. A new sweep then sums all
         rows, so that the table must hold all of them.
     as_new : treat a table whose rows have changed since they were seen as another one.
+    again : fold in all rows of the table, also those that the model has seen: these count once more.
     grown_only : raise `InputChangedError` for a table with no rows that the model has seen, or with fewer rows than
         then.
     memory_limit : bytes of all processes together; None for what the machines have.
@@ -154,7 +156,11 @@ def update_model(
     # Rows are compared with those seen in the order of the model's columns.
     table = model.prepare(model.prepare_targets(table))
     seen = _seen_by(model)
-    found = seen.recognise(table, lambda: _rows_of_basis(model, table, as_new=as_new), as_new=as_new)
+    found = (
+        every_row(table)
+        if again
+        else seen.recognise(table, lambda: _rows_of_basis(model, table, as_new=as_new), as_new=as_new)
+    )
     if grown_only:
         seen.check_grown(table, found)
     known = Staleness.known(model.record)
