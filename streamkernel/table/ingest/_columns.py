@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from streamkernel.table.ingest._files import SourceFile, check_same_columns
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._partitions import Partitions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
+from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.type_aliases import AnyDType, Untyped
 from streamkernel.wording import option
 
@@ -25,17 +26,13 @@ from streamkernel.wording import option
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
-class ColumnsReader(Reader):
-    """Rows of Parquet or Arrow files, one after the other.
+class TypedStream(ColumnStream):
+    """Columns of Parquet or Arrow files, one after the other: those of the first file, found by name in the others.
 
-    Columns are those of the first file, and found by name in the others; a number may have another type there. The
-    index of a frame of pandas is no column of it, and said to be left out.
+    A number may have another type there. The index of a frame of pandas is no column, but when it is named as one.
     """
 
-    unit = "rows"
-
-    def __init__(self, files: Sequence[SourceFile], place: str, options: SourceOptions) -> None:
-        self._place = place
+    def __init__(self, files: Sequence[SourceFile], place: str, used: Collection[str | int | None] = ()) -> None:
         self._files = [column_file(file) for file in files]
         first = self._files[0]
         names = list(first.schema.names)
@@ -51,30 +48,26 @@ class ColumnsReader(Reader):
         self.n_rows = self.estimated_rows = self.total = self._starts[-1]
         if not self.n_rows:
             raise EmptyDataError(f"{place} has no rows; give at least one")
-        of_pandas = _pandas_index(first.schema) - {options.target, options.weight}
-        self._partitions = Partitions(files, names, options.target)
-        others = [name for name in names if name not in of_pandas]
-        self._names = self._choose_of([*others, *self._partitions.names], options, place)
-        self.left_out = (
-            *self._partitions.left_out,
-            *(
-                f"column {name!r} (the index of the rows in pandas: make it a column, reset_index)"
-                for name in sorted(of_pandas)
-            ),
-            *options.left_out,
+        of_pandas = _pandas_index(first.schema) - {*used}
+        self.partitions = Partitions(files, names)
+        self.names = [*(name for name in names if name not in of_pandas), *self.partitions.names]
+        self.unnamed = tuple(
+            f"column {name!r} (the index of the rows in pandas: make it a column, reset_index)"
+            for name in sorted(of_pandas)
         )
-        types = [self._type(name) for name in self._names]
-        if self._target is not None:
-            self.labelled = types[self._target] is None
-        kinds = [types[index] for index in self._features(len(types))]
-        self.dtype = np.result_type(*kinds)
 
-    def _type(self, name: str) -> AnyDType | None:
+    def arrow_type(self, name: str) -> Untyped | None:
+        text = self.partitions.is_text(name)
+        if text is not None:
+            return pa.string() if text else pa.float64()
+        return self._files[0].schema.field(name).type
+
+    def float_type(self, name: str, *, is_target: bool) -> AnyDType | None:
         """The float type for a column of all files; None for text, which is allowed only for a target."""
-        text = self._partitions.is_text(name)
+        text = self.partitions.is_text(name)
         if text is not None:
             return None if text else np.dtype(np.float64)
-        first, is_target = self._files[0], name in self.target_names
+        first = self._files[0]
         found = [_numeric(each.schema.field(name), each.file, is_target) for each in self._files]
         for each, kind in zip(self._files, found, strict=True):
             if (kind is None) != (found[0] is None):
@@ -84,15 +77,43 @@ class ColumnsReader(Reader):
                 )
         return None if found[0] is None else np.result_type(*found)
 
-    def batches(self) -> Iterator[Batch]:
-        rows = max(1, BATCH_BYTES // (8 * len(self._names)))
+    def batches(
+        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+    ) -> Iterator[tuple[Untyped, int]]:
+        rows = max(1, BATCH_BYTES // (8 * len(names)))
         for each in self._files:
             before = 0
             for batch in each.batches(rows):
                 if batch.num_rows:
-                    whole = self._partitions.extended(batch, each.file, before)
-                    yield self._batch([whole.column(name) for name in self._names], batch.num_rows)
+                    whole = self.partitions.extended(batch, each.file, before, text)
+                    yield whole.select(list(names)), batch.num_rows
                     before += batch.num_rows
+
+    def where(self, row: int) -> str:
+        index = min(max(0, bisect_right(self._starts, row) - 1), len(self._files) - 1)
+        return f"{self._files[index].file} (row {row - self._starts[index]} of the file)"
+
+
+class ColumnsReader(Reader):
+    """Rows of Parquet or Arrow files whose features are numbers."""
+
+    unit = "rows"
+
+    def __init__(self, stream: TypedStream, place: str, options: SourceOptions) -> None:
+        self._place, self._stream = place, stream
+        self.n_rows = self.estimated_rows = self.total = stream.n_rows
+        names, left_out = stream.partitions.as_numbers(stream.names, options.target)
+        self._names = self._choose_of(names, options, place)
+        self.left_out = (*left_out, *stream.unnamed, *options.left_out)
+        types = [stream.float_type(name, is_target=name in self.target_names) for name in self._names]
+        if self._target is not None:
+            self.labelled = types[self._target] is None
+        kinds = [types[index] for index in self._features(len(types))]
+        self.dtype = np.result_type(*kinds)
+
+    def batches(self) -> Iterator[Batch]:
+        for batch, rows in self._stream.batches(self._names, ()):
+            yield self._batch(batch.columns, rows)
 
     def _batch(self, columns: Sequence[Untyped], rows: int) -> Batch:
         X = np.empty((rows, len(self.columns)), dtype=self.dtype)
@@ -107,8 +128,7 @@ class ColumnsReader(Reader):
         return Batch(X, *text_labels(column), rows, w)
 
     def where(self, row: int) -> str:
-        index = min(max(0, bisect_right(self._starts, row) - 1), len(self._files) - 1)
-        return f"{self._files[index].file} (row {row - self._starts[index]} of the file)"
+        return self._stream.where(row)
 
 
 def _pandas_index(schema: Untyped) -> set[str]:
@@ -142,6 +162,7 @@ def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | No
             "with values and a type"
         )
     raise DTypeError(
-        f"{file}: column {field.name!r} holds {kind}; leave it out, encode it as numbers, or name it as "
-        f"{option('target')}"
+        f"{file}: column {field.name!r} holds {kind}; leave it out by {option('drop')}, name it among "
+        f"{option('categories')} or {option('dates')} or as {option('target')}, or let {option('schema', 'auto')} look "
+        "at the rows"
     )

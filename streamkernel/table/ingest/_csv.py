@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest._arrow_values import text_labels
 from streamkernel.table.ingest._csv_file import CsvFile
+from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._files import SourceFile, check_same_columns
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._partitions import Partitions
 from streamkernel.table.ingest._reader import Batch, Reader
+from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.type_aliases import AnyArray, Untyped
 
 
-class CsvReader(Reader):
-    """Rows of CSV files, one after the other. Columns are those of the first file, and found by name in the others.
-
-    A target whose first 1,000 values in each file are not all numbers is read as text labels.
-    """
+class CsvStream(ColumnStream):
+    """Columns of CSV files, one after the other: those of the first file, found by name in the others."""
 
     unit = "bytes"
 
-    def __init__(self, files: Sequence[SourceFile], place: str, options: SourceOptions) -> None:
-        self._place = place
-        self._files = [CsvFile(file, options.csv, options.target) for file in files]
+    def __init__(self, files: Sequence[SourceFile], form: CsvFormat, target: str | int | None = None) -> None:
+        self._files = [CsvFile(file, form, target) for file in files]
         first = self._files[0]
         for each in self._files[1:]:
             _check_headers(each, first)
@@ -34,35 +32,62 @@ class CsvReader(Reader):
                 f"{first.file}:{first.begin}:1: there are no rows after the header; give at least one"
             )
         self.named = first.header
-        self._partitions = Partitions(files, first.names, options.target)
-        self.left_out = (*self._partitions.left_out, *options.left_out)
-        names = [*first.names, *self._partitions.names]
-        self._names = self._choose_of(names, options, place)
-        # Columns of the files that are not parsed may hold anything, such as text.
-        read = {*self._names, *self._partitions.inside}
-        self._read = [name for name in first.names if name in read]
-        if self._target is not None:
-            self.labelled = self._is_text(self._names[self._target])
+        self.partitions = Partitions(files, first.names)
+        self.names = [*first.names, *self.partitions.names]
         self.total = sum(each.total for each in self._files)
         self.estimated_rows = sum(each.estimated_rows for each in self._files)
         self._starts = [0]
 
-    def _is_text(self, name: str) -> bool:
-        text = self._partitions.is_text(name)
+    def arrow_type(self, name: str) -> Untyped | None:
+        return None
+
+    def has_text(self, name: str) -> bool:
+        """Whether a column is text in the first rows of some file."""
+        text = self.partitions.is_text(name)
         return any(each.has_text(name) for each in self._files) if text is None else text
 
-    def batches(self) -> Iterator[Batch]:
-        text = self.target_names[0] if self.labelled else None
+    def batches(
+        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+    ) -> Iterator[tuple[Untyped, int]]:
+        # Columns of the files that are not parsed may hold anything.
+        wanted = {*names, *self.partitions.inside}
+        read = [name for name in self._files[0].names if name in wanted]
         self._starts = []
         rows = 0
         for each in self._files:
             self._starts.append(rows)
-            for batch, done in each.batches(self._read, text):
-                yield self._batch(self._partitions.extended(batch, each.file, rows - self._starts[-1]), done)
+            for batch, done in each.batches(read, text, missing):
+                whole = self.partitions.extended(batch, each.file, rows - self._starts[-1], text)
+                yield whole.select(list(names)), done
                 rows += batch.num_rows
 
+    def where(self, row: int) -> str:
+        index = max(0, bisect_right(self._starts, row) - 1)
+        return self._files[index].where(row - self._starts[index])
+
+
+class CsvReader(Reader):
+    """Rows of CSV files whose features are numbers.
+
+    A target whose first 1,000 values in each file are not all numbers is read as text labels.
+    """
+
+    unit = "bytes"
+
+    def __init__(self, stream: CsvStream, place: str, options: SourceOptions) -> None:
+        self._place, self._stream, self.named = place, stream, stream.named
+        names, self.left_out = stream.partitions.as_numbers(stream.names, options.target)
+        self.left_out += options.left_out
+        self._names = self._choose_of(names, options, place)
+        if self._target is not None:
+            self.labelled = stream.has_text(self._names[self._target])
+        self.total, self.estimated_rows = stream.total, stream.estimated_rows
+
+    def batches(self) -> Iterator[Batch]:
+        for batch, done in self._stream.batches(self._names, self.target_names if self.labelled else ()):
+            yield self._batch(batch, done)
+
     def _batch(self, batch: Untyped, done: int) -> Batch:
-        batch = batch.select(self._names)
         labels = None
         y: AnyArray | None = None
         w = None if self._weight is None else batch.column(self._weight).to_numpy(zero_copy_only=False)
@@ -78,8 +103,7 @@ class CsvReader(Reader):
         return Batch(X, y, labels, done, w)
 
     def where(self, row: int) -> str:
-        index = max(0, bisect_right(self._starts, row) - 1)
-        return self._files[index].where(row - self._starts[index])
+        return self._stream.where(row)
 
 
 def _check_headers(each: CsvFile, first: CsvFile) -> None:

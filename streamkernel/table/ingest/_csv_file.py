@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
@@ -14,7 +14,7 @@ import pyarrow.csv as pa_csv
 from streamkernel.errors import SourceFormatError
 from streamkernel.table.columns import first_repeated
 from streamkernel.table.ingest._csv_format import CsvFormat
-from streamkernel.table.ingest._csv_records import first_problem, is_number, records, text_lines
+from streamkernel.table.ingest._csv_records import MISSING, first_problem, is_number, records, text_lines
 from streamkernel.table.ingest._files import SourceFile
 from streamkernel.table.ingest._plain_bytes import COMPRESSIONS, TYPICAL_RATIO, plain_bytes
 from streamkernel.type_aliases import Untyped
@@ -91,15 +91,18 @@ class CsvFile:
         column = self.names.index(name)
         return not all(is_number(row[column], self._form.decimal) for row in self.sample if len(row) > column)
 
-    def batches(self, columns: Sequence[str], text: str | None) -> Iterator[tuple[Untyped, int]]:
+    def batches(
+        self, columns: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+    ) -> Iterator[tuple[Untyped, int]]:
         """Record batches with the columns in this order, and the bytes that were read for each.
 
         Parameters
         ----------
-        text : name of the column that is text; the others are numbers.
+        text : names of the columns that are text; the others are numbers.
+        missing : texts that stand for a missing number, beside `MISSING`.
         """
         rows = position = 0
-        types = {name: pa.string() if name == text else pa.float64() for name in columns}
+        types = {name: pa.string() if name in text else pa.float64() for name in columns}
         try:
             with self._plain() as (plain, raw):
                 parsed = pa_csv.open_csv(
@@ -111,6 +114,7 @@ class CsvFile:
                     convert_options=pa_csv.ConvertOptions(
                         column_types=types,
                         include_columns=list(columns),
+                        null_values=[*MISSING, *missing],
                         strings_can_be_null=False,
                         decimal_point=self._form.decimal,
                     ),
@@ -124,13 +128,14 @@ class CsvFile:
         except (pa.ArrowException, SourceFormatError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise self._explain(error, rows, columns, text) from error
+            raise self._explain(error, rows, {*columns} - {*text}, missing) from error
 
-    def _explain(self, error: Exception, rows: int, columns: Sequence[str], text: str | None) -> SourceFormatError:
+    def _explain(
+        self, error: Exception, rows: int, numbers: Collection[str], missing: Collection[str]
+    ) -> SourceFormatError:
         """The error for the parser's exception, with file, line and column."""
-        numbers = {*columns} - {text}
         try:
-            first_problem(self.file, self._form, self.names, numbers, rows + self.header)
+            first_problem(self.file, self._form, self.names, numbers, rows + self.header, missing)
         except SourceFormatError as found:
             return found
         if isinstance(error, SourceFormatError):

@@ -84,13 +84,19 @@ def records(file: SourceFile, form: CsvFormat, skip: int = 0) -> Iterator[tuple[
 
 
 def first_problem(
-    file: SourceFile, form: CsvFormat, columns: Sequence[str], numbers: Collection[str | None], skip: int
+    file: SourceFile,
+    form: CsvFormat,
+    columns: Sequence[str],
+    numbers: Collection[str],
+    skip: int,
+    missing: Collection[str] = (),
 ) -> None:
     """Raise for the first row, after `skip` ones, with a wrong number of fields or text for a number.
 
     Parameters
     ----------
     numbers : names of the columns that are numbers.
+    missing : texts that stand for a missing number.
     """
     for line, _, fields in records(file, form, skip):
         if len(fields) != len(columns):
@@ -100,9 +106,10 @@ def first_problem(
                 "this line"
             )
         for index, field in enumerate(fields):
-            if columns[index] in numbers and not is_number(field, form.decimal):
+            if columns[index] in numbers and field not in missing and not is_number(field, form.decimal):
                 raise SourceFormatError(
                     f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is not a number; "
-                    f"mend it, or leave the column out by {option('drop')} (text is kept only as class labels of the "
-                    "target, if they are text from the first rows on)"
+                    f"mend it, leave the column out by {option('drop')}, name it among {option('categories')} or "
+                    f"{option('dates')}, or let {option('schema', 'auto')} look at the rows (of a target, text is "
+                    "kept as class labels, if it is text from the first rows on)"
                 )

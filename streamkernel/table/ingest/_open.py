@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamkernel.blobs import display_form
-from streamkernel.table.ingest._columns import ColumnsReader
-from streamkernel.table.ingest._csv import CsvReader
+from streamkernel.table.ingest._columns import ColumnsReader, TypedStream
+from streamkernel.table.ingest._csv import CsvReader, CsvStream
 from streamkernel.table.ingest._datasets import dataset_reader
 from streamkernel.table.ingest._files import SourceFile, is_zarr, several_sources, source_files
 from streamkernel.table.ingest._libsvm import LibsvmReader
@@ -35,7 +35,7 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     target, weight = options.target, options.weight
     if isinstance(source, SourceFile):
         options.refuse_sparse(str(source))
-        return CsvReader([source], str(source), options)
+        return CsvReader(CsvStream([source], options.csv, options.target), str(source), options)
     several = several_sources(source)
     if not several and (not isinstance(source, (str, os.PathLike)) or is_synthetic(source)):
         options.refuse_csv(name_of(source))
@@ -70,7 +70,9 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     if kind in _ONE_FILE:
         options.refuse_columns(named)
         return _ONE_FILE[kind](files[0].path, options)
-    return (CsvReader if kind == "CSV" else ColumnsReader)(files, named, options)
+    if kind == "CSV":
+        return CsvReader(CsvStream(files, options.csv, target), named, options)
+    return ColumnsReader(TypedStream(files, named, (target, weight)), named, options)
 
 
 def name_of(source: Unchecked) -> str:

@@ -1,13 +1,12 @@
 """Columns that stand in the names of folders, as Hive and Spark write them: ``year=2020/part.parquet``.
 
-They come after the columns of the files. Numbers are features; a column of text can only be the target, and is said to
-be left out otherwise. Folders count that lie below the folder, the fixed part of the pattern, or the common folder of
-the files that the user gave.
+They come after the columns of the files. Folders count that lie below the folder, the fixed part of the pattern, or the
+common folder of the files that the user gave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from urllib.parse import unquote
 
 import numpy as np
@@ -18,6 +17,7 @@ from streamkernel.table.ingest._arrow_values import floats, text_labels
 from streamkernel.table.ingest._csv_records import MISSING, is_number
 from streamkernel.table.ingest._files import SourceFile
 from streamkernel.type_aliases import Untyped
+from streamkernel.wording import option
 
 # Hive's name for a missing value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
@@ -28,8 +28,8 @@ class Partitions:
 
     Attributes
     ----------
-    names, left_out
-        Names of the columns; what is left out, as text.
+    names, inside
+        Names of the columns that the files do not have, and of those that they have, too.
 
     Raises
     ------
@@ -37,7 +37,7 @@ class Partitions:
         A file lies in no folder of a name that others have.
     """
 
-    def __init__(self, files: Sequence[SourceFile], inside: Sequence[str], target: str | int | None) -> None:
+    def __init__(self, files: Sequence[SourceFile], inside: Sequence[str]) -> None:
         self._values = {file: _values(file) for file in files}
         first = files[0]
         names = list(self._values[first])
@@ -48,21 +48,29 @@ class Partitions:
                     f"{lacking} lies in no folder {name}=..., and {having} does; give files of the same columns"
                 )
         self.inside = [name for name in names if name in inside]
-        outside = [name for name in names if name not in inside]
-        self._text = {name for name in outside if not all(is_number(values[name]) for values in self._values.values())}
-        self.names = [name for name in outside if name not in self._text or name == target]
-        self.left_out = tuple(
-            f"column {name!r} of the folders {name}=... (text: write it into the files as numbers)"
-            for name in outside
-            if name not in self.names
-        )
+        self.names = [name for name in names if name not in inside]
+        self._text = {
+            name for name in self.names if not all(is_number(values[name]) for values in self._values.values())
+        }
 
     def is_text(self, name: str) -> bool | None:
         """Whether a column is text; None for a column of the files."""
         return name in self._text if name in self.names else None
 
-    def extended(self, batch: Untyped, file: SourceFile, before: int) -> Untyped:
+    def as_numbers(self, names: Sequence[str], target: str | int | None) -> tuple[list[str], tuple[str, ...]]:
+        """The columns that can be numbers or the target, and what is left out, as text for `Reader.left_out`."""
+        left_out = [name for name in names if name in self._text and name != target]
+        return [name for name in names if name not in left_out], tuple(
+            f"column {name!r} of the folders {name}=... (text: name it among {option('categories')})"
+            for name in left_out
+        )
+
+    def extended(self, batch: Untyped, file: SourceFile, before: int, text: Collection[str] = ()) -> Untyped:
         """A record batch of a file, which begins with row `before` of it, and the columns of its folders.
+
+        Parameters
+        ----------
+        text : names of columns that stay text even where they are numbers.
 
         Raises
         ------
@@ -79,7 +87,7 @@ class Partitions:
                 )
         if not self.names:
             return batch
-        added = [_repeated(values[name], name in self._text, batch.num_rows) for name in self.names]
+        added = [_repeated(values[name], name in self._text or name in text, batch.num_rows) for name in self.names]
         return pa.RecordBatch.from_arrays([*batch.columns, *added], names=[*batch.schema.names, *self.names])
 
 

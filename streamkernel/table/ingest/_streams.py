@@ -1,0 +1,59 @@
+"""Rows with named columns as a stream of Arrow's record batches, whatever file or frame they are in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+
+from streamkernel.type_aliases import Untyped
+
+
+class ColumnStream(ABC):
+    """The columns of a source, which may be read more than once.
+
+    Attributes
+    ----------
+    names
+        Names of all columns, those of folders (``year=2020/``) last.
+    named
+        Whether the names are from the source.
+    n_rows, estimated_rows
+        As of `Reader`.
+    total, unit
+        As of `Reader`.
+    unnamed
+        What of the source is no column, as text for `Reader.left_out`.
+    """
+
+    names: list[str]
+    named: bool = True
+    n_rows: int | None = None
+    estimated_rows: int | None = None
+    total: int | None = None
+    unit: str = "rows"
+    unnamed: tuple[str, ...] = ()
+
+    @abstractmethod
+    def arrow_type(self, name: str) -> Untyped | None:
+        """Arrow's type of a column; None where the source holds text of which the reader makes what it needs."""
+
+    @abstractmethod
+    def batches(
+        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+    ) -> Iterator[tuple[Untyped, int]]:
+        """Record batches of some columns in this order, and the bytes or rows that were read for each.
+
+        Parameters
+        ----------
+        text : names of the columns that stay text; of the others CSV becomes numbers.
+        missing : texts that stand for a missing number, beside the empty field, NA and the like; of CSV.
+
+        Raises
+        ------
+        SourceFormatError
+            With the place of the fault.
+        """
+
+    @abstractmethod
+    def where(self, row: int) -> str:
+        """Place of a row, for messages."""
