@@ -58,6 +58,7 @@ def fitted_fields(estimator: str, chosen: Chosen, settings: BasisSettings, n: in
         "columns": tuple(chosen.table.columns),
         "named_columns": chosen.table.named,
         **({} if chosen.table.weight_column is None else {"weight_column": chosen.table.weight_column}),
+        **({} if chosen.table.schema is None else {"table_schema": chosen.table.schema}),
         "sweep_count": sweeps,
     }
 

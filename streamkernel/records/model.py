@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamkernel.records.basis import BasisRecord
-from streamkernel.records.json_types import Count
+from streamkernel.records.json_types import Count, JsonObject
 from streamkernel.records.record import Record
 
 
@@ -15,6 +15,7 @@ class FittedRecord(BasisRecord):
     sweep_count: Count
     named_columns: bool | None = None
     weight_column: str | None = None
+    table_schema: JsonObject | None = None
 
 
 class CheckedRows(Record):

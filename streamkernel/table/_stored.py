@@ -60,6 +60,7 @@ class Opened:
     statistics: TableStatistics | None = None
     named: bool = True  # whether `columns` are real names
     w: RowArray | None = None
+    schema: Fields | None = None
 
 
 def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
@@ -237,6 +238,8 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
         raise CorruptMetadataError(
             f"{place(store, key)} and the attributes of the table do not agree on row weights; ingest again"
         )
+    schema = attributes.get("schema")
+    opened.schema = schema if isinstance(schema, dict) else None
     if weighted:
         opened.w = ZarrRows(store, join(path, "w"), "weights", key, manifest)
     return opened

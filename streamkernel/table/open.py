@@ -103,6 +103,7 @@ def open_table(
         weights=found.w if weights is None else _weights(weights, found.X.shape),
         statistics=None if weights is not None else _statistics(found.statistics, y, classify),
         named=named,
+        schema=found.schema,
     )
     return table if rows is None else table.slice(*_range(rows, table.n_rows))
 

@@ -21,7 +21,7 @@ from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import cast_rows, check_rows, check_weights, listed
 from streamkernel.table.weight_sums import WeightSums, known_sums
-from streamkernel.type_aliases import AnyArray, AnyDType, Float
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float
 from streamkernel.wording import option
 
 
@@ -51,6 +51,8 @@ class Table:
         Whether `columns` are real names; an array's are x0, x1, ...
     keyed
         Whether blocks have keys of their rows' features.
+    schema
+        What the columns of the source were, as plain JSON, where they were not all numbers.
     weight_column
         Name of the column of the input that is the weights (`weighted_by`); "none" where its own weights were left
         out; else None.
@@ -68,6 +70,7 @@ class Table:
     named: bool = False
     keyed: bool = False
     weight_column: str | None = None
+    schema: Fields | None = None
 
     @property
     def n_rows(self) -> int:

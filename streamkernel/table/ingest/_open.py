@@ -7,15 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamkernel.blobs import display_form
+from streamkernel.errors import ParameterError
 from streamkernel.table.ingest._columns import ColumnsReader, TypedStream
 from streamkernel.table.ingest._csv import CsvReader, CsvStream
 from streamkernel.table.ingest._datasets import dataset_reader
+from streamkernel.table.ingest._encoded import EncodedReader
 from streamkernel.table.ingest._files import SourceFile, is_zarr, several_sources, source_files
+from streamkernel.table.ingest._frames import FrameStream, is_frame
 from streamkernel.table.ingest._libsvm import LibsvmReader
 from streamkernel.table.ingest._numpy_files import NpyReader, NpzReader
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._standard_input import LABEL, is_standard_input
+from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.table.ingest._tables import TableReader
 from streamkernel.table.ingest._zarr import zarr_reader
 from streamkernel.table.open import open_table
@@ -35,11 +39,16 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     target, weight = options.target, options.weight
     if isinstance(source, SourceFile):
         options.refuse_sparse(str(source))
-        return CsvReader(CsvStream([source], options.csv, options.target), str(source), options)
+        return _of_columns(CsvStream([source], options.csv, target), str(source), options)
     several = several_sources(source)
+    if not several and options.described and is_frame(source):
+        options.refuse_csv(name_of(source))
+        options.refuse_names(name_of(source), "has none")
+        return EncodedReader(FrameStream(source, name_of(source)), name_of(source), options)
     if not several and (not isinstance(source, (str, os.PathLike)) or is_synthetic(source)):
         options.refuse_csv(name_of(source))
         options.refuse_columns(name_of(source))
+        options.refuse_schema(name_of(source))
     if not several and hasattr(source, "data_vars"):
         options.refuse_sparse(type(source).__name__)
         return dataset_reader(source, options, type(source).__name__)
@@ -58,6 +67,7 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
         options.refuse_csv(str(place))
         options.refuse_columns(str(place))
         options.refuse_sparse(str(place))
+        options.refuse_schema(str(place))
         return zarr_reader(place, options, os.fsdecode(sources[0]))
     files = source_files(sources)
     kind, named = files[0].kind, str(place) if len(sources) == 1 else f"{files[0]} and {len(files) - 1} more"
@@ -69,10 +79,42 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
         options.refuse_names(named, "is none")
     if kind in _ONE_FILE:
         options.refuse_columns(named)
+        options.refuse_schema(named)
         return _ONE_FILE[kind](files[0].path, options)
     if kind == "CSV":
-        return CsvReader(CsvStream(files, options.csv, target), named, options)
-    return ColumnsReader(TypedStream(files, named, (target, weight)), named, options)
+        return _of_columns(CsvStream(files, options.csv, target), named, options)
+    return _of_columns(TypedStream(files, named, (*options.targets, weight)), named, options)
+
+
+def column_stream(source: Unchecked, options: SourceOptions) -> ColumnStream:
+    """The columns of CSV, Parquet or Arrow files or of a frame.
+
+    Raises
+    ------
+    ParameterError
+        The source is another one.
+    """
+    place = name_of(source)
+    if not several_sources(source) and is_frame(source):
+        return FrameStream(source, place)
+    paths = several_sources(source) or isinstance(source, (str, os.PathLike))
+    if paths and not is_synthetic(source):
+        sources = list(source) if several_sources(source) else [source]
+        if len(sources) > 1 or not is_zarr(display_form(sources[0])):
+            files = source_files(sources)
+            if files[0].kind == "CSV":
+                return CsvStream(files, options.csv, options.target)
+            if files[0].kind not in _ONE_FILE:
+                return TypedStream(files, place, (*options.targets, options.weight))
+    raise ParameterError(f"{place} has no columns of different kinds; give CSV, Parquet or Arrow files, or a frame")
+
+
+def _of_columns(stream: CsvStream | TypedStream, place: str, options: SourceOptions) -> Reader:
+    if options.described:
+        return EncodedReader(stream, place, options)
+    if isinstance(stream, CsvStream):
+        return CsvReader(stream, place, options)
+    return ColumnsReader(stream, place, options)
 
 
 def name_of(source: Unchecked) -> str:

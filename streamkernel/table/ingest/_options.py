@@ -9,7 +9,9 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.table.ingest._csv_format import CsvFormat
+from streamkernel.table.schema import MISSING_POLICIES, UNKNOWN_POLICIES
 from streamkernel.table.values import listed
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 
@@ -19,8 +21,8 @@ class SourceOptions:
 
     Attributes
     ----------
-    target, weight
-        Name or index of the column that is y, and of that of row weights.
+    targets, weight
+        Names or indices of the columns that are y, and of that of row weights.
     csv
         How CSV is written.
     X, y
@@ -33,6 +35,14 @@ class SourceOptions:
         Whether rows of libsvm text stay sparse; None for what their number of entries says.
     columns
         Number of columns of libsvm text; None for its largest index.
+    schema
+        A schema, its plain JSON or file; "auto" for what a look at the rows suggests.
+    categories, dates
+        Names of columns that are categories, or dates.
+    missing, unknown
+        What becomes of missing values, and of categories that the fit has not seen.
+    id
+        Name of the column that tells which row it is.
 
     Raises
     ------
@@ -40,7 +50,7 @@ class SourceOptions:
         A value that means nothing.
     """
 
-    target: str | int | None = None
+    targets: tuple[str | int, ...] = ()
     weight: str | int | None = None
     csv: CsvFormat = field(default_factory=CsvFormat)
     X: str | None = None
@@ -49,9 +59,15 @@ class SourceOptions:
     keep: Sequence[str] | None = None
     sparse: bool | None = None
     columns: int | None = None
+    schema: Unchecked = None
+    categories: Sequence[str] = ()
+    dates: Sequence[str] = ()
+    missing: str | None = None
+    unknown: str | None = None
+    id: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("target", self.target), ("weight", self.weight)):
+        for name, value in (*(("target", each) for each in self.targets), ("weight", self.weight)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
                 raise ParameterError(f"{option(name)} must be a column's name or index, not {value!r}", value=value)
 
@@ -78,9 +94,54 @@ class SourceOptions:
             )
         if self.drop and self.keep is not None:
             raise ParameterError(f"{option('drop')} and {option('keep')} both choose columns; give one of them")
-        for name, names in (("drop", self.drop), ("keep", self.keep)):
+        lists = {"drop": self.drop, "keep": self.keep, "categories": self.categories, "dates": self.dates}
+        for name, names in lists.items():
             if isinstance(names, str) or not all(isinstance(each, str) for each in names or ()):
                 raise ParameterError(f"{option(name)} must be names of columns, not {names!r}", value=names)
+
+        both = {*self.categories} & {*self.dates}
+        if both:
+            raise ParameterError(f"column {min(both)!r} is a category and a date; leave it out of one of them")
+        for name, given, allowed in (
+            ("missing", self.missing, MISSING_POLICIES),
+            ("unknown", self.unknown, UNKNOWN_POLICIES),
+        ):
+            if given is not None and given not in allowed:
+                raise ParameterError(f"{option(name)} must be one of {', '.join(allowed)}, not {given!r}", value=given)
+        if self.id is not None and not isinstance(self.id, str):
+            raise ParameterError(f"{option('id')} must be the name of a column, not {self.id!r}", value=self.id)
+
+    @property
+    def target(self) -> str | int | None:
+        """The target where there is one."""
+        return self.targets[0] if len(self.targets) == 1 else None
+
+    @property
+    def described(self) -> bool:
+        """Whether the columns need a schema: not all are numbers, or there are several targets."""
+        given = (self.schema, self.missing, self.unknown, self.id)
+        return any(each is not None for each in given) or bool(self.categories or self.dates) or len(self.targets) > 1
+
+    def refuse_schema(self, place: str) -> None:
+        """Refuse kinds of columns for a source whose columns have none: all are numbers.
+
+        Raises
+        ------
+        ParameterError
+            One of the options is given.
+        """
+        given = {name: getattr(self, name) for name in ("schema", "categories", "dates", "missing", "unknown", "id")}
+        for name, value in given.items():
+            if value:
+                raise ParameterError(
+                    f"{option(name)} is for columns of CSV, Parquet and Arrow files and of frames, and {place} has "
+                    "numbers only; leave it out"
+                )
+        if len(self.targets) > 1:
+            raise ParameterError(
+                f"several targets by {option('target')} are columns of CSV, Parquet and Arrow files and of frames, and "
+                f"{place} is none; give a y of several columns"
+            )
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -171,3 +232,10 @@ class SourceOptions:
         for each in fields(CsvFormat):
             if getattr(self.csv, each.name) != each.default:
                 raise ParameterError(f"{option(each.name)} is for CSV, and {place} is none; leave it out")
+
+
+def targets_of(target: str | int | Sequence[str | int] | None) -> tuple[str | int, ...]:
+    """The targets that a user names: none, one, or a list."""
+    if target is None:
+        return ()
+    return (target,) if isinstance(target, (str, int)) else tuple(target)

@@ -12,6 +12,8 @@ import numpy as np
 
 from streamkernel.errors import EmptyDataError, ParameterError
 from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.schema import Schema
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
@@ -69,6 +71,8 @@ class Reader(ABC):
         For the progress bar: bytes or rows.
     most_entries
         Of a source whose rows stay sparse, the most entries of a row; else None.
+    schema
+        What the columns of the source are, where they are not all numbers.
     """
 
     columns: tuple[str, ...]
@@ -83,10 +87,15 @@ class Reader(ABC):
     total: int | None = None
     unit: str = "rows"
     most_entries: int | None = None
+    schema: Schema | None = None
 
     _place: str  # name of the source, for messages
     _target: int | None = None  # position of y among the columns of the source
     _weight: int | None = None  # position of the row weights among them
+
+    def prepare(self, watcher: Progress) -> None:
+        """Read what must be known before the first batch; all columns have their names then."""
+        return
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:

@@ -21,10 +21,11 @@ from streamkernel.table.ingest._checked import checked_batches, missing_labels
 from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._locked_table import LockedTable, locked_store
 from streamkernel.table.ingest._open import open_reader
-from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest._options import SourceOptions, targets_of
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._standard_input import received
 from streamkernel.table.ingest.progress import Progress, as_progress
+from streamkernel.table.schema import Schema
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
 from streamkernel.wording import option
@@ -79,7 +80,7 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
-    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep)
+    options = SourceOptions(targets_of(target), weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep)
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
@@ -89,6 +90,7 @@ def append_rows(
         try:
             with received(source, path, watcher) as rows:
                 reader = _reader(rows, options, locked)
+                reader.prepare(watcher)
                 _check_names(reader, locked)
                 _write(reader, locked, watcher)
         finally:
@@ -112,12 +114,18 @@ def _reader(source: Unchecked, options: SourceOptions, locked: LockedTable) -> R
             f"the rows of {path} have no weights: they count once each; leave {option('weight')} out, or ingest all "
             "rows anew with it"
         )
+    schema = locked.attributes.get("schema")
+    if schema is not None:
+        # The columns of the rows that are there: categories and fills are those of the first ones.
+        options = replace(options, schema=Schema.from_config(schema, f"the schema of {path}"))
     names = locked.attributes["target_names"]
-    known = target is not None or options.y is not None or len(names) != 1
+    known = target is not None or options.y is not None or len(names) != 1 or schema is not None
     targets = [target] if known else [names[0], None]
     # A source with its own y or weights (arrays in files, other tables) has no column to name.
-    weights = [weight] if weight is not None or not weighted else [weight_name(locked.attributes), None]
-    *choices, last = [replace(options, target=y, weight=w) for y, w in product(targets, weights)]
+    weights = (
+        [weight] if weight is not None or not weighted or schema is not None else [weight_name(locked.attributes), None]
+    )
+    *choices, last = [replace(options, targets=targets_of(y), weight=w) for y, w in product(targets, weights)]
     for choice in choices:
         with suppress(ParameterError):
             reader = open_reader(source, choice)

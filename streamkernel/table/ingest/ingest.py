@@ -22,7 +22,7 @@ from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
 from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._open import name_of, open_reader
-from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest._options import SourceOptions, targets_of
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._scratch import scratch_folder
 from streamkernel.table.ingest._shuffle import RowSpool
@@ -41,7 +41,7 @@ def ingest(
     source: Unchecked,
     store: str | os.PathLike[str],
     *,
-    target: str | int | None = None,
+    target: str | int | Sequence[str | int] | None = None,
     weight: str | int | None = None,
     separator: str | None = None,
     decimal: str = ".",
@@ -52,6 +52,12 @@ def ingest(
     keep: Sequence[str] | None = None,
     sparse: bool | None = None,
     columns: int | None = None,
+    schema: Unchecked = None,
+    categories: Sequence[str] = (),
+    dates: Sequence[str] = (),
+    missing: str | None = None,
+    unknown: str | None = None,
+    id: str | None = None,
     chunk_rows: int | None = None,
     dtype: DTypeName = "float32",
     shuffle: bool = False,
@@ -76,7 +82,7 @@ def ingest(
     store
         Path of the new table, whose folder must exist, or a URL such as ``s3://bucket/table``.
     target
-        Name or index of the column that is y.
+        Name or index of the column that is y; a list of several, whose values are numbers.
     weight
         Name or index of the column of row weights (at least 0; a row counts as if it stood w_i times), which is no
         feature then. It may name another array of an .npz file or a Zarr group. A table that has weights keeps them.
@@ -95,6 +101,19 @@ def ingest(
     columns
         Of libsvm text: the number of columns, where other rows have larger indices than these; by default the largest
         index. An index beyond it is refused.
+    schema
+        Of CSV, Parquet and Arrow files and of frames: what each column is and what becomes of it. A `Schema`, its plain
+        JSON, the path of a JSON or TOML file, or "auto": what a look at the first rows suggests. Columns that are not
+        in it are left out. Without these six options all columns are numbers.
+    categories, dates
+        Names of columns that are categories (one-hot; with more than 32, mean targets), or dates (elapsed time, and the
+        positions in year, week and day).
+    missing
+        What becomes of missing values: "refuse", "mean", "median", or "indicator" (the mean, and a column that tells).
+    unknown
+        What becomes of later rows' categories that these rows have not: "refuse", or "ignore" (zeros, or the mean).
+    id
+        Name of the column that tells which row it is: no feature.
     chunk_rows
         Rows of a chunk; by default about 8 MiB of X, a power of two between 1,024 and 65,536.
     dtype
@@ -113,7 +132,23 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed)
-    options = SourceOptions(target, weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep, sparse, columns)
+    options = SourceOptions(
+        targets_of(target),
+        weight,
+        CsvFormat(separator, decimal, encoding),
+        X,
+        y,
+        drop,
+        keep,
+        sparse,
+        columns,
+        schema,
+        categories,
+        dates,
+        missing,
+        unknown,
+        id,
+    )
     path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
@@ -122,6 +157,7 @@ def ingest(
         received(source, path, watcher) as rows,
     ):
         reader = open_reader(rows, options)
+        reader.prepare(watcher)
         _write(reader, source, path, chunk_rows, dtype, seed if shuffle else None, overwrite, watcher)
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
@@ -176,6 +212,8 @@ def _write(
         }
         if weighted:
             attributes["weight"] = reader.weight
+        if reader.schema is not None:
+            attributes["schema"] = reader.schema.to_config()
         if labels is not None:
             attributes["classes"], order = labels.finished()
             writer.relabel(order)

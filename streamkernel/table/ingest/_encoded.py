@@ -1,0 +1,298 @@
+"""Rows of a source by a schema: numbers, categories, dates and gaps become features."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from streamkernel.errors import DataError, EmptyDataError, NonFiniteDataError, ParameterError, warn_user
+from streamkernel.table.ingest._arrow_values import text_labels
+from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
+from streamkernel.table.ingest._streams import ColumnStream
+from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.schema._column import Column
+from streamkernel.table.schema._encoder import Encoder, read_numbers
+from streamkernel.table.schema._fit import SchemaFit, fold_of, slices
+from streamkernel.table.schema._suggest import MOST_BYTES, MOST_ROWS, suggested
+from streamkernel.table.schema._values import is_text
+from streamkernel.table.schema.schema import Schema, as_schema
+from streamkernel.table.values import listed
+from streamkernel.type_aliases import AnyArray, Float, Untyped
+from streamkernel.wording import option
+
+AUTO = "auto"
+
+
+class EncodedReader(Reader):
+    """Rows of columns of any kind.
+
+    A schema that is not complete takes a first pass over the rows (`prepare`).
+
+    Attributes
+    ----------
+    schema
+        Complete after `prepare`.
+    """
+
+    def __init__(self, stream: ColumnStream, place: str, options: SourceOptions) -> None:
+        self._place, self._stream, self._options = place, stream, options
+        self.total, self.unit = stream.total, stream.unit
+        self.n_rows, self.estimated_rows = stream.n_rows, stream.estimated_rows
+        self.schema: Schema = declared_schema(stream, place, options)
+        names = {*stream.names}
+        self._targets = [self.schema[name] for name in self.schema.targets if name in names]
+        if any(column.kind == "category" for column in self._targets):
+            if len(self._targets) > 1:
+                raise ParameterError(
+                    f"{place}: several targets are numbers, and {listed(self.schema.targets)} has labels among them; "
+                    "choose one"
+                )
+            self.labelled = True
+        self.target_names = tuple(column.name for column in self._targets)
+        self.weight = self.schema.weight if self.schema.weight in names else None
+        self._read = [column.name for column in self.schema.columns if column.is_read and column.name in names]
+        self._of_others: dict[str, Float] | None = None
+        self.columns = ()
+        self.left_out = (*stream.unnamed, *self._left_out())
+
+    def prepare(self, watcher: Progress) -> None:
+        """Complete the schema by a pass over the rows, where that is necessary."""
+        if not self.schema.complete:
+            self._fit(watcher)
+        self.columns = self.schema.features
+        if not self.columns:
+            raise EmptyDataError(f"{self._place}: no column becomes a feature; give at least one")
+
+    def _fit(self, watcher: Progress) -> None:
+        fit = SchemaFit(self.schema, self.where, labelled=self.labelled)
+        wanted = {column.name for column in fit.columns} | ({self.weight} - {None})
+        if fit.needs_targets:
+            wanted |= {*self.target_names}
+        labels: dict[str, int] = {}
+        row = 0
+        watcher.start(self.total, self.unit)
+        try:
+            for batch, done in self._batches([name for name in self._read if name in wanted]):
+                targets, outputs = None, self.target_names
+                if fit.needs_targets and self._targets:
+                    targets, outputs = self._fit_targets(batch, row, labels)
+                fit.add(batch, targets, outputs, self._weights(batch, row))
+                row += batch.num_rows
+                watcher.advance(done)
+        finally:
+            watcher.finish()
+        done_fit = fit.finished()
+        self.schema, self._of_others = done_fit.schema, done_fit.of_others
+
+    def _fit_targets(self, batch: Untyped, row: int, labels: dict[str, int]) -> tuple[Float, tuple[str, ...]]:
+        """Targets (b, q) of a batch, one-hot for labels, and the names of their columns."""
+        if not self.labelled:
+            y = self._numbers(batch, row)
+            bad = np.flatnonzero(np.isnan(y).any(axis=1))
+            if bad.size:
+                raise self._no_target(row + int(bad[0]))
+            return y, self.target_names
+        codes, names = text_labels(_as_text(batch.column(self.target_names[0])))
+        if (codes < 0).any():
+            raise self._no_target(row + int(np.argmax(codes < 0)))
+        place = np.array([labels.setdefault(name, len(labels)) for name in names], dtype=np.int64)
+        one_hot = np.zeros((batch.num_rows, len(labels)))
+        one_hot[np.arange(batch.num_rows), place[codes]] = 1.0
+        return one_hot, tuple(labels)
+
+    def _no_target(self, row: int) -> NonFiniteDataError:
+        return NonFiniteDataError(
+            f"{self.where(row)}: {listed(self.target_names)} has no value in row {row}; leave rows without a target out"
+        )
+
+    def batches(self) -> Iterator[Batch]:
+        encoder = Encoder(self.schema, self.where, self._of_others, fold_of)
+        most = max(1, BATCH_BYTES // (8 * max(len(self.columns), 1)))
+        row = 0
+        for whole, done in self._batches(self._read):
+            for batch in slices(whole, most):
+                yield self._batch(encoder, batch, row, done)
+                done, row = 0, row + batch.num_rows
+        for name, note in encoder.unknown.items():
+            warn_user(
+                f"{note.place}: {note.first!r} of column {name!r} is none of its categories; {note.rows} rows with "
+                "such values count as none of them"
+            )
+
+    def _batch(self, encoder: Encoder, batch: Untyped, row: int, done: int) -> Batch:
+        X = encoder.rows(batch, row)
+        y: AnyArray | None = None
+        labels: list[str] | None = None
+        if self.labelled:
+            y, labels = text_labels(_as_text(batch.column(self.target_names[0])))
+        elif self._targets:
+            y = self._numbers(batch, row)
+        return Batch(X, y, labels, done, self._weights(batch, row))
+
+    def _numbers(self, batch: Untyped, row: int) -> Float:
+        columns = [read_numbers(each, batch.column(each.name), row, self.where) for each in self._targets]
+        return np.stack(columns, axis=1)
+
+    def _weights(self, batch: Untyped, row: int) -> Float | None:
+        if self.weight is None:
+            return None
+        return read_numbers(self.schema[self.weight], batch.column(self.weight), row, self.where)
+
+    def _batches(self, names: Sequence[str]) -> Iterator[tuple[Untyped, int]]:
+        chosen = [self.schema[name] for name in names]
+        text = [column.name for column in chosen if column.kind != "number"]
+        # Of CSV, one list of missing values holds for all numbers.
+        missing = {value for column in chosen if column.kind == "number" for value in column.missing_values}
+        return self._stream.batches(names, text, sorted(missing))
+
+    def _left_out(self) -> Iterator[str]:
+        for name in self._stream.names:
+            try:
+                column = self.schema[name]
+            except KeyError:
+                yield f"column {name!r} (not in the schema)"
+                continue
+            if name in self._options.drop:
+                yield f"column {name!r} (dropped)"
+            elif column.role == "id":
+                yield f"column {name!r} (the id of the row)"
+            elif not column.is_read:
+                yield f"column {name!r} (text)"
+
+    def where(self, row: int) -> str:
+        return self._stream.where(row)
+
+
+def _as_text(column: Untyped) -> Untyped:
+    """A column of labels as text."""
+    if is_text(column.type):
+        return column
+    value = column.type.value_type if pa.types.is_dictionary(column.type) else None
+    return (column.cast(value) if value is not None else column).cast(pa.string())
+
+
+def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) -> Schema:
+    """The schema of the source's columns by the options: as it is given, as a look suggests, or numbers.
+
+    Raises
+    ------
+    ParameterError
+        An option names a column that is not there, or the schema has a feature that the source has not.
+    """
+    names = stream.names
+    targets = [_named(names, each, "target column", place) for each in options.targets]
+    weight = None if options.weight is None else _named(names, options.weight, "column of row weights", place)
+    for what, given in (
+        ("drop", options.drop),
+        ("keep", options.keep or ()),
+        ("categories", options.categories),
+        ("dates", options.dates),
+        ("id", [] if options.id is None else [options.id]),
+    ):
+        for each in given:
+            if each not in names:
+                raise ParameterError(
+                    f"{place}: there is no column {each!r} for {option(what)}; its columns are {listed(names, 20)}"
+                )
+            if what == "drop" and each in (*targets, weight, options.id, *options.categories, *options.dates):
+                raise ParameterError(f"{place}: column {each!r} is in use, and cannot be dropped as well")
+    if options.schema is None:
+        schema = Schema(tuple(Column(name) for name in names))
+    elif options.schema == AUTO:
+        schema = look_at(stream, options, targets)
+    else:
+        schema = as_schema(options.schema)
+        absent = [column.name for column in schema.columns if column.is_feature and column.name not in names]
+        if absent:
+            raise ParameterError(
+                f"{place} has no column {absent[0]!r}, which the schema makes a feature; its columns are "
+                f"{listed(names, 20)}"
+            )
+    explicit = options.schema is not None and options.schema != AUTO
+    return Schema(tuple(_by_options(column, stream, options, targets, weight, explicit) for column in schema.columns))
+
+
+def _by_options(
+    column: Column,
+    stream: ColumnStream,
+    options: SourceOptions,
+    targets: Sequence[str],
+    weight: str | None,
+    explicit: bool,
+) -> Column:
+    """A column of the schema with what the options say of it."""
+    name = column.name
+    if name in targets:
+        if column.role == "target":
+            return column
+        return Column(
+            name, "category" if _has_labels(stream, name) else "number", "target", missing_values=column.missing_values
+        )
+    if name == weight:
+        return Column(name, "number", "weight")
+    if name == options.id:
+        return Column(name, "text", "id")
+    in_use = column.role == "feature"
+    if name in options.drop or (options.keep is not None and in_use and name not in options.keep):
+        return Column(name, "text")
+    if (column.role == "target" and targets) or (column.role == "weight" and weight is not None):
+        return Column(name, "text")  # another column has its role
+    if name in options.categories and column.kind != "category":
+        column = Column(
+            name, "category", missing=column.missing, missing_values=column.missing_values, unknown=column.unknown
+        )
+    if name in options.dates and column.kind != "date":
+        column = Column(name, "date", missing=column.missing, missing_values=column.missing_values)
+    if column.is_feature:
+        if options.missing is not None and (not explicit or column.missing == "refuse"):
+            column = replace(column, missing=options.missing)
+        if options.unknown is not None and column.kind == "category":
+            column = replace(column, unknown=options.unknown)
+    return column
+
+
+def _has_labels(stream: ColumnStream, name: str) -> bool:
+    """Whether a target is text."""
+    kind = stream.arrow_type(name)
+    if kind is not None:
+        return is_text(kind)
+    has_text = getattr(stream, "has_text", None)
+    return bool(has_text is not None and has_text(name))
+
+
+def look_at(stream: ColumnStream, options: SourceOptions, targets: Collection[str]) -> Schema:
+    """The schema that the first rows suggest."""
+    names = [name for name in stream.names if name not in options.drop]
+    parts, rows, size = [], 0, 0
+    for batch, _ in stream.batches(names, names):
+        parts.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= MOST_ROWS or size >= MOST_BYTES:
+            break
+    if not parts:
+        raise DataError(f"{stream.where(0)}: there are no rows; give at least one")
+    # Parts may have other dictionaries, and files other types of one number.
+    look = pa.concat_tables([pa.table(part) for part in parts], promote_options="permissive").unify_dictionaries()
+    found = suggested(look.slice(0, MOST_ROWS), targets=list(targets), decimal=options.csv.decimal)
+    left = {*stream.names} - {*names}
+    by_name = {column.name: column for column in found.columns}
+    return Schema(tuple(Column(name, "text") if name in left else by_name[name] for name in stream.names))
+
+
+def _named(names: Sequence[str], wanted: str | int, what: str, place: str) -> str:
+    """Name of a column by its name, or its index."""
+    if wanted in names:
+        return str(wanted)
+    try:
+        index = int(wanted)
+    except ValueError:
+        index = len(names)
+    if not -len(names) <= index < len(names):
+        raise ParameterError(
+            f"{place}: there is no {what} {wanted!r}; its columns are {listed(names, 20)} (or give an index)"
+        )
+    return names[index]
