@@ -5,27 +5,35 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from streamkernel.blobs import is_url
+from streamkernel.cli.column_options import ColumnOptions, CsvOptions
 from streamkernel.cli.options import Resources
 from streamkernel.cli.output import Display
 from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.saved import SavedModel
 from streamkernel.table.columns import NO_WEIGHTS, are_real
-from streamkernel.type_aliases import Unchecked
+from streamkernel.table.schema import Column, Schema
+from streamkernel.type_aliases import Fields, Unchecked
+
+_PLAIN = CsvOptions()
 
 
 @contextlib.contextmanager
 def rows_of_model(
-    model: PredictingModel,
+    model: SavedModel,
     source: str,
     resources: Resources,
     display: Display,
     *,
     targets: bool,
     weight: str | None = None,
+    unknown: str | None = None,
+    csv: CsvOptions = _PLAIN,
 ) -> Iterator[tuple[str, str | None]]:
     """The store with rows for a model, and the column of row weights that is still to be named.
 
@@ -41,21 +49,43 @@ def rows_of_model(
         As of `ingest`.
     """
     if not _is_file(source):
+        _refuse_for_store(source, {"unknown": unknown, **_changed(csv)})
         yield source, weight
         return
     _check_place(source, resources)
-    names, y = model.column_names, model.record.target_names
-    if targets and model.SUPERVISED and len(y) != 1:
+    if model.record.table_schema is not None:
+        schema = schema_of_model(model, targets=targets)
+        with _ingested(
+            source, display, weight=weight, schema=schema, unknown=unknown, dtype="keep", **asdict(csv)
+        ) as place:
+            yield place, None
+        return
+    if unknown is not None:
+        raise ParameterError("--unknown is of categories, and the model was fitted to numbers; leave it out")
+    names = model.column_names
+    y = model.record.target_names if isinstance(model, PredictingModel) and model.SUPERVISED and targets else ()
+    if len(y) > 1:
         raise ParameterError(f"{source} gives one column as target, and the model has {len(y)}; ingest the rows first")
     with _ingested(
         source,
         display,
-        target=y[0] if targets and model.SUPERVISED else None,
+        target=y[0] if y else None,
         weight=weight,
         keep=names if are_real(names) else None,
         dtype="keep",
+        **asdict(csv),
     ) as place:
         yield place, None
+
+
+def schema_of_model(model: SavedModel, *, targets: bool) -> Schema:
+    """The schema of the rows that a model was fitted to, with or without its targets and row weights."""
+    schema = Schema.from_config(model.record.table_schema, "the schema of the model")
+    if targets:
+        return schema
+    return schema.replaced(
+        Column(column.name, "text") for column in schema.columns if column.role in ("target", "weight")
+    )
 
 
 @contextlib.contextmanager
@@ -64,14 +94,14 @@ def rows_of_fit(
     resources: Resources,
     display: Display,
     *,
-    target: str | None,
     weight: str | None,
-    drop: tuple[str, ...],
+    kinds: ColumnOptions,
+    csv: CsvOptions,
 ) -> Iterator[tuple[str, str | None]]:
     """The store with rows for a fit, and the column of row weights that is still to be named.
 
-    A store is itself. Files are ingested as by `ingest` without options; a fit that resumes ingests them again, to the
-    same bits.
+    A store is itself. Files are ingested as by `ingest` with the same options; a fit that resumes ingests them again,
+    to the same bits.
 
     Raises
     ------
@@ -81,15 +111,22 @@ def rows_of_fit(
         As of `ingest`.
     """
     if not _is_file(source):
-        given = {"--target": target, "--drop": drop}
-        wrong = [name for name, value in given.items() if value]
-        if wrong:
-            raise ParameterError(f"{wrong[0]} is for a file as STORE, and {source} is none; leave it out")
+        _refuse_for_store(source, {**asdict(kinds), **_changed(csv)})
         yield source, weight
         return
     _check_place(source, resources)
-    with _ingested(source, display, target=target, weight=weight, drop=drop) as place:
+    with _ingested(source, display, weight=weight, **kinds.given, **asdict(csv)) as place:
         yield place, None
+
+
+def _changed(csv: CsvOptions) -> Fields:
+    return {name: value for name, value in asdict(csv).items() if value != getattr(_PLAIN, name)}
+
+
+def _refuse_for_store(source: str, given: Fields) -> None:
+    wrong = [name for name, value in given.items() if value]
+    if wrong:
+        raise ParameterError(f"--{wrong[0]} is for a file as STORE, and {source} is none; leave it out")
 
 
 def _is_file(source: str) -> bool:

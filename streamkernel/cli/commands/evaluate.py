@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streamkernel.cli.column_options import CsvOptions, csv_options, unknown_option
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.file_sources import rows_of_model
 from streamkernel.cli.options import Bounds, Resources, common, rows, run_options, weight
@@ -18,14 +19,26 @@ from streamkernel.type_aliases import Fields
 @click.argument("store")
 @rows
 @weight
+@unknown_option
+@csv_options
 @run_options
 @common
-def command(model: str, store: str, rows: Bounds, weight: str | None, resources: Resources, display: Display) -> None:
+def command(
+    model: str,
+    store: str,
+    rows: Bounds,
+    weight: str | None,
+    unknown: str | None,
+    csv: CsvOptions,
+    resources: Resources,
+    display: Display,
+) -> None:
     """Score MODEL on the rows of STORE, a table, or a CSV, Parquet or Arrow file with its columns and its target."""
     place = execution_target(resources)
     fitted = predicting_model(model)
     work = fitted.scores()
-    with rows_of_model(fitted, store, resources, display, targets=True, weight=weight) as (found, left):
+    given = rows_of_model(fitted, store, resources, display, targets=True, weight=weight, unknown=unknown, csv=csv)
+    with given as (found, left):
         table = opened(fitted, found, rows, targets=True, weight=left)
         with session_for(work, fitted, table, place, display.quiet) as session:
             result = session.sweep(work, table, "evaluate")

@@ -7,6 +7,7 @@ import time
 import click
 
 from streamkernel.cli.checkpoints import resumable_session
+from streamkernel.cli.column_options import COLUMNS, ColumnOptions, CsvOptions, column_options, csv_options
 from streamkernel.cli.file_sources import rows_of_fit
 from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import planned_request
@@ -19,22 +20,20 @@ from streamkernel.store import check_target
 from streamkernel.type_aliases import Unchecked
 
 
-@click.command("fit", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
+@click.command("fit", cls=GroupedCommand, sections=(*SECTIONS, COLUMNS), epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @click.argument("model")
 @fit_options
-@click.option("--target", metavar="NAME", help="Of a file as STORE: the column that is the target.")
-@click.option(
-    "--drop", multiple=True, metavar="NAME", help="Of a file as STORE: a column to leave out. May be repeated."
-)
+@column_options
+@csv_options
 @click.option("--resume", is_flag=True, help="Continue from the checkpoints of an interrupted run.")
 @overwrite
 @common
 def command(
     store: str,
     model: str,
-    target: str | None,
-    drop: tuple[str, ...],
+    kinds: ColumnOptions,
+    csv: CsvOptions,
     resume: bool,
     overwrite: bool,
     resources: Resources,
@@ -44,9 +43,10 @@ def command(
     """Fit a kernel model on the table STORE and write it to MODEL.
 
     STORE may be a CSV, Parquet or Arrow file, with --target: it is ingested on the way, into the temporary folder.
+    --schema auto takes its columns as they come: categories, dates, and missing values.
     """
     output = check_target(model, overwrite=overwrite)
-    given = rows_of_fit(store, resources, display, target=target, weight=options.get("weight"), drop=drop)
+    given = rows_of_fit(store, resources, display, weight=options.get("weight"), kinds=kinds, csv=csv)
     with given as (found, weight):
         kind, request = planned_request(found, {**options, "weight": weight}, resources, resident_bytes())
         with resumable_session(request, output, resume, display) as session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,27 +10,17 @@ from pathlib import Path
 import click
 
 from streamkernel.blobs import is_url
+from streamkernel.cli.column_options import ColumnOptions, CsvOptions, column_options, csv_options
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import Display
 from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.table import TableInfo
-from streamkernel.table.ingest import append_rows, ingest
+from streamkernel.table.ingest import append_rows, ingest, suggest_schema
+from streamkernel.table.schema import Column
 from streamkernel.type_aliases import Fields, Unchecked
 
 _MOST_NAMES = 30
-
-
-def _target(values: tuple[str, ...]) -> str | int | None:
-    if not values:
-        return None
-    if len(values) > 1:
-        raise ParameterError(
-            f"--target is given {len(values)} times, and one column can be y; several targets are a y of several "
-            "columns: of an npz file, or from Python streamkernel.ingest(open_table(X, Y), STORE)"
-        )
-    value = values[0]
-    return int(value) if value.lstrip("-").isdigit() else value
 
 
 def _weight(value: str | None) -> str | int | None:
@@ -51,28 +42,11 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
 @click.command("ingest")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.argument("store")
-@click.option("--target", multiple=True, metavar="NAME|INDEX", help="The column that is the target y.")
+@column_options
 @click.option("--weight", metavar="NAME|INDEX", help="The column of row weights: a row of weight w counts w times.")
-@click.option(
-    "--drop",
-    multiple=True,
-    metavar="NAME",
-    help="Leave a column of CSV, Parquet or Arrow files out; it may hold anything. May be repeated.",
-)
-@click.option(
-    "--keep", multiple=True, metavar="NAME", help="Leave all others out but target and weights. May be repeated."
-)
 @click.option("--X", "features", metavar="NAME", help="Of NPZ and Zarr: the array that is X. [default: X]")
 @click.option("--y", "targets", metavar="NAME", help="Of NPZ and Zarr: the array that is y. [default: y, if there]")
-@click.option(
-    "--separator", metavar="LETTER", help="Of CSV: the separator, or tab. [default: comma, semicolon or tab, as found]"
-)
-@click.option(
-    "--decimal", metavar="LETTER", default=".", show_default=True, help="Of CSV: the decimal point, . or a comma."
-)
-@click.option(
-    "--encoding", metavar="NAME", default="utf-8", show_default=True, help="Of CSV: utf-8, latin-1, utf-16, ..."
-)
+@csv_options
 @click.option(
     "--sparse/--dense",
     default=None,
@@ -91,27 +65,30 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
 )
 @click.option("--shuffle", is_flag=True, help="Store the rows in a random order, so that slices are random splits.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the random order.")
+@click.option(
+    "--suggest-schema",
+    "suggest",
+    is_flag=True,
+    help="Write what a look at the first rows suggests to the file STORE (.toml or .json; - prints it), and no table.",
+)
 @click.option("--append", is_flag=True, help="Append the rows to the table at STORE.")
 @overwrite
 @common
 def command(
     sources: tuple[str, ...],
     store: str,
-    target: tuple[str, ...],
+    kinds: ColumnOptions,
     weight: str | None,
-    drop: tuple[str, ...],
-    keep: tuple[str, ...],
     features: str | None,
     targets: str | None,
-    separator: str | None,
-    decimal: str,
-    encoding: str,
+    csv: CsvOptions,
     sparse: bool | None,
     columns: int | None,
     chunk_rows: int | None,
     dtype: Unchecked,
     shuffle: bool,
     seed: int,
+    suggest: bool,
     append: bool,
     overwrite: bool,
     display: Display,
@@ -120,20 +97,22 @@ def command(
 
     The last argument is STORE. Several SOURCEs, a folder or a pattern in quotes ('part-*.csv') are CSV, Parquet or
     Arrow files with the same columns.
+
+    All columns are numbers, but for a target of text. --schema auto takes tables as they come: categories, dates, and
+    missing values; --suggest-schema writes what it would do, to be changed and given as --schema FILE.
     """
-    _check_last(sources, store)
     source = sources[0] if len(sources) == 1 else list(sources)
+    if suggest:
+        _suggest(source, store, kinds, csv, display, overwrite=overwrite)
+        return
+    _check_last(sources, store)
     if append:
         _refuse({"--sparse": sparse, "--dense": sparse is False, "--columns": columns})
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
     given: Fields = {
-        "target": _target(target),
+        **kinds.given,
+        **asdict(csv),
         "weight": _weight(weight),
-        "separator": separator,
-        "decimal": decimal,
-        "encoding": encoding,
-        "drop": drop,
-        "keep": keep or None,
         "X": features,
         "y": targets,
     }
@@ -165,6 +144,30 @@ def command(
     if info.left_out:
         shown["left out"] = "; ".join(info.left_out)
     display.emit(result, "table", shown)
+
+
+def _suggest(
+    source: str | list[str],
+    place: str,
+    kinds: ColumnOptions,
+    csv: CsvOptions,
+    display: Display,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write or print the schema that a look at the rows suggests."""
+    found = suggest_schema(source, **{**kinds.given, **asdict(csv)})
+    if place == "-":
+        sys.stdout.write(found.to_toml())
+        return
+    found.write(place, overwrite=overwrite)
+    shown = {column.name: _described(column) for column in found.columns}
+    display.emit({"schema": place, **found.to_config()}, "schema", {"schema": place, **shown})
+
+
+def _described(column: Column) -> str:
+    what = column.kind if column.role == "feature" else f"{column.role} ({column.kind})"
+    return "text, left out" if what == "text" else what
 
 
 def _listed(names: Sequence[str]) -> str:

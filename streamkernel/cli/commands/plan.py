@@ -7,6 +7,8 @@ from dataclasses import replace
 import click
 from rich.table import Table as RichTable
 
+from streamkernel.cli.column_options import COLUMNS, ColumnOptions, CsvOptions, column_options, csv_options
+from streamkernel.cli.file_sources import rows_of_fit
 from streamkernel.cli.fit_options import SECTIONS, plan_options
 from streamkernel.cli.fit_request import FitRequest, planned_request
 from streamkernel.cli.grouped_help import GroupedCommand
@@ -32,19 +34,33 @@ _COLUMNS = {
 }
 
 
-@click.command("plan", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
+@click.command("plan", cls=GroupedCommand, sections=(*SECTIONS, COLUMNS), epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @plan_options
+@column_options
+@csv_options
 @common
 def command(
-    store: str, resources: Resources, cores: int | None, rates: str | None, display: Display, **options: Unchecked
+    store: str,
+    resources: Resources,
+    cores: int | None,
+    rates: str | None,
+    kinds: ColumnOptions,
+    csv: CsvOptions,
+    display: Display,
+    **options: Unchecked,
 ) -> None:
-    """Show the cost of a fit on STORE, and its time on any number of workers. No row is read."""
+    """Show the cost of a fit on STORE, and its time on any number of workers. No row is read.
+
+    A CSV, Parquet or Arrow file as STORE is ingested first, into the temporary folder.
+    """
     resources, compared = _compared(resources)
     if cores is not None and compared is None:
         raise ParameterError("--cores is of several --workers, such as 1,4,16; leave it out, or give these")
     known = read_rates(rates)
-    _, request = planned_request(store, options, resources)
+    given = rows_of_fit(store, resources, display, weight=options.get("weight"), kinds=kinds, csv=csv)
+    with given as (place, weight):
+        _, request = planned_request(place, {**options, "weight": weight}, resources)
     found = timed_plan(
         request.plan,
         request.plan_on,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streamkernel.cli.column_options import CsvOptions, csv_options, unknown_option
 from streamkernel.cli.file_sources import rows_of_model
 from streamkernel.cli.options import Bounds, Resources, common, overwrite, rows, run_options
 from streamkernel.cli.output import Display
@@ -17,6 +18,8 @@ from streamkernel.cli.tables_for_models import check_rows_target, opened, write_
 @click.argument("out")
 @rows
 @click.option("--std", is_flag=True, help="Write standard deviations too, if the model has them.")
+@unknown_option
+@csv_options
 @run_options
 @overwrite
 @common
@@ -26,6 +29,8 @@ def command(
     out: str,
     rows: Bounds,
     std: bool,
+    unknown: str | None,
+    csv: CsvOptions,
     resources: Resources,
     overwrite: bool,
     display: Display,
@@ -47,6 +52,6 @@ def command(
         "target_names": list(fitted.record.target_names),
         "column_names": {name: fitted.output_labels(width) for name, (width, _) in work.columns.items() if width},
     }
-    with rows_of_model(fitted, store, resources, display, targets=False) as (found, _):
+    with rows_of_model(fitted, store, resources, display, targets=False, unknown=unknown, csv=csv) as (found, _):
         table = opened(fitted, found, rows, targets=False)
         write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="predictions", **attributes)

@@ -21,7 +21,8 @@ from streamkernel.table._chunk_rows import default_chunk_rows
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
 from streamkernel.table.ingest._csv_format import CsvFormat
-from streamkernel.table.ingest._open import name_of, open_reader
+from streamkernel.table.ingest._encoded import AUTO, declared_schema
+from streamkernel.table.ingest._open import column_stream, name_of, open_reader
 from streamkernel.table.ingest._options import SourceOptions, targets_of
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._scratch import scratch_folder
@@ -30,6 +31,7 @@ from streamkernel.table.ingest._sparse_writer import SparseWriter
 from streamkernel.table.ingest._standard_input import received
 from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.ingest.progress import Progress, as_progress
+from streamkernel.table.schema import Schema
 from streamkernel.table.values import DTypeName
 from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 from streamkernel.wording import option
@@ -255,3 +257,43 @@ def _check_output(path: str | Path, overwrite: bool) -> None:
         raise StoreAccessError(f"the folder {path.parent} may not be written by this user; choose another path")
     with translated_os_errors(path, "writing", "nothing was changed"):
         check_output(path, "table", overwrite=overwrite)
+
+
+def suggest_schema(
+    source: Unchecked,
+    *,
+    target: str | int | Sequence[str | int] | None = None,
+    weight: str | int | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    drop: Sequence[str] = (),
+    keep: Sequence[str] | None = None,
+    schema: Unchecked = None,
+    categories: Sequence[str] = (),
+    dates: Sequence[str] = (),
+    missing: str | None = None,
+    unknown: str | None = None,
+    id: str | None = None,
+) -> Schema:
+    """The schema that a look at the first 100,000 rows suggests, for `ingest`; parameters as there.
+
+    Raises
+    ------
+    DataError, StoreError, ParameterError
+        As of `ingest`.
+    """
+    options = SourceOptions(
+        targets_of(target),
+        weight,
+        CsvFormat(separator, decimal, encoding),
+        drop=drop,
+        keep=keep,
+        schema=AUTO if schema is None else schema,
+        categories=categories,
+        dates=dates,
+        missing=missing,
+        unknown=unknown,
+        id=id,
+    )
+    return declared_schema(column_stream(source, options), name_of(source), options)
