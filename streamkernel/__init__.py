@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         KernelSVC,
         KernelSVR,
         Nystroem,
+        TableEncoder,
     )
     from streamkernel.factors import Factor
     from streamkernel.fits.compress import compress
@@ -48,12 +49,14 @@ if TYPE_CHECKING:
     from streamkernel.planning import plan
     from streamkernel.table import Table, open_table
     from streamkernel.table.ingest.append import append_rows
-    from streamkernel.table.ingest.ingest import ingest
+    from streamkernel.table.ingest.ingest import ingest, suggest_schema
+    from streamkernel.table.schema import Column, Schema
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BayesianCommitteeMachine",
+    "Column",
     "Comparison",
     "CompressedTable",
     "Factor",
@@ -78,7 +81,9 @@ __all__ = [
     "Nystroem",
     "PursuitModel",
     "RidgeModel",
+    "Schema",
     "Table",
+    "TableEncoder",
     "__version__",
     "append_rows",
     "compress",
@@ -89,11 +94,13 @@ __all__ = [
     "ingest",
     "open_table",
     "plan",
+    "suggest_schema",
 ]
 
 # Names are imported on first access: a worker that only sums blocks does not load scikit-learn, and
 # `streamkernel --help` is fast. Those that are not here are estimators.
 _HOMES = {
+    "Column": "table.schema",
     "Comparison": "comparison",
     "CompressedTable": "compression",
     "Factor": "factors",
@@ -101,6 +108,7 @@ _HOMES = {
     "GeneralisedModel": "models",
     "PursuitModel": "models",
     "RidgeModel": "models",
+    "Schema": "table.schema",
     "Table": "table",
     "append_rows": "table.ingest",
     "compress": "fits.compress",
@@ -111,6 +119,7 @@ _HOMES = {
     "ingest": "table.ingest",
     "open_table": "table",
     "plan": "planning",
+    "suggest_schema": "table.ingest",
 }
 
 

@@ -16,6 +16,7 @@ from streamkernel.estimators.kernel_quantile_regressor import KernelQuantileRegr
 from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
 from streamkernel.estimators.kernel_svm import KernelSVC, KernelSVR
 from streamkernel.estimators.nystroem import Nystroem
+from streamkernel.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "BayesianCommitteeMachine",
@@ -36,4 +37,5 @@ __all__ = [
     "KernelSVC",
     "KernelSVR",
     "Nystroem",
+    "TableEncoder",
 ]

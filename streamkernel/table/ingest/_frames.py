@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import pyarrow as pa
 
 from streamkernel.errors import DTypeError, EmptyDataError
-from streamkernel.table.columns import check_distinct
+from streamkernel.table.columns import check_distinct, default_names
 from streamkernel.table.ingest._reader import BATCH_BYTES
 from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.type_aliases import Unchecked, Untyped
@@ -15,7 +15,7 @@ from streamkernel.type_aliases import Unchecked, Untyped
 
 def is_frame(source: Unchecked) -> bool:
     """Whether rows in memory have typed columns."""
-    return hasattr(source, "__arrow_c_stream__") or type(source).__module__.partition(".")[0] == "pandas"
+    return hasattr(source, "__arrow_c_stream__") or _is_frame_of_pandas(source)
 
 
 class FrameStream(ColumnStream):
@@ -33,30 +33,27 @@ class FrameStream(ColumnStream):
 
     def __init__(self, frame: Unchecked, place: str) -> None:
         self._place = place
-        names = getattr(frame, "columns", ())
-        names = list(names) if not callable(names) and isinstance(frame, object) and _are_names(names) else []
-        wrong = next((name for name in names if not isinstance(name, str)), None)
-        if wrong is not None:
-            raise DTypeError(f"{place}: the name of a column is {wrong!r}, not text; rename it")
+        if _is_pandas(frame):
+            frame, self.named = _named(frame, place)
         try:
-            self._table = _arrow_table(frame)
+            self.table = _arrow_table(frame)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError) as error:
             why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
             raise DTypeError(f"{place} cannot be read as typed columns ({why}); give each column one type") from error
-        self.names = list(self._table.column_names)
+        self.names = list(self.table.column_names)
         check_distinct(self.names, place)
-        self.n_rows = self.estimated_rows = self.total = self._table.num_rows
+        self.n_rows = self.estimated_rows = self.total = self.table.num_rows
         if not self.n_rows:
             raise EmptyDataError(f"{place} has no rows; give at least one")
 
     def arrow_type(self, name: str) -> Untyped | None:
-        return self._table.schema.field(name).type
+        return self.table.schema.field(name).type
 
     def batches(
         self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
     ) -> Iterator[tuple[Untyped, int]]:
         rows = max(1, BATCH_BYTES // (8 * max(len(names), 1)))
-        for batch in self._table.select(list(names)).to_batches(max_chunksize=rows):
+        for batch in self.table.select(list(names)).to_batches(max_chunksize=rows):
             if batch.num_rows:
                 yield batch, batch.num_rows
 
@@ -64,8 +61,24 @@ class FrameStream(ColumnStream):
         return f"{self._place} (row {row})"
 
 
-def _are_names(names: Unchecked) -> bool:
-    return not hasattr(names, "num_chunks") and not any(hasattr(name, "type") for name in list(names)[:1])
+def _is_frame_of_pandas(source: Unchecked) -> bool:
+    return _is_pandas(source) and getattr(source, "ndim", 0) == 2
+
+
+def _is_pandas(frame: Unchecked) -> bool:
+    return type(frame).__module__.partition(".")[0] == "pandas"
+
+
+def _named(frame: Unchecked, place: str) -> tuple[Unchecked, bool]:
+    """A frame of pandas whose columns have text as names: x0, x1, ... where all are numbers."""
+    names = list(frame.columns)
+    if all(isinstance(name, int) for name in names):
+        return frame.set_axis(list(default_names(len(names))), axis="columns"), False
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise DTypeError(f"{place}: the name of a column is {wrong!r}, not text; rename it")
+    check_distinct(names, place)
+    return frame, True
 
 
 def _arrow_table(frame: Unchecked) -> Untyped:
@@ -73,6 +86,6 @@ def _arrow_table(frame: Unchecked) -> Untyped:
         return pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
         return frame
-    if type(frame).__module__.partition(".")[0] == "pandas":
+    if _is_pandas(frame):
         return pa.Table.from_pandas(frame, preserve_index=False)
     return pa.table(frame)

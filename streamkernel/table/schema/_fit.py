@@ -160,7 +160,7 @@ class _Numbers:
 
     def __init__(self, column: Column) -> None:
         self._column = column
-        self._gaps = 0
+        self._gaps = self._seen = 0
         self._weight = self._sum = 0.0
         self._sample = (np.empty(0, np.uint64), np.empty(0), np.empty(0))  # keys, values, weights
         self._first, self._last, self._times = np.inf, -np.inf, False
@@ -169,6 +169,7 @@ class _Numbers:
         there = ~np.isnan(values)
         self._gaps += int(values.size - there.sum())
         values = values[there]
+        self._seen += values.size
         if not values.size:
             return
         w = np.ones(values.size) if weights is None else weights[there]
@@ -214,6 +215,8 @@ class _Numbers:
             _, values, weights = self._sample
             if weights.sum() > 0.0:
                 return _weighted_median(values, weights)
+        if self._seen:
+            raise EmptyDataError(f"all rows with a value of {column} have weight zero; give some a weight > 0")
         raise DataError(f"{column} has no value in any row; leave it out by {option('drop')}, or give its fill")
 
 

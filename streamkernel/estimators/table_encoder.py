@@ -1,0 +1,240 @@
+"""TableEncoder: columns of any kind as numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from streamkernel.errors import DataError, ParameterError, ShapeError, ShapeMismatchError
+from streamkernel.table.columns import default_names, frame_names
+from streamkernel.table.schema import Column, Schema
+from streamkernel.table.schema.schema import as_schema
+from streamkernel.table.targets import plain_labels
+from streamkernel.type_aliases import AnyArray, Float, Unchecked, Untyped
+
+# Names of columns that stand beside the features for the fit.
+_TARGET, _WEIGHT = "\ue010target", "\ue010weight"
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Columns of any kind (numbers, truth values, categories, dates, with gaps) as numbers.
+
+    Each column becomes features by its kind, which a schema says: `streamkernel.table.schema.Column` has the table of
+    kinds and features. The same schemas are those of `ingest`, of the command line, and of models fitted to files:
+    ``ingest(files, store, schema=encoder.schema)`` stores what the encoder would give, out of core, and
+    ``TableEncoder.of(model)`` is the encoder of a model.
+
+    **Target means** (Micci-Barreca 2001): a column of more than 32 categories becomes, for each target, the mean of the
+    target in its category, drawn to the mean of all rows by the ratio of the variances within and between categories.
+    `fit_transform` gives each row of the fit the means of the other four fifths of the rows, so that no row's own
+    target is in its features; `transform` gives the means of all rows.
+
+    Parameters
+    ----------
+    schema : "auto" (what a look at the rows suggests), a `Schema`, its plain JSON, or the path of a JSON or TOML file.
+    categories, dates : names of columns that are categories, or dates.
+    missing : what becomes of missing values: "refuse", "mean", "median", or "indicator" (the mean, and a feature that
+        tells). By default as the schema says; "auto" says "indicator".
+    unknown : what becomes of categories that the fit has not seen: "refuse", or "ignore" (zeros, or the mean of all
+        targets). By default as the schema says; "auto" says "ignore".
+    drop, keep : names of columns that are left out, or of the only ones that are used.
+
+    Attributes
+    ----------
+    schema_ : complete `Schema`.
+    n_features_in_, feature_names_in_ : number and names of the columns of the fit; names only where the rows have some.
+    """
+
+    schema_: Schema
+    n_features_in_: int
+    feature_names_in_: AnyArray
+
+    def __init__(
+        self,
+        schema: Unchecked = "auto",
+        *,
+        categories: Sequence[str] = (),
+        dates: Sequence[str] = (),
+        missing: str | None = None,
+        unknown: str | None = None,
+        drop: Sequence[str] = (),
+        keep: Sequence[str] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.categories = categories
+        self.dates = dates
+        self.missing = missing
+        self.unknown = unknown
+        self.drop = drop
+        self.keep = keep
+
+    @classmethod
+    def of(cls, model: Unchecked) -> Self:
+        """The encoder of the rows that a model, or a fitted estimator, was fitted to.
+
+        Raises
+        ------
+        ParameterError
+            It was fitted to numbers.
+        """
+        record = getattr(getattr(model, "model_", model), "record", None)
+        config = getattr(record, "table_schema", None)
+        if config is None:
+            raise ParameterError("the model was fitted to rows of numbers, without a schema; give it such rows")
+        encoder = cls(_without_targets(Schema.from_config(config)))
+        encoder.schema_ = as_schema(encoder.schema)
+        encoder.feature_names_in_ = np.array(encoder.schema_.names, dtype=object)
+        encoder.n_features_in_ = len(encoder.schema_.names)
+        return encoder
+
+    def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
+        """Learn categories, fills, origins and target means.
+
+        Parameters
+        ----------
+        X : rows (m, p): a frame of pandas, polars or pyarrow, an array, or paths of CSV, Parquet or Arrow files.
+        y : targets (m,) or (m, d): numbers, or labels of text, of truth values or of two numbers. Of files, the name of
+            the column, or of several.
+        sample_weight : row weights (m,). Of files, the name of the column.
+
+        Raises
+        ------
+        DataError, ParameterError
+            As of `ingest`.
+        """
+        self._encoded(X, y, sample_weight)
+        return self
+
+    def fit_transform(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Float:
+        """`fit`, and the features (m, q) of the same rows; target means are of the other rows alone."""
+        return np.concatenate(list(self._encoded(X, y, sample_weight).batches()))
+
+    def transform(self, X: Unchecked) -> Float:
+        """Features (m, q) float64 of rows; columns go by name, where the rows have names.
+
+        Raises
+        ------
+        DataError, ParameterError
+            A column is missing, or a value is none of its column's kind.
+        """
+        return np.concatenate(list(self.transform_batches(X)))
+
+    def transform_batches(self, X: Unchecked) -> Iterator[Float]:
+        """Features (b, q) batch by batch, for rows that do not fit in memory."""
+        from streamkernel.table.ingest.encoding import EncodedRows
+
+        check_is_fitted(self)
+        source, names = _source(X)
+        if names is None and not _are_paths(X) and source.num_columns != self.n_features_in_:
+            raise ShapeMismatchError(
+                f"X has {source.num_columns} features, but TableEncoder is expecting {self.n_features_in_} features as "
+                "input; give rows of the columns of the fit"
+            )
+        return EncodedRows(source, self.schema_).batches()
+
+    def get_feature_names_out(self, input_features: Unchecked = None) -> AnyArray:
+        """Names (q,) of the features."""
+        check_is_fitted(self)
+        return np.array(self.schema_.features, dtype=object)
+
+    def _encoded(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked) -> Any:
+        from streamkernel.table.ingest.encoding import EncodedRows
+
+        source, names = _source(X)
+        if _are_paths(X):
+            targets = [] if y is None else [y] if isinstance(y, str) else list(y)
+            weight = sample_weight
+        else:
+            source, targets, weight = _beside(source, y, sample_weight)
+        options = {"categories": self.categories, "dates": self.dates, "missing": self.missing}
+        options |= {"unknown": self.unknown, "drop": self.drop, "keep": self.keep}
+        schema = self.schema if isinstance(self.schema, str) and self.schema == "auto" else as_schema(self.schema)
+        if isinstance(schema, Schema):
+            schema = _with_rows(schema, targets, weight)
+        rows = EncodedRows(source, schema, targets, weight, **options)
+        self.schema_ = _without_targets(rows.schema)
+        self.n_features_in_ = len(rows.names)
+        if names is None and hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if names is not None:
+            self.feature_names_in_ = np.array(rows.names, dtype=object)
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def _are_paths(X: Unchecked) -> bool:
+    several = isinstance(X, (list, tuple)) and bool(X) and all(isinstance(one, (str, os.PathLike)) for one in X)
+    return several or isinstance(X, (str, os.PathLike))
+
+
+def _source(X: Unchecked) -> tuple[Any, list[str] | None]:
+    """Rows as files or as a table of Arrow, and their names; None where they have none."""
+    if _are_paths(X):
+        return X, []
+    from streamkernel.table.ingest.encoding import as_arrow, is_frame
+
+    if is_frame(X):
+        return as_arrow(X), frame_names(X)
+    import pyarrow as pa
+
+    values = check_array(X, dtype=None, ensure_all_finite=False, input_name="X", estimator="TableEncoder")
+    if values.dtype.kind == "c":
+        raise DataError("Complex data not supported: X holds complex numbers; give real ones")
+    columns = [values[:, j] for j in range(values.shape[1])]
+    try:
+        return pa.table(dict(zip(default_names(len(columns)), map(_arrow_column, columns), strict=True))), None
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"X has a column of values of several types ({error}); give each column one type") from error
+
+
+def _arrow_column(values: AnyArray) -> Untyped:
+    import pyarrow as pa
+
+    return pa.array(values.tolist() if values.dtype.kind in "OUT" else np.ascontiguousarray(values), from_pandas=True)
+
+
+def _beside(table: Untyped, y: Unchecked, sample_weight: Unchecked) -> tuple[Untyped, list[str], str | None]:
+    """The columns with targets and weights as further ones, and the names of these."""
+    targets: list[str] = []
+    if y is not None:
+        values = np.asarray(plain_labels(y))
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim not in (1, 2):
+            raise ShapeError(f"y has {values.ndim} dimensions; give (m,) or (m, d)")
+        labelled = values.ndim == 1 and (values.dtype.kind not in "iuf" or len(np.unique(values)) == 2)
+        columns = [values.astype(str)] if labelled else list(values.reshape(len(values), -1).T.astype(np.float64))
+        for position, column in enumerate(columns):
+            targets.append(f"{_TARGET}{position or ''}")
+            table = _extended(table, targets[-1], column, "y")
+    weight = None
+    if sample_weight is not None:
+        weight = _WEIGHT
+        table = _extended(table, weight, np.asarray(sample_weight, dtype=np.float64), "sample_weight")
+    return table, targets, weight
+
+
+def _extended(table: Untyped, name: str, values: AnyArray, what: str) -> Untyped:
+    if len(values) != table.num_rows:
+        raise ShapeMismatchError(f"X has {table.num_rows} rows, {what} {len(values)}; give as many")
+    return table.append_column(name, _arrow_column(values))
+
+
+def _with_rows(schema: Schema, targets: Sequence[str], weight: str | None) -> Schema:
+    """A schema of features with the columns of targets and weights that it lacks."""
+    added = [Column(name, "number") for name in (*targets, weight) if name is not None and name not in schema.names]
+    return Schema((*schema.columns, *added))
+
+
+def _without_targets(schema: Schema) -> Schema:
+    return Schema(tuple(column for column in schema.columns if column.role not in ("target", "weight")))
