@@ -189,7 +189,7 @@ def read_numbers(column: Column, values: Untyped, start: int, where: Where) -> F
             found = numbers(values, column.missing_values)
         infinite = np.flatnonzero(np.isinf(found))
         if infinite.size:
-            raise WrongValueError(int(infinite[0]), found[infinite[0]], "is not finite")
+            raise WrongValueError(int(infinite[0]), float(found[infinite[0]]), "is not finite")
     except WrongValueError as error:
         raise SourceFormatError(
             f"{where(start + error.row)}: {error.value!r:.60} of {column} {error.why}; correct it, or give the column "

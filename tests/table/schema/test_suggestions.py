@@ -1,0 +1,75 @@
+"""What a look at the rows says of each column."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamkernel import suggest_schema
+from streamkernel.table.schema import Column
+
+MANY = [f"word {i % 40}" for i in range(200)]
+UNKNOWN = {"unknown": "ignore", "missing": "indicator"}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1", "2.5", "", "-3e4"], Column("c", missing="indicator")),
+        (["1", "?", *map(str, range(40))], Column("c", missing="indicator", missing_values=("?",))),
+        (["1", "?", "-", *map(str, range(60))], Column("c", "text")),
+        (["yes", "no", "", "Yes"], Column("c", "boolean", missing="indicator")),
+        (["true", "false"], Column("c", "boolean", missing="indicator")),
+        (["0", "1", "1"], Column("c", missing="indicator")),
+        (["00501", "10001", "00501"], Column("c", "category", encoding="one-hot", **UNKNOWN)),
+        (["2020-01-31", "", "2020-02-28T10:00"], Column("c", "date", missing="indicator")),
+        (["2020-01-31T10:00Z", "2020-01-31 10:00+02:00"], Column("c", "date", missing="indicator")),
+        (["31.01.2020", "01.02.2020"], Column("c", "date", missing="indicator", format="%d.%m.%Y")),
+        (["31/01/2020", "01/02/2020"], Column("c", "date", missing="indicator", format="%d/%m/%Y")),
+        (["01/31/2020", "01/02/2020"], Column("c", "date", missing="indicator", format="%m/%d/%Y")),
+        (["a", "b", "a"], Column("c", "category", encoding="one-hot", **UNKNOWN)),
+        (MANY, Column("c", "category", encoding="target-mean", **UNKNOWN)),
+        ([f"free text {i}" for i in range(50)], Column("c", "text")),
+        (["", "", ""], Column("c", "text")),
+        ([1, 2, 3], Column("c", missing="indicator")),
+        ([1.5, None, np.nan], Column("c", missing="indicator")),
+        ([True, None, False], Column("c", "boolean", missing="indicator")),
+        ([datetime.date(2020, 1, 1)], Column("c", "date", missing="indicator")),
+        ([[1], [2]], Column("c", "text")),
+        ([None, None], Column("c", "text")),
+    ],
+)
+def test_kinds(values, expected):
+    frame = pa.table({"c": values, "y": np.arange(float(len(values)))})
+    assert suggest_schema(frame, target="y")["c"] == expected
+
+
+def test_a_date_of_both_orders_is_a_category_and_not_guessed():
+    assert suggest_schema(pa.table({"c": ["01/02/2020", "03/04/2020", "01/02/2020"]}))["c"].kind == "category"
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [("id", "id"), ("user_id", "id"), ("userId", "id"), ("ID", "feature"), ("paid", "feature"), ("index", "id")],
+)
+def test_ids_are_whole_numbers_or_texts_that_differ(name, role):
+    for values in (list(range(50)), [f"u{i}" for i in range(50)]):
+        found = suggest_schema(pa.table({name: values, "a": np.ones(50)}))[name]
+        assert found.role == role
+    assert suggest_schema(pa.table({name: [1, 1, 2]}))[name].role == "feature"
+
+
+def test_without_a_target_there_are_no_means():
+    assert suggest_schema(pa.table({"c": MANY}))["c"].kind == "text"
+
+
+def test_options_go_before_the_look(tmp_path):
+    (tmp_path / "a.csv").write_text("a;b;c;d\n1,5;x;7;0\n2,5;y;7;1\n")
+    found = suggest_schema(
+        tmp_path / "a.csv", target="d", decimal=",", categories=["c"], drop=["b"], missing="refuse", unknown="refuse"
+    )
+    assert found["a"] == Column("a")
+    assert found["b"] == Column("b", "text")
+    assert found["c"] == Column("c", "category")
+    assert found["d"] == Column("d", "number", "target")
