@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from streamkernel.errors import DataError, ParameterError, ShapeError, ShapeMismatchError
 from streamkernel.table.columns import default_names, frame_names
-from streamkernel.table.schema import Column, Schema
+from streamkernel.table.schema import Schema
 from streamkernel.table.schema.schema import as_schema
 from streamkernel.table.targets import plain_labels
 from streamkernel.type_aliases import AnyArray, Float, Unchecked, Untyped
@@ -155,8 +155,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         options = {"categories": self.categories, "dates": self.dates, "missing": self.missing}
         options |= {"unknown": self.unknown, "drop": self.drop, "keep": self.keep}
         schema = self.schema if isinstance(self.schema, str) and self.schema == "auto" else as_schema(self.schema)
-        if isinstance(schema, Schema):
-            schema = _with_rows(schema, targets, weight)
         rows = EncodedRows(source, schema, targets, weight, **options)
         self.schema_ = _without_targets(rows.schema)
         self.n_features_in_ = len(rows.names)
@@ -228,12 +226,6 @@ def _extended(table: Untyped, name: str, values: AnyArray, what: str) -> Untyped
     if len(values) != table.num_rows:
         raise ShapeMismatchError(f"X has {table.num_rows} rows, {what} {len(values)}; give as many")
     return table.append_column(name, _arrow_column(values))
-
-
-def _with_rows(schema: Schema, targets: Sequence[str], weight: str | None) -> Schema:
-    """A schema of features with the columns of targets and weights that it lacks."""
-    added = [Column(name, "number") for name in (*targets, weight) if name is not None and name not in schema.names]
-    return Schema((*schema.columns, *added))
 
 
 def _without_targets(schema: Schema) -> Schema:

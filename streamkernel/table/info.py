@@ -54,6 +54,8 @@ class TableInfo:
         Name of the column that is the row weights; None where every row counts once.
     entries
         Number of entries of all rows, where these are sparse; else None.
+    schema
+        What the columns of the source were, where they were not all numbers.
     """
 
     path: str
@@ -78,6 +80,7 @@ class TableInfo:
     left_out: tuple[str, ...] = ()
     weight: str | None = None
     entries: int | None = None
+    schema: Fields | None = None
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], seconds: float | None = None) -> TableInfo:
@@ -110,6 +113,7 @@ class TableInfo:
             left_out=tuple(str(part) for part in attributes.get("left_out", ())),
             weight=None if table.weights is None else weight_name(attributes),
             entries=features.entries if isinstance(features, SparseRows) else None,
+            schema=table.schema,
         )
 
     def to_config(self) -> Fields:

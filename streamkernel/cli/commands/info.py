@@ -31,7 +31,11 @@ def command(path: str, display: Display) -> None:
         display.emit(output.info(), "rows", _shown(output))
     elif kind is None:  # the rows of a factor are a table, too
         table = table_info(path)
-        shown = {name: value for name, value in table.items() if name not in ("statistics", "columns", "fingerprint")}
+        shown = {
+            name: value
+            for name, value in table.items()
+            if name not in ("statistics", "columns", "schema", "fingerprint")
+        }
         display.emit(table, "table", shown)
     elif kind == Factor.KIND:
         _emit(path, Factor.load(path), "factor", display)

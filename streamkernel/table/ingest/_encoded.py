@@ -206,6 +206,9 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
         schema = look_at(stream, options, targets)
     else:
         schema = as_schema(options.schema)
+        # A schema of features alone is that of any rows; what else there is, the options name.
+        others = [each for each in (*targets, weight, options.id) if each is not None and each not in schema.names]
+        schema = Schema((*schema.columns, *map(Column, others)))
         absent = [column.name for column in schema.columns if column.is_feature and column.name not in names]
         if absent:
             raise ParameterError(

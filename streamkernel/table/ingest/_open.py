@@ -94,12 +94,11 @@ def column_stream(source: Unchecked, options: SourceOptions) -> ColumnStream:
     ParameterError
         The source is another one.
     """
-    place = name_of(source)
-    if not several_sources(source) and is_frame(source):
+    place, several = name_of(source), several_sources(source)
+    if not several and is_frame(source):
         return FrameStream(source, place)
-    paths = several_sources(source) or isinstance(source, (str, os.PathLike))
-    if paths and not is_synthetic(source):
-        sources = list(source) if several_sources(source) else [source]
+    if several or (isinstance(source, (str, os.PathLike)) and not is_synthetic(source)):
+        sources = list(source) if several else [source]
         if len(sources) > 1 or not is_zarr(display_form(sources[0])):
             files = source_files(sources)
             if files[0].kind == "CSV":

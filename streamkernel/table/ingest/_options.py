@@ -238,4 +238,5 @@ def targets_of(target: str | int | Sequence[str | int] | None) -> tuple[str | in
     """The targets that a user names: none, one, or a list."""
     if target is None:
         return ()
-    return (target,) if isinstance(target, (str, int)) else tuple(target)
+    # Anything else is refused with the other options.
+    return tuple(target) if isinstance(target, (list, tuple)) else (target,)  # type: ignore[return-value]

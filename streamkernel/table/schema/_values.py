@@ -63,7 +63,9 @@ def booleans(column: Untyped, missing: Collection[str] = ()) -> Float:
     values = numbers(column)
     wrong = np.flatnonzero(~np.isnan(values) & (values != 0.0) & (values != 1.0))
     if wrong.size:
-        raise WrongValueError(int(wrong[0]), float(values[wrong[0]]), "is neither true nor false (yes/no, t/f, y/n, 1/0)")
+        raise WrongValueError(
+            int(wrong[0]), float(values[wrong[0]]), "is neither true nor false (yes/no, t/f, y/n, 1/0)"
+        )
     return values
 
 

@@ -215,10 +215,30 @@ ONE = "a,b,c,y\n"
 @pytest.mark.parametrize(
     ("rows", "options", "error", "words"),
     [
-        ("1,x,2020-01-01,1\n,y,2020-01-02,2\n", {"missing": "refuse"}, NonFiniteDataError, "rows.csv:3: column 'a' has"),
-        ("1,x,2020-01-01,1\n2,,2020-01-02,2\n", {"missing": "refuse"}, NonFiniteDataError, "rows.csv:3: column 'b' has"),
-        ("1,x,2020-01-01,1\n2,y,,2\n", {"missing": "refuse"}, NonFiniteDataError, "rows.csv:3: column 'c' has no value"),
-        ("1,x,2020-01-01,1\n2,y,2020-13-02,2\n", {}, SourceFormatError, "rows.csv:3: '2020-13-02' of column 'c' is not"),
+        (
+            "1,x,2020-01-01,1\n,y,2020-01-02,2\n",
+            {"missing": "refuse"},
+            NonFiniteDataError,
+            "rows.csv:3: column 'a' has",
+        ),
+        (
+            "1,x,2020-01-01,1\n2,,2020-01-02,2\n",
+            {"missing": "refuse"},
+            NonFiniteDataError,
+            "rows.csv:3: column 'b' has",
+        ),
+        (
+            "1,x,2020-01-01,1\n2,y,,2\n",
+            {"missing": "refuse"},
+            NonFiniteDataError,
+            "rows.csv:3: column 'c' has no value",
+        ),
+        (
+            "1,x,2020-01-01,1\n2,y,2020-13-02,2\n",
+            {},
+            SourceFormatError,
+            "rows.csv:3: '2020-13-02' of column 'c' is not",
+        ),
         ("1,x,2020-01-01,1\n2,y,soon,2\n", {}, SourceFormatError, "rows.csv:3: 'soon' of column 'c' is not a date"),
         ("1,x,2020-01-01,1\n2e400,y,2020-01-01,2\n", {}, SourceFormatError, "rows.csv:3: inf of column 'a' is not fin"),
         (",x,2020-01-01,1\n,y,2020-01-01,2\n", {"missing": "mean"}, DataError, "column 'a' has no value in any row"),

@@ -1,6 +1,6 @@
 """What a look at the rows says of each column."""
 
-import datetime
+import datetime as dt
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ UNKNOWN = {"unknown": "ignore", "missing": "indicator"}
         ([1, 2, 3], Column("c", missing="indicator")),
         ([1.5, None, np.nan], Column("c", missing="indicator")),
         ([True, None, False], Column("c", "boolean", missing="indicator")),
-        ([datetime.date(2020, 1, 1)], Column("c", "date", missing="indicator")),
+        ([dt.date(2020, 1, 1)], Column("c", "date", missing="indicator")),
         ([[1], [2]], Column("c", "text")),
         ([None, None], Column("c", "text")),
     ],

@@ -1,0 +1,128 @@
+"""Tables as they come, by the command line: from a raw file to a model, a report and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from messy_tables import messy
+
+from streamkernel import KernelRidge, ingest
+from streamkernel.table.schema import Schema
+
+Run = Callable[..., Any]
+THREADS = ("--scheduler", "threads", "--quiet")
+PLAIN = ("--basis", "40", "--kernel", "gaussian", "--metric", "none", "--alpha", ".01", "--lengthscale", "5")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    messy().to_csv(tmp_path / "rows.csv", index=False)
+    messy(50, 1).drop(columns="y").to_parquet(tmp_path / "new.parquet", index=False)
+    return tmp_path
+
+
+def test_from_a_raw_file_to_a_report_in_two_commands(cli: Run, folder: Path) -> None:
+    fitted = cli(
+        "fit", folder / "rows.csv", folder / "m", "--target", "y", "--schema", "auto", *PLAIN, *THREADS, "--json"
+    )
+    assert fitted.result["rows"] == 600
+    assert cli("report", folder / "m", folder / "m.html", "--json").status == 0
+    assert "city (mean of y)" in (folder / "m.html").read_text()
+    ingest(folder / "rows.csv", folder / "s", target="y", schema="auto")
+    two = cli("fit", folder / "s", folder / "m2", *PLAIN, *THREADS, "--json")
+    assert two.result["digest"] == fitted.result["digest"]
+
+
+def test_later_files_go_by_the_schema_of_the_model(cli: Run, folder: Path) -> None:
+    cli("fit", folder / "rows.csv", folder / "m", "--target", "y", "--schema", "auto", *PLAIN, *THREADS)
+    scored = cli("evaluate", folder / "m", folder / "rows.csv", *THREADS, "--json").result
+    assert scored["r2"] > 0.7
+    assert cli("predict", folder / "m", folder / "new.parquet", folder / "p.csv", *THREADS).status == 0
+    predicted = pd.read_csv(folder / "p.csv")
+    assert len(predicted) == 50
+    messy(50, 1)[["when", "hours", "married", "age", "city", "job"]].to_csv(folder / "mixed.csv", index=False)
+    assert cli("predict", folder / "m", folder / "mixed.csv", folder / "q.csv", *THREADS).status == 0
+    np.testing.assert_allclose(pd.read_csv(folder / "q.csv"), predicted, rtol=1e-12)
+    error = cli("predict", folder / "m", folder / "rows.csv", folder / "r.csv", "--unknown", "refuse", *THREADS)
+    assert error.status == 0  # all are known
+    messy(50, 1).assign(job="pirate").to_csv(folder / "odd.csv", index=False)
+    odd = cli("predict", folder / "m", folder / "odd.csv", folder / "o.csv", *THREADS)
+    assert "odd.csv:2: 'pirate' of column 'job' is none of its categories; 50 rows" in odd.err.replace("\n", " ")
+    odd = cli("predict", folder / "m", folder / "odd.csv", folder / "o2.csv", "--unknown", "refuse", *THREADS)
+    assert "let --unknown ignore count it as none of them" in odd.error
+
+
+def test_a_suggested_schema_is_changed_and_given(cli: Run, folder: Path) -> None:
+    arguments = ("ingest", folder / "rows.csv", folder / "s.toml", "--suggest-schema", "--target", "y")
+    assert cli(*arguments, "--json").result["columns"][0] == {"name": "key", "kind": "text", "role": "id"}
+    assert "exists" in cli(*arguments).error
+    text = (folder / "s.toml").read_text().replace('encoding = "target-mean"', 'encoding = "one-hot"')
+    (folder / "s.toml").write_text(text)
+    made = cli("ingest", folder / "rows.csv", folder / "t", "--schema", folder / "s.toml", "--quiet", "--json").result
+    assert made["target_names"] == ["y"]
+    assert sum(name.startswith("city=") for name in made["columns"]) == 60
+    printed = cli("ingest", folder / "rows.csv", "-", "--suggest-schema")
+    assert printed.out.startswith('format = "streamkernel.schema"')
+
+
+def test_each_option_by_itself(cli: Run, folder: Path) -> None:
+    options = ("--categories", "job", "--dates", "when", "--missing", "median", "--id", "key", "--drop", "city")
+    made = cli(
+        "ingest",
+        folder / "rows.csv",
+        folder / "t",
+        "--target",
+        "y",
+        *options,
+        "--drop",
+        "hours",
+        "--drop",
+        "married",
+        "--json",
+    ).result
+    assert [name for name in made["columns"] if not name.startswith("when")] == [
+        "age",
+        "job=private",
+        "job=self",
+        "job=state",
+        "job is missing",
+    ]
+    assert Schema.from_config(made["schema"])["age"].missing == "median"
+    error = cli("ingest", folder / "rows.csv", folder / "u", "--target", "y", "--drop", "key").error
+    assert "--categories or --dates, or let --schema auto look at the rows" in error
+
+
+def test_options_of_files_mean_nothing_to_a_store(cli: Run, folder: Path) -> None:
+    ingest(np.random.default_rng(0).standard_normal((50, 3)), folder / "t", target=0)
+    for command in ("fit", "plan"):
+        arguments = [folder / "m"] if command == "fit" else []
+        error = cli(command, folder / "t", *arguments, "--schema", "auto").error
+        assert "--schema is for a file as STORE" in error
+    KernelRidge(n_components=5).fit(np.eye(8), np.arange(8.0)).save(folder / "m")
+    error = cli("predict", folder / "m", folder / "t", folder / "p.csv", "--unknown", "ignore", *THREADS).error
+    assert "--unknown is for a file as STORE" in error
+
+
+def test_plan_and_transform_take_files(cli: Run, folder: Path) -> None:
+    given = ("--schema", "auto", "--target", "y")
+    assert cli("plan", folder / "rows.csv", *given, *PLAIN, "--json").result["rows"] == 600
+    made = cli(
+        "fit", folder / "rows.csv", folder / "m", *given, "--estimator", "nystroem", "--basis", "10", *THREADS, "--json"
+    )
+    assert made.status == 0
+    assert cli("transform", folder / "m", folder / "new.parquet", folder / "f.parquet", *THREADS).status == 0
+    assert pd.read_parquet(folder / "f.parquet").shape == (50, 11)
+
+
+def test_german_csv(cli: Run, folder: Path) -> None:
+    frame = messy().drop(columns=["key", "hours"])
+    frame.to_csv(folder / "de.csv", index=False, sep=";", decimal=",", encoding="latin-1")
+    how = ("--decimal", ",", "--encoding", "latin-1")
+    fitted = cli("fit", folder / "de.csv", folder / "m", "--target", "y", "--schema", "auto", *how, *PLAIN, *THREADS)
+    assert fitted.status == 0, fitted.err
+    assert cli("evaluate", folder / "m", folder / "de.csv", *how, *THREADS, "--json").result["r2"] > 0.7

@@ -1,0 +1,105 @@
+"""TableEncoder: the schema of a table as a transformer of scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from messy_tables import messy
+from scikit_learn_checks import with_checks
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from streamkernel import KernelRidge, KernelRidgeClassifier, Schema, TableEncoder, ingest, open_table
+from streamkernel.errors import DataError, ParameterError, ShapeMismatchError
+
+
+@with_checks(TableEncoder())
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_in_a_pipeline_with_gaps_and_categories():
+    frame = messy()
+    pipeline = make_pipeline(TableEncoder(), KernelRidge(n_components=50, lengthscale=5.0, alpha=1e-2))
+    scores = cross_val_score(pipeline, frame.drop(columns="y"), frame["y"], cv=3)
+    assert scores.min() > 0.7
+    labels = np.where(frame["y"] > frame["y"].median(), "high", "low")
+    classifier = make_pipeline(TableEncoder(), KernelRidgeClassifier(n_components=50, lengthscale=5.0, alpha=1e-2))
+    assert cross_val_score(classifier, frame.drop(columns="y"), labels, cv=3).min() > 0.7
+
+
+def test_columns_go_by_name_and_extra_ones_are_left_out():
+    frame = messy()
+    encoder = TableEncoder().fit(frame.drop(columns="y"), frame["y"])
+    expected = encoder.transform(frame.drop(columns="y"))
+    mixed = frame[frame.columns[::-1]].assign(more=1.0)
+    np.testing.assert_array_equal(encoder.transform(mixed), expected)
+    with pytest.raises(ParameterError, match="no column 'age', which the schema makes a feature"):
+        encoder.transform(frame.drop(columns="age"))
+    assert expected.shape[1] == len(encoder.get_feature_names_out())
+    assert encoder.feature_names_in_.tolist() == frame.columns[:-1].tolist()
+
+
+def test_it_is_cloned_pickled_and_gives_frames():
+    frame = messy()
+    encoder = TableEncoder(categories=["job"], missing="median").fit(frame, frame["y"])
+    again = pickle.loads(pickle.dumps(encoder))
+    np.testing.assert_array_equal(again.transform(frame), encoder.transform(frame))
+    assert clone(encoder).get_params() == encoder.get_params()
+    framed = TableEncoder().set_output(transform="pandas").fit_transform(frame)
+    assert framed.columns.tolist() == TableEncoder().fit(frame).get_feature_names_out().tolist()
+
+
+def test_files_are_read_in_parts_and_give_what_ingest_stores(tmp_path):
+    frame = messy()
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    encoder = TableEncoder(drop=["key"])
+    first = encoder.fit_transform(tmp_path / "rows.csv", "y")
+    ingest(tmp_path / "rows.csv", tmp_path / "s", target="y", schema="auto", drop=["key"], dtype="float64")
+    table = open_table(tmp_path / "s")
+    np.testing.assert_array_equal(table.read(0, 600).X, first)
+    assert [column for column in table.schema["columns"] if column.get("role") != "target"] == (
+        encoder.schema_.to_config()["columns"]
+    )
+    ingest(tmp_path / "rows.csv", tmp_path / "t", target="y", schema=encoder.schema_, dtype="float64")
+    later = np.concatenate(list(encoder.transform_batches([tmp_path / "rows.csv"])))
+    # The schema has features alone: the target is named anew.
+    np.testing.assert_array_equal(open_table(tmp_path / "t").read(0, 600).X, later)
+
+
+def test_the_encoder_of_a_model(tmp_path):
+    frame = messy()
+    ingest(frame, tmp_path / "s", target="y", schema="auto", dtype="float64")
+    model = KernelRidge(n_components=50, lengthscale=5.0, alpha=1e-2).fit(open_table(tmp_path / "s"))
+    model.save(tmp_path / "m")
+    again = KernelRidge.load(tmp_path / "m")
+    encoder = TableEncoder.of(again).set_output(transform="pandas")
+    predicted = again.predict(encoder.transform(frame.drop(columns="y")))
+    assert 1.0 - np.var(predicted - frame["y"]) / np.var(frame["y"]) > 0.8
+    with pytest.raises(ParameterError, match="without a schema"):
+        TableEncoder.of(KernelRidge(n_components=5).fit(np.eye(8), np.arange(8.0)))
+
+
+def test_arrays_of_text_and_numbers():
+    X = np.array([[1, "a"], [2, "b"], [np.nan, "a"]], dtype=object)
+    found = TableEncoder().fit_transform(X)
+    np.testing.assert_array_equal(found, [[1, 0, 1, 0], [2, 0, 0, 1], [1.5, 1, 1, 0]])
+    with pytest.raises(ShapeMismatchError, match="X has 3 features"):
+        TableEncoder().fit(X).transform(np.ones((2, 3)))
+
+
+def test_a_frame_with_values_of_several_types_says_so():
+    with pytest.raises(DataError, match="give each column one type"):
+        TableEncoder().fit(pd.DataFrame({"a": [1, "x", (2,)]}))
+
+
+def test_a_schema_that_is_given_is_followed():
+    frame = messy()
+    schema = Schema.from_config({"columns": [{"name": "age", "unit": 10.0, "missing": "mean", "fill": 0.0}]})
+    found = TableEncoder(schema).fit_transform(pa.Table.from_pandas(frame))
+    np.testing.assert_allclose(found[:, 0], frame["age"].fillna(0.0) / 10.0)
