@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import data_sets
+import messy_tables
 import numpy as np
 import pytest
 from distributed import Client
@@ -84,7 +85,10 @@ def of_streamkernel(page: Path) -> list[list[str]]:
 
 
 def write_csv(path: Path, m: int = 4000) -> None:
-    """Ten columns x1 ... x10 and y; for species.csv a column of text labels instead of y."""
+    """Ten columns x1 ... x10 and y; for species.csv a column of text labels instead of y; for sales.csv any kinds."""
+    if path.name == "sales.csv":
+        messy_tables.messy(300).rename(columns={"y": "price"}).to_csv(path, index=False)
+        return
     rows = data_sets.friedman(m, 10, 0.5, 0)
     names, target = [f"x{j + 1}" for j in range(10)], rows.y.astype(str)
     if path.name == "species.csv":

@@ -14,6 +14,9 @@ from streamkernel.type_aliases import Fields
 
 COLUMNS = "Columns of files"
 
+# What a table's first rows decide for all later ones.
+OF_SCHEMA = ("schema", "categories", "dates", "missing", "id")
+
 
 @dataclass(frozen=True)
 class CsvOptions:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from streamkernel.blobs import is_url
-from streamkernel.cli.column_options import ColumnOptions, CsvOptions, column_options, csv_options
+from streamkernel.cli.column_options import OF_SCHEMA, ColumnOptions, CsvOptions, column_options, csv_options
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import Display
 from streamkernel.cli.progress import IngestBar
@@ -109,6 +109,7 @@ def command(
     if append:
         _refuse({"--sparse": sparse, "--dense": sparse is False, "--columns": columns})
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
+        _refuse({f"--{name}": getattr(columns, name) for name in OF_SCHEMA})
     given: Fields = {
         **kinds.given,
         **asdict(csv),
@@ -118,7 +119,9 @@ def command(
     }
     with IngestBar(display.quiet) as bar:
         if append:
-            info = append_rows(source, store, **given, progress=bar)
+            info = append_rows(
+                source, store, **{name: given[name] for name in given if name not in OF_SCHEMA}, progress=bar
+            )
         else:
             info = ingest(
                 source,

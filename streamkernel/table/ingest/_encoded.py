@@ -14,12 +14,12 @@ from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.table.ingest.progress import Progress
-from streamkernel.table.schema._column import Column
-from streamkernel.table.schema._encoder import Encoder, read_numbers
-from streamkernel.table.schema._fit import SchemaFit, fold_of, slices
-from streamkernel.table.schema._suggest import MOST_BYTES, MOST_ROWS, suggested
-from streamkernel.table.schema._values import is_text
+from streamkernel.table.schema import Column
+from streamkernel.table.schema.encoder import Encoder, read_numbers
+from streamkernel.table.schema.fit import SchemaFit, fold_of, slices
 from streamkernel.table.schema.schema import Schema, as_schema
+from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, suggested
+from streamkernel.table.schema.values import is_text
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Float, Untyped
 from streamkernel.wording import option

@@ -44,6 +44,7 @@ def append_rows(
     y: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] | None = None,
+    unknown: str | None = None,
     progress: Progress | Callable[[int, int | None, str], object] | None = None,
 ) -> TableInfo:
     """Stream a source into the Zarr table at `store`, after its existing rows.
@@ -69,6 +70,9 @@ def append_rows(
         Names of arrays, as in `ingest`.
     drop, keep
         Names of columns, as in `ingest`.
+    unknown
+        What becomes of categories that the table has not, as in `ingest`. All else of its columns is as it was for the
+        first rows: the table has their schema.
     progress
         A `Progress`, or a callable (done, total, unit).
 
@@ -80,7 +84,9 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
-    options = SourceOptions(targets_of(target), weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep)
+    options = SourceOptions(
+        targets_of(target), weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep, unknown=unknown
+    )
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")

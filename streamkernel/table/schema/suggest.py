@@ -28,9 +28,9 @@ import numpy as np
 import pyarrow as pa
 
 from streamkernel.table.schema._column import MAX_CATEGORIES, Column
-from streamkernel.table.schema._fit import MOST_ONE_HOT
-from streamkernel.table.schema._values import WrongValueError, dates, is_text, texts
+from streamkernel.table.schema.fit import MOST_ONE_HOT
 from streamkernel.table.schema.schema import Schema
+from streamkernel.table.schema.values import WrongValueError, dates, is_text, texts
 from streamkernel.type_aliases import Int, Untyped
 
 MOST_ROWS, MOST_BYTES = 100_000, 1 << 26

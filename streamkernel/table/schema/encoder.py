@@ -10,8 +10,8 @@ import numpy as np
 
 from streamkernel.errors import DataError, NonFiniteDataError, SourceFormatError
 from streamkernel.table.schema._column import Column
-from streamkernel.table.schema._values import WrongValueError, booleans, dates, numbers, texts
 from streamkernel.table.schema.schema import Schema
+from streamkernel.table.schema.values import WrongValueError, booleans, dates, numbers, texts
 from streamkernel.type_aliases import Bool, Float, Int, Untyped
 from streamkernel.wording import option
 

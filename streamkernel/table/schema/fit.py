@@ -26,9 +26,9 @@ import numpy as np
 
 from streamkernel.errors import DataError, EmptyDataError
 from streamkernel.table.schema._column import DATE_PARTS, MAX_CATEGORIES, Column
-from streamkernel.table.schema._encoder import Where, days_of, read_numbers
-from streamkernel.table.schema._values import texts
+from streamkernel.table.schema.encoder import Where, days_of, read_numbers
 from streamkernel.table.schema.schema import Schema
+from streamkernel.table.schema.values import texts
 from streamkernel.type_aliases import Float, Int, Untyped
 from streamkernel.wording import option
 
