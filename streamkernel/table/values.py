@@ -153,7 +153,14 @@ def check_targets(Y: Float, start: int, names: Sequence[str], where: Callable[[i
     )
 
 
-def check_finite(values: AnyArray, start: int, columns: Sequence[str], where: Callable[[int], str], name: str) -> None:
+def check_finite(
+    values: AnyArray,
+    start: int,
+    columns: Sequence[str],
+    where: Callable[[int], str],
+    name: str,
+    remedy: str = "remove those rows or fill them in",
+) -> None:
     """Refuse NaN and infinity in rows (b, p); the error names array, chunk, first row and column, and the count."""
     if values.dtype.kind != "f":
         return
@@ -168,7 +175,7 @@ def check_finite(values: AnyArray, start: int, columns: Sequence[str], where: Ca
     label = columns[column] if column < len(columns) else str(column)
     raise NonFiniteDataError(
         f"{name} contains {kind}: {int((~finite).sum())} values that are NaN or infinity, first in row {row}, "
-        f"column {label!r}, in {where(row)}; remove those rows or fill them in"
+        f"column {label!r}, in {where(row)}; {remedy}"
     )
 
 

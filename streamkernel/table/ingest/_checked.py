@@ -66,9 +66,9 @@ def _checked_features(X: AnyArray, reader: Reader, kind: AnyDType, row: int) -> 
     if sparse and not np.isfinite(values).all():
         i, place = (int(each) for each in np.argwhere(~np.isfinite(values))[0])
         names = {place: column_of(i, place)}
-        check_finite(values, row, [names.get(each, "") for each in range(place + 1)], reader.where, "X")
+        check_finite(values, row, [names.get(each, "") for each in range(place + 1)], reader.where, "X", reader.filling)
     if not sparse:
-        check_finite(values, row, reader.columns, reader.where, "X")
+        check_finite(values, row, reader.columns, reader.where, "X", reader.filling)
     with np.errstate(over="ignore"):
         cast = values.astype(kind, copy=False)
     if cast is not values and not np.isfinite(cast).all():

@@ -17,7 +17,7 @@ from streamkernel.table.ingest._column_files import column_file
 from streamkernel.table.ingest._files import SourceFile, check_same_columns
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._partitions import Partitions
-from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
+from streamkernel.table.ingest._reader import BATCH_BYTES, FILLING, Batch, Reader
 from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.type_aliases import AnyDType, Untyped
 from streamkernel.wording import option
@@ -100,6 +100,7 @@ class ColumnsReader(Reader):
     unit = "rows"
 
     def __init__(self, stream: TypedStream, place: str, options: SourceOptions) -> None:
+        self.filling = FILLING
         self._place, self._stream = place, stream
         self.n_rows = self.estimated_rows = self.total = stream.n_rows
         names, left_out = stream.partitions.as_numbers(stream.names, options.target)

@@ -12,7 +12,7 @@ from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._files import SourceFile, check_same_columns
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._partitions import Partitions
-from streamkernel.table.ingest._reader import Batch, Reader
+from streamkernel.table.ingest._reader import FILLING, Batch, Reader
 from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.type_aliases import AnyArray, Untyped
 
@@ -75,6 +75,7 @@ class CsvReader(Reader):
     unit = "bytes"
 
     def __init__(self, stream: CsvStream, place: str, options: SourceOptions) -> None:
+        self.filling = FILLING
         self._place, self._stream, self.named = place, stream, stream.named
         names, self.left_out = stream.partitions.as_numbers(stream.names, options.target)
         self.left_out += options.left_out

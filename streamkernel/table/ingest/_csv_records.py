@@ -107,6 +107,11 @@ def first_problem(
             )
         for index, field in enumerate(fields):
             if columns[index] in numbers and field not in missing and not is_number(field, form.decimal):
+                if form.decimal == "." and is_number(field, ","):
+                    raise SourceFormatError(
+                        f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is a number with a "
+                        f"decimal comma; give {option('decimal', ',')}"
+                    )
                 raise SourceFormatError(
                     f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is not a number; "
                     f"mend it, leave the column out by {option('drop')}, name it among {option('categories')} or "

@@ -18,8 +18,8 @@ from streamkernel.table.schema import Column
 from streamkernel.table.schema.encoder import Encoder, read_numbers
 from streamkernel.table.schema.fit import SchemaFit, fold_of, slices
 from streamkernel.table.schema.schema import Schema, as_schema
-from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, suggested
-from streamkernel.table.schema.values import is_text
+from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, date_format, suggested
+from streamkernel.table.schema.values import is_text, texts
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Float, Untyped
 from streamkernel.wording import option
@@ -216,7 +216,32 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
                 f"{listed(names, 20)}"
             )
     explicit = options.schema is not None and options.schema != AUTO
-    return Schema(tuple(_by_options(column, stream, options, targets, weight, explicit) for column in schema.columns))
+    found = Schema(tuple(_by_options(column, stream, options, targets, weight, explicit) for column in schema.columns))
+    return _with_formats(found, stream)
+
+
+def _with_formats(schema: Schema, stream: ColumnStream) -> Schema:
+    """The schema with a format for the dates in text that have none, by a look at the first rows."""
+    unknown = [
+        column
+        for column in schema.columns
+        if column.kind == "date"
+        and column.format is None
+        and column.origin is None
+        and column.name in stream.names
+        and _may_be_text(stream, column.name)
+    ]
+    if not unknown:
+        return schema
+    names = [column.name for column in unknown]
+    look = _first_rows(stream, names)
+    formats = {name: date_format(texts(look.column(name).combine_chunks())[1])[1] for name in names}
+    return schema.replaced(replace(column, format=formats[column.name]) for column in unknown)
+
+
+def _may_be_text(stream: ColumnStream, name: str) -> bool:
+    kind = stream.arrow_type(name)
+    return kind is None or is_text(kind)
 
 
 def _by_options(
@@ -270,6 +295,14 @@ def _has_labels(stream: ColumnStream, name: str) -> bool:
 def look_at(stream: ColumnStream, options: SourceOptions, targets: Collection[str]) -> Schema:
     """The schema that the first rows suggest."""
     names = [name for name in stream.names if name not in options.drop]
+    found = suggested(_first_rows(stream, names), targets=list(targets), decimal=options.csv.decimal)
+    left = {*stream.names} - {*names}
+    by_name = {column.name: column for column in found.columns}
+    return Schema(tuple(Column(name, "text") if name in left else by_name[name] for name in stream.names))
+
+
+def _first_rows(stream: ColumnStream, names: Sequence[str]) -> Untyped:
+    """An Arrow table of the first rows of some columns."""
     parts, rows, size = [], 0, 0
     for batch, _ in stream.batches(names, names):
         parts.append(batch)
@@ -280,10 +313,7 @@ def look_at(stream: ColumnStream, options: SourceOptions, targets: Collection[st
         raise DataError(f"{stream.where(0)}: there are no rows; give at least one")
     # Parts may have other dictionaries, and files other types of one number.
     look = pa.concat_tables([pa.table(part) for part in parts], promote_options="permissive").unify_dictionaries()
-    found = suggested(look.slice(0, MOST_ROWS), targets=list(targets), decimal=options.csv.decimal)
-    left = {*stream.names} - {*names}
-    by_name = {column.name: column for column in found.columns}
-    return Schema(tuple(Column(name, "text") if name in left else by_name[name] for name in stream.names))
+    return look.slice(0, MOST_ROWS)
 
 
 def _named(names: Sequence[str], wanted: str | int, what: str, place: str) -> str:

@@ -16,9 +16,13 @@ from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.schema import Schema
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
+from streamkernel.wording import option
 
 # Approximate limit on the bytes of a batch as float64, for any source.
 BATCH_BYTES = 1 << 23
+
+# What a user can do about a missing number of a file.
+FILLING = f"fill missing values by {option('missing', 'mean')} (or median, or indicator), or remove those rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ class Reader(ABC):
         Of a source whose rows stay sparse, the most entries of a row; else None.
     schema
         What the columns of the source are, where they are not all numbers.
+    filling
+        What a user can do about a missing number, for messages.
     """
 
     columns: tuple[str, ...]
@@ -88,6 +94,7 @@ class Reader(ABC):
     unit: str = "rows"
     most_entries: int | None = None
     schema: Schema | None = None
+    filling: str = "remove those rows or fill them in"
 
     _place: str  # name of the source, for messages
     _target: int | None = None  # position of y among the columns of the source

@@ -155,9 +155,8 @@ class Encoder:
             return
         row = start + int(np.flatnonzero(missing)[0])
         raise NonFiniteDataError(
-            f"{self._where(row)}: {column} has no value in row {row} ({int(missing.sum())} rows of this part of the "
-            f"source); fill missing values by {option('missing', 'mean')}, 'median' or 'indicator', or leave those "
-            "rows out"
+            f"{self._where(row)}: {column} has no value in row {row}; fill missing values by "
+            f"{option('missing', 'mean')} (or median, or indicator), or remove those rows"
         )
 
     def _note_unknown(self, column: Column, unknown: Bool, found: Int, labels: list[str], start: int) -> None:
@@ -193,7 +192,7 @@ def read_numbers(column: Column, values: Untyped, start: int, where: Where) -> F
     except WrongValueError as error:
         raise SourceFormatError(
             f"{where(start + error.row)}: {error.value!r:.60} of {column} {error.why}; correct it, or give the column "
-            "another kind in the schema"
+            "another kind or format in the schema"
         ) from None
     return found
 

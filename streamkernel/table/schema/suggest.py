@@ -27,11 +27,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from streamkernel.errors import SourceFormatError
 from streamkernel.table.schema._column import MAX_CATEGORIES, Column
 from streamkernel.table.schema.fit import MOST_ONE_HOT
 from streamkernel.table.schema.schema import Schema
 from streamkernel.table.schema.values import WrongValueError, dates, is_text, texts
 from streamkernel.type_aliases import Int, Untyped
+from streamkernel.wording import option
 
 MOST_ROWS, MOST_BYTES = 100_000, 1 << 26
 # An unambiguous date has a day above 12; those of both orders are tried, and one must fail.
@@ -39,12 +41,17 @@ _FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%
 _ID = re.compile(r"(.*[_\W])?(id|index|uuid|key|name)|.*[a-z](Id|ID)|row_?(number|id)?", re.ASCII)
 _BOOLEAN = {frozenset(pair) for pair in (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))}
 _ODD_SHARE = 0.05
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\Z", re.IGNORECASE | re.ASCII)
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\Z", re.IGNORECASE | re.ASCII)
 _LONGEST_CATEGORY = 80
 
 
 def suggested(look: Untyped, *, targets: Sequence[str], decimal: str = ".") -> Schema:
     """The schema that a look at the rows suggests.
+
+    Raises
+    ------
+    SourceFormatError
+        A column holds numbers with another decimal point.
 
     Parameters
     ----------
@@ -80,6 +87,12 @@ def _column(name: str, values: Untyped, with_target: bool, decimal: str) -> Colu
             return Column(name, "number", "id")
         return Column(name, "number", missing="indicator")
     codes, labels = texts(values)
+    commas = [label for label in labels if "," in label]
+    if decimal == "." and len(commas) > len(labels) / 2 and all(_is_number(label, ",") for label in labels):
+        raise SourceFormatError(
+            f"column {name!r} holds numbers with a comma, such as {commas[0]!r}; give {option('decimal', ',')} where "
+            "it is the decimal point, and write numbers without separators of thousands"
+        )
     return _of_text(name, codes, labels, with_target, decimal, categorical=pa.types.is_dictionary(kind))
 
 
@@ -99,7 +112,7 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
                 return replace(known, missing_values=tuple(labels[code] for code in odd))
         if frozenset(label.lower() for label in labels) in _BOOLEAN:
             return replace(known, kind="boolean")
-        found, form = _date_format(labels)
+        found, form = date_format(labels)
         if found:
             return replace(known, kind="date", format=form)
     known = replace(known, kind="category", unknown="ignore")
@@ -123,7 +136,7 @@ def _is_number(label: str, decimal: str) -> bool:
     return _NUMBER.match(label) is not None
 
 
-def _date_format(labels: list[str]) -> tuple[bool, str | None]:
+def date_format(labels: Sequence[str]) -> tuple[bool, str | None]:
     """Whether the texts are dates, and their format (None for ISO 8601)."""
     text = pa.array(labels, pa.string())
     if _are_dates(text, None):
