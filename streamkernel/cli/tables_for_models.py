@@ -150,7 +150,7 @@ def write_rows(
             )
             session.write(work, table, sink, title)
         if is_file and (values := RowOutput.open(group)) is not None:
-            values.write(out, overwrite=overwrite)
+            values.write(out, overwrite=overwrite, table=table)
     seconds = time.perf_counter() - began
     result = {"out": out, "rows": table.n_rows, "arrays": list(work.columns), "seconds": seconds}
     display.emit(result, title)

@@ -61,6 +61,7 @@ class Opened:
     named: bool = True  # whether `columns` are real names
     w: RowArray | None = None
     schema: Fields | None = None
+    ids: RowArray | None = None
 
 
 def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
@@ -240,6 +241,8 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
         )
     schema = attributes.get("schema")
     opened.schema = schema if isinstance(schema, dict) else None
+    if "id" in manifest.arrays:
+        opened.ids = ZarrRows(store, join(path, "id"), "y", key, manifest)
     if weighted:
         opened.w = ZarrRows(store, join(path, "w"), "weights", key, manifest)
     return opened

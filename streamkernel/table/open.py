@@ -104,6 +104,7 @@ def open_table(
         statistics=None if weights is not None else _statistics(found.statistics, y, classify),
         named=named,
         schema=found.schema,
+        ids=found.ids,
     )
     return table if rows is None else table.slice(*_range(rows, table.n_rows))
 

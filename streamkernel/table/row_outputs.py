@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from streamkernel.blobs import is_url
 from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.outputs import check_name_length, new_file, refuse_link, translated_os_errors
 from streamkernel.table._stored import open_row_arrays
+from streamkernel.table.row_ids import as_texts
 from streamkernel.table.rows import RowArray, RowReader
+from streamkernel.table.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, Untyped
 from streamkernel.wording import switch
 
@@ -137,10 +139,15 @@ class RowOutput:
             "model_digest": self.attributes.get("model_digest"),
         }
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, table: Table | None = None) -> None:
         """Write all values as a CSV or Parquet file, whole or not at all, some megabytes at a time.
 
-        The first column, ``row``, has the number of each row in the table. Codes of classes become their labels.
+        The first column, ``row``, has the number of each row in the table. Codes of classes become their labels. Where
+        the rows of the table have ids, these are the last column.
+
+        Parameters
+        ----------
+        table : the table that the values are of; None for one without ids.
 
         Raises
         ------
@@ -150,7 +157,7 @@ class RowOutput:
         import pyarrow as pa
 
         target = check_values_file(path, overwrite=overwrite)
-        batches = self._batches()
+        batches = self._batches(table)
         first = pa.table(next(batches)).replace_schema_metadata({_MARK: b"1"})
         suffix, written = target.suffix.lower(), translated_os_errors(target, "writing", "nothing was left behind")
         # The writer ends before the file gets its name.
@@ -163,9 +170,11 @@ class RowOutput:
             for batch in batches:
                 writer.write_table(pa.table(batch, schema=first.schema))
 
-    def _batches(self) -> Iterator[dict[str, AnyArray | list[str]]]:
+    def _batches(self, table: Table | None) -> Iterator[dict[str, AnyArray | list[str]]]:
         readers = {name: RowReader(rows) for name, rows in self.arrays.items()}
         columns, classes = self.columns, self.attributes.get("classes")
+        ids = None if table is None or table.ids is None else RowReader(table.ids)
+        id_name = _free_name(table, {name for name, _, _ in columns})
         step = max(_BATCH // (len(columns) + 1), 1)
         for start in range(0, self.n_rows, step):
             stop = min(start + step, self.n_rows)
@@ -174,7 +183,18 @@ class RowOutput:
             for column, name, index in columns:
                 found = values[name] if index is None else np.ascontiguousarray(values[name][:, index])
                 batch[column] = _labelled(found, classes)
+            if ids is not None:
+                batch[id_name] = as_texts(ids.read(start + self.first_row, stop + self.first_row))
             yield batch
+
+
+def _free_name(table: Table | None, taken: Set[str]) -> str:
+    """Name of the column of ids: that in the source, if no other column has it."""
+    columns = [] if table is None or table.schema is None else table.schema["columns"]
+    name = next((str(column["name"]) for column in columns if column.get("role") == "id"), "id")
+    while name in taken or name == "row":
+        name += "_id"
+    return name
 
 
 def _labelled(values: AnyArray, classes: Sequence[object] | None) -> AnyArray | list[str]:

@@ -51,6 +51,8 @@ class Table:
         Whether `columns` are real names; an array's are x0, x1, ...
     keyed
         Whether blocks have keys of their rows' features.
+    ids
+        Ids of the rows as stored (`row_ids`), or None.
     schema
         What the columns of the source were, as plain JSON, where they were not all numbers.
     weight_column
@@ -71,6 +73,7 @@ class Table:
     keyed: bool = False
     weight_column: str | None = None
     schema: Fields | None = None
+    ids: RowArray | None = None
 
     @property
     def n_rows(self) -> int:

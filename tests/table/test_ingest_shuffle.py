@@ -20,7 +20,7 @@ def order_of(folder, seed, rows, batches, bucket_bytes=1 << 26):
         for part in np.split(np.arange(rows), sorted(batches)):
             if part.size:
                 spool.append(X[part], X[part, :1] + 0.5)
-        pieces = [(a.copy(), b.copy()) for a, b, _ in spool.rows()]
+        pieces = [(a.copy(), b.copy()) for a, b, _, _ in spool.rows()]
         assert os.listdir(folder) == []
     assert not folder.exists()
     got = np.concatenate([a for a, _ in pieces])

@@ -40,6 +40,7 @@ class AppendingWriter(ChunkWriter):
             locked.chunk_rows,
             coded=targets is not None and targets.coded,
             weighted=table.weights is not None,
+            named_rows=table.ids is not None,
         )
 
     def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
@@ -56,7 +57,8 @@ class AppendingWriter(ChunkWriter):
             # The rows of the last chunk, which is not full: they are written with the new ones.
             y = None if table.targets is None else RowReader(table.targets.rows).read(full, rows)
             w = None if table.weights is None else RowReader(table.weights).read(full, rows)
-            self.append(RowReader(table.features).read(full, rows), y, w)
+            ids = None if table.ids is None else RowReader(table.ids).read(full, rows)
+            self.append(RowReader(table.features).read(full, rows), y, w, ids)
         arrays: Fields = {name: group[name] for name in locked.manifest.arrays}
         return group, arrays
 

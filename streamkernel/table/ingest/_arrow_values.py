@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
+from streamkernel.errors import SourceFormatError
+from streamkernel.table.row_ids import ID_BYTES, as_rows
+from streamkernel.table.schema.values import plain_text
 from streamkernel.type_aliases import AnyArray, Int, Untyped
 
 
@@ -23,3 +28,21 @@ def text_labels(column: Untyped) -> tuple[Int, list[str]]:
     labels = encoded.dictionary.to_pylist()
     empty = [code for code, label in enumerate(labels) if label is None or label == ""]
     return np.where(np.isin(codes, empty), -1, codes) if empty else codes, [str(label) for label in labels]
+
+
+def id_rows(column: Untyped, start: int, where: Callable[[int], str], name: str) -> AnyArray:
+    """Ids (b, 64) of a column of any type, as UTF-8; that of a missing value is empty.
+
+    Raises
+    ------
+    SourceFormatError
+        An id has more than 64 bytes, or ends with a zero.
+    """
+    found = [plain_text(value).encode() for value in column.to_pylist()]
+    wrong = next((row for row, each in enumerate(found) if len(each) > ID_BYTES or each.endswith(b"\0")), None)
+    if wrong is not None:
+        raise SourceFormatError(
+            f"{where(start + wrong)}: the id in column {name!r} has {len(found[wrong])} bytes, and {ID_BYTES} are the "
+            "most; leave the column out, or shorten it"
+        )
+    return as_rows(found)

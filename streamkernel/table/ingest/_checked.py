@@ -10,11 +10,11 @@ import numpy as np
 
 from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError
 from streamkernel.pairs import values_in
-from streamkernel.table.ingest._reader import Reader
+from streamkernel.table.ingest._reader import Reader, Rows
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.targets import MAX_CLASSES
 from streamkernel.table.values import check_finite, check_weights
-from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int, Unchecked
+from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked
 from streamkernel.wording import option
 
 # With at least this many distinct labels, and at most this share of them not numbers, the column is numeric with a few
@@ -29,10 +29,8 @@ class Labels(Protocol):
         """Codes (b, 1) of a batch that begins with row `start`."""
 
 
-def checked_batches(
-    reader: Reader, kind: AnyDType, labels: Labels | None, watcher: Progress
-) -> Iterator[tuple[AnyArray, AnyArray | None, Float | None]]:
-    """X, y and w of batches, with labels as provisional codes.
+def checked_batches(reader: Reader, kind: AnyDType, labels: Labels | None, watcher: Progress) -> Iterator[Rows]:
+    """X, y, w and ids of batches, with labels as provisional codes.
 
     A missing or infinite value raises, one that is too large for `kind`, and a negative weight.
     """
@@ -48,7 +46,7 @@ def checked_batches(
                 check_finite(y, row, reader.target_names, reader.where, "y")
             if batch.w is not None:
                 check_weights(batch.w, row, reader.where, reader.weight)
-            yield X, y, batch.w
+            yield X, y, batch.w, batch.ids
             row += X.shape[0]
             watcher.advance(batch.done)
     finally:

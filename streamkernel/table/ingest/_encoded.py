@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamkernel.errors import DataError, EmptyDataError, NonFiniteDataError, ParameterError, warn_user
-from streamkernel.table.ingest._arrow_values import text_labels
+from streamkernel.table.ingest._arrow_values import id_rows, text_labels
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.ingest._streams import ColumnStream
@@ -54,6 +54,7 @@ class EncodedReader(Reader):
             self.labelled = True
         self.target_names = tuple(column.name for column in self._targets)
         self.weight = self.schema.weight if self.schema.weight in names else None
+        self.id = self.schema.id if self.schema.id in names else None
         self._read = [column.name for column in self.schema.columns if column.is_read and column.name in names]
         self._of_others: dict[str, Float] | None = None
         self.columns = ()
@@ -131,7 +132,8 @@ class EncodedReader(Reader):
             y, labels = text_labels(_as_text(batch.column(self.target_names[0])))
         elif self._targets:
             y = self._numbers(batch, row)
-        return Batch(X, y, labels, done, self._weights(batch, row))
+        ids = None if self.id is None else id_rows(batch.column(self.id), row, self.where, self.id)
+        return Batch(X, y, labels, done, self._weights(batch, row), ids)
 
     def _numbers(self, batch: Untyped, row: int) -> Float:
         columns = [read_numbers(each, batch.column(each.name), row, self.where) for each in self._targets]
@@ -144,9 +146,10 @@ class EncodedReader(Reader):
 
     def _batches(self, names: Sequence[str]) -> Iterator[tuple[Untyped, int]]:
         chosen = [self.schema[name] for name in names]
-        text = [column.name for column in chosen if column.kind != "number"]
+        # An id stays as it is written: 007 is no number.
+        text = [column.name for column in chosen if column.kind != "number" or column.role == "id"]
         # Of CSV, one list of missing values holds for all numbers.
-        missing = {value for column in chosen if column.kind == "number" for value in column.missing_values}
+        missing = {value for column in chosen if column.name not in text for value in column.missing_values}
         return self._stream.batches(names, text, sorted(missing))
 
     def _left_out(self) -> Iterator[str]:

@@ -55,7 +55,7 @@ class LockedTable(ABC):
         _, self.attributes, _ = node_kind(self.store, "")
         complete = (read_bytes(self.store, COMPLETE) or b"").decode()
         self.manifest: Manifest = parse_manifest(complete, f"{path}/{COMPLETE}")
-        parts = {"X": self.table.features, "y": self.table.targets, "w": self.table.weights}
+        parts = {"X": self.table.features, "y": self.table.targets, "w": self.table.weights, "id": self.table.ids}
         if self.manifest.arrays.keys() != {name for name, part in parts.items() if part is not None}:
             raise CorruptMetadataError(
                 f"{path}/{COMPLETE} lists other arrays than the table has; write the store again"

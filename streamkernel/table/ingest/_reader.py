@@ -41,6 +41,8 @@ class Batch:
         Bytes or rows (the reader's unit) that were read for this batch.
     w
         (b,) float64 row weights, where the source has some.
+    ids
+        (b, 64) ids of the rows, where the source has some (`row_ids`).
     """
 
     X: AnyArray
@@ -48,6 +50,11 @@ class Batch:
     labels: Sequence[Any] | None
     done: int
     w: Float | None = None
+    ids: AnyArray | None = None
+
+
+# X, y, w and ids of consecutive rows.
+Rows = tuple[AnyArray, AnyArray | None, Float | None, AnyArray | None]
 
 
 class Reader(ABC):
@@ -59,6 +66,8 @@ class Reader(ABC):
         Names.
     weight
         Name of the column of row weights; None without weights.
+    id
+        Name of the column of ids of the rows; None without ids.
     named
         Whether the names are from the source; an array's columns are x0, x1, ...
     left_out
@@ -84,6 +93,7 @@ class Reader(ABC):
     columns: tuple[str, ...]
     target_names: tuple[str, ...] = ()
     weight: str | None = None
+    id: str | None = None
     named: bool = True
     dtype: AnyDType = np.dtype(np.float64)
     left_out: tuple[str, ...] = ()

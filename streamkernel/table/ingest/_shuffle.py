@@ -20,6 +20,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.table.ingest._reader import Rows
+from streamkernel.table.row_ids import ID_BYTES
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 _BITS = 8
@@ -38,7 +40,7 @@ def row_keys(seed: int, start: int, stop: int) -> NDArray[np.uint64]:
 
 
 class RowSpool:
-    """Rows (key, X, y, w) in bucket files beside the store; removed when the block is left.
+    """Rows (key, X, y, w, id) in bucket files beside the store; removed when the block is left.
 
     Parameters
     ----------
@@ -48,8 +50,8 @@ class RowSpool:
         Seed of the keys.
     x_dtype, n_features, y_dtype, n_targets
         Types and widths of X and y in a record.
-    weighted
-        Whether a record has a row weight.
+    weighted, named_rows
+        Whether a record has a row weight, and an id.
     bucket_bytes
         Buckets up to this size are sorted in memory (pass 2 holds one bucket and a sorted copy of a piece).
     """
@@ -64,26 +66,28 @@ class RowSpool:
         n_targets: int,
         *,
         weighted: bool = False,
+        named_rows: bool = False,
         bucket_bytes: int = _BUCKET_BYTES,
     ) -> None:
         self._folder = folder
         self._seed = seed
         self._bucket_bytes = bucket_bytes
         self._has_y = n_targets > 0
-        self._has_w = weighted
+        self._has_w, self._has_id = weighted, named_rows
         self._record = np.dtype(
             [
                 ("key", np.uint64),
                 ("X", x_dtype, (n_features,)),
                 ("y", y_dtype, (n_targets,)),
                 ("w", np.float64, (int(weighted),)),
+                ("id", np.uint8, (ID_BYTES * int(named_rows),)),
             ]
         )
         self._files: dict[int, BinaryIO] = {}
         self.n_rows = 0
         folder.mkdir()
 
-    def append(self, X: AnyArray, y: AnyArray | None, w: Float | None = None) -> None:
+    def append(self, X: AnyArray, y: AnyArray | None, w: Float | None = None, ids: AnyArray | None = None) -> None:
         """Pass 1: add rows, in the source's order."""
         records = np.empty(X.shape[0], dtype=self._record)
         records["key"] = row_keys(self._seed, self.n_rows, self.n_rows + X.shape[0])
@@ -92,15 +96,17 @@ class RowSpool:
             records["y"] = y.reshape(X.shape[0], -1)
         if w is not None:
             records["w"] = w[:, None]
+        if ids is not None:
+            records["id"] = ids
         self.n_rows += X.shape[0]
         _scatter(records, self._files, self._folder, level=0)
 
-    def rows(self) -> Iterator[tuple[AnyArray, AnyArray | None, Float | None]]:
+    def rows(self) -> Iterator[Rows]:
         """Pass 2: all rows in shuffled order, piece by piece; each file is removed when it is read."""
         _close(self._files)
         yield from self._sorted(self._folder, level=0)
 
-    def _sorted(self, folder: Path, level: int) -> Iterator[tuple[AnyArray, AnyArray | None, Float | None]]:
+    def _sorted(self, folder: Path, level: int) -> Iterator[Rows]:
         for path in sorted(folder.iterdir()):
             # After 8 levels the key has no bits left; rows with equal keys stay together.
             if path.stat().st_size <= self._bucket_bytes or level + 1 == 64 // _BITS:
@@ -118,14 +124,19 @@ class RowSpool:
                 yield from self._sorted(below, level + 1)
                 below.rmdir()
 
-    def _sorted_bucket(self, path: Path) -> Iterator[tuple[AnyArray, AnyArray | None, Float | None]]:
+    def _sorted_bucket(self, path: Path) -> Iterator[Rows]:
         records = np.fromfile(path, dtype=self._record)
         path.unlink()
         order = np.argsort(records["key"], kind="stable")
         step = max(1, _READ_BYTES // self._record.itemsize)
         for first in range(0, order.size, step):
             piece = records[order[first : first + step]]
-            yield piece["X"], piece["y"] if self._has_y else None, piece["w"][:, 0] if self._has_w else None
+            yield (
+                piece["X"],
+                piece["y"] if self._has_y else None,
+                piece["w"][:, 0] if self._has_w else None,
+                piece["id"] if self._has_id else None,
+            )
 
     def close(self) -> None:
         """Remove every file."""

@@ -18,8 +18,12 @@ from streamkernel.errors import EmptyDataError
 from streamkernel.manifest import TABLE_FORMAT, VERSION, WEIGHTED_VERSION, Ancestor, ArrayManifest, manifest_content
 from streamkernel.outputs import Building
 from streamkernel.table._zarr_metadata import ZarrArray
+from streamkernel.table.row_ids import ID_BYTES
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
+
+# Names of the second dimension of arrays.
+_SECOND = {"X": "feature", "id": "byte"}
 
 
 class ChunkWriter:
@@ -39,6 +43,8 @@ class ChunkWriter:
         y holds class codes (int64) instead of numbers (float64).
     weighted
         Rows have weights w; the statistics are then weighted.
+    named_rows
+        Rows have ids.
     """
 
     def __init__(
@@ -51,23 +57,24 @@ class ChunkWriter:
         *,
         coded: bool,
         weighted: bool = False,
+        named_rows: bool = False,
     ) -> None:
         self._building = building
         self._chunk_rows = chunk_rows
         self._widths = (n_features, n_targets)
-        self._coded, self._weighted = coded, weighted
+        self._coded, self._weighted, self._named_rows = coded, weighted, named_rows
         self._version = WEIGHTED_VERSION if weighted else VERSION
         self._dtype = dtype
         self._filled = 0
         self.n_rows = 0
         self._counted = 0  # number of first rows that the statistics contain already
-        self._digests: dict[str, list[str]] = {"X": [], "y": [], "w": []}
+        self._digests: dict[str, list[str]] = {"X": [], "y": [], "w": [], "id": []}
         self._statistics: dict[str, ColumnStatistics | None] = {"X": None, "y": None}
         self._history: tuple[Ancestor, ...] = ()
         self._pending: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
         try:
-            self._X, self._y, self._w = self._buffers()
+            self._X, self._y, self._w, self._id = self._buffers()
             self._group, self._arrays = self._begin()
         except BaseException:
             self.close()
@@ -88,6 +95,8 @@ class ChunkWriter:
             arrays["y"] = self._create(group, "y", shape, dtype, -1 if self._coded else np.nan)
         if self._weighted:
             arrays["w"] = self._create(group, "w", (0,), np.dtype(np.float64), np.nan)
+        if self._named_rows:
+            arrays["id"] = self._create(group, "id", (0, ID_BYTES), np.dtype(np.uint8), 0)
         return group, arrays
 
     def _create_features(self, group: zarr.Group, n_features: int) -> dict[str, ZarrArray]:
@@ -108,7 +117,7 @@ class ChunkWriter:
             chunks=(chunk_rows or self._chunk_rows, *shape[1:]),
             dtype=dtype,
             fill_value=fill,
-            dimension_names=("row", "feature" if name == "X" else "target")[: len(shape)],
+            dimension_names=("row", _SECOND.get(name, "target"))[: len(shape)],
             compressors=[
                 BloscCodec(cname="lz4", clevel=5, shuffle=BloscShuffle.shuffle, typesize=dtype.itemsize),
                 Crc32cCodec(),
@@ -116,11 +125,12 @@ class ChunkWriter:
             config={"write_empty_chunks": True},
         )
 
-    def _buffers(self) -> tuple[AnyArray, AnyArray | None, Float | None]:
+    def _buffers(self) -> tuple[AnyArray, AnyArray | None, Float | None, AnyArray | None]:
         d = self._widths[1]
         y = None if not d else np.empty((self._chunk_rows, d), dtype=np.int64 if self._coded else np.float64)
         w = np.empty(self._chunk_rows) if self._weighted else None
-        return self._feature_buffer(), y, w
+        ids = np.empty((self._chunk_rows, ID_BYTES), dtype=np.uint8) if self._named_rows else None
+        return self._feature_buffer(), y, w, ids
 
     def _feature_buffer(self) -> AnyArray:
         return np.empty((self._chunk_rows, self._widths[0]), dtype=self._dtype)
@@ -130,8 +140,8 @@ class ChunkWriter:
         """Rows given so far, including those in a chunk that is not full yet."""
         return self.n_rows + self._filled
 
-    def append(self, X: AnyArray, y: AnyArray | None, w: Float | None = None) -> None:
-        """Add any number of rows (b, p), targets (b, d), or (b,) for one, and weights (b,), already checked."""
+    def append(self, X: AnyArray, y: AnyArray | None, w: Float | None = None, ids: AnyArray | None = None) -> None:
+        """Add any number of rows (b, p), targets (b, d), or (b,) for one, weights (b,) and ids, already checked."""
         y = None if y is None else y.reshape(X.shape[0], -1)
         row = 0
         while row < X.shape[0]:
@@ -144,6 +154,9 @@ class ChunkWriter:
             if self._w is not None:
                 assert w is not None
                 self._w[into] = w[row : row + take]
+            if self._id is not None:
+                assert ids is not None
+                self._id[into] = ids[row : row + take]
             self._filled += take
             row += take
             if self._filled == self._chunk_rows:
@@ -152,21 +165,22 @@ class ChunkWriter:
     def _flush(self) -> None:
         if not self._filled:
             return
-        X, y, w = (None if part is None else part[: self._filled] for part in (self._X, self._y, self._w))
+        parts = (self._X, self._y, self._w, self._id)
+        X, y, w, ids = (None if part is None else part[: self._filled] for part in parts)
         assert X is not None
         start = self.n_rows
         self.n_rows += self._filled
         self._filled = 0
         self._wait()
-        self._pending = self._pool.submit(self._write, start, X, y, w)
-        self._X, self._y, self._w = self._buffers()
+        self._pending = self._pool.submit(self._write, start, X, y, w, ids)
+        self._X, self._y, self._w, self._id = self._buffers()
 
     def _wait(self) -> None:
         if self._pending is not None:
             self._pending.result()
             self._pending = None
 
-    def _write(self, start: int, X: AnyArray, y: AnyArray | None, w: Float | None) -> None:
+    def _write(self, start: int, X: AnyArray, y: AnyArray | None, w: Float | None, ids: AnyArray | None = None) -> None:
         self._write_features(start, X, w)
         if y is not None:
             self._write_chunk("y", start, y if y.shape[1] > 1 else y[:, 0])
@@ -174,6 +188,8 @@ class ChunkWriter:
                 self._count("y", start, y, w)
         if w is not None:
             self._write_chunk("w", start, w)
+        if ids is not None:
+            self._write_chunk("id", start, ids)
 
     def _write_features(self, start: int, X: AnyArray, w: Float | None) -> None:
         self._write_chunk("X", start, X)

@@ -162,6 +162,11 @@ def _check_names(reader: Reader, locked: LockedTable) -> None:
                 f"{path} has the {len(wanted)} {what} {listed(wanted)}, the source {len(found)}: {listed(found)}; "
                 f"give rows with the same {what} in the same order"
             )
+    if attributes.get("id") is not None and reader.id is None:
+        raise ShapeMismatchError(
+            f"the rows of {path} have ids, of column {attributes['id']!r}, and the source has no such column; give "
+            "rows with it"
+        )
     classes = attributes["classes"]
     if reader.labelled and classes is None:
         raise DataError(
@@ -174,8 +179,8 @@ def _write(reader: Reader, locked: LockedTable, watcher: Progress) -> None:
     labels = None if classes is None else _KnownLabels(reader, classes, locked.path)
     before = locked.table.n_rows
     with AppendingWriter(locked) as writer:
-        for X, y, w in checked_batches(reader, locked.table.features.dtype, labels, watcher):
-            writer.append(X, y, w)
+        for rows in checked_batches(reader, locked.table.features.dtype, labels, watcher):
+            writer.append(*rows)
         added = writer.rows_given - before
         if not added:
             raise DataError("the source has no rows; give at least one")

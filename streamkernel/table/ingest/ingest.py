@@ -24,7 +24,7 @@ from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._encoded import AUTO, declared_schema
 from streamkernel.table.ingest._open import column_stream, name_of, open_reader
 from streamkernel.table.ingest._options import SourceOptions, targets_of
-from streamkernel.table.ingest._reader import Reader
+from streamkernel.table.ingest._reader import Reader, Rows
 from streamkernel.table.ingest._scratch import scratch_folder
 from streamkernel.table.ingest._shuffle import RowSpool
 from streamkernel.table.ingest._sparse_writer import SparseWriter
@@ -33,7 +33,7 @@ from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.schema import Schema
 from streamkernel.table.values import DTypeName
-from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
 _MAX_CHUNK_ROWS = 1 << 30
@@ -115,7 +115,8 @@ def ingest(
     unknown
         What becomes of later rows' categories that these rows have not: "refuse", or "ignore" (zeros, or the mean).
     id
-        Name of the column that tells which row it is: no feature.
+        Name of the column that tells which row it is: no feature. Ids are stored as text of at most 64 bytes, and are a
+        column of predictions that are written as a CSV or Parquet file.
     chunk_rows
         Rows of a chunk; by default about 8 MiB of X, a power of two between 1,024 and 65,536.
     dtype
@@ -180,30 +181,32 @@ def _write(
     held, x_dtype = (features, kind) if most is None else (2 * most, np.dtype(np.float64))
     labels = FoundLabels(reader) if reader.labelled else None
     with ExitStack() as stack:
-        spool, weighted = None, reader.weight is not None
+        spool, with_rows = None, {"weighted": reader.weight is not None, "named_rows": reader.id is not None}
         if seed is not None:
             y_dtype = np.dtype(np.int64 if reader.labelled else np.float64)
             around = scratch_folder(path)
             stack.callback(around.abandon)
             spool = stack.enter_context(
-                RowSpool(around.folder / "rows", seed, x_dtype, held, y_dtype, width, weighted=weighted)
+                RowSpool(around.folder / "rows", seed, x_dtype, held, y_dtype, width, **with_rows)
             )
         rows = checked_batches(reader, kind, labels, watcher)
         n_rows = reader.n_rows or reader.estimated_rows
         if spool is not None:
-            for X, y, w in rows:
-                spool.append(X, y, w)
+            for each in rows:
+                spool.append(*each)
             n_rows = spool.n_rows
         step = chunk_rows or default_chunk_rows(held * x_dtype.itemsize, n_rows)
         building = building_at(path, "table")
         coded = labels is not None
         if most is None:
-            made = ChunkWriter(building, features, width, kind, step, coded=coded, weighted=weighted)
+            made = ChunkWriter(building, features, width, kind, step, coded=coded, **with_rows)
         else:
-            made = SparseWriter(building, features, width, kind, step, most=most, coded=coded, weighted=weighted)
+            made = SparseWriter(
+                building, features, width, kind, step, most=most, coded=coded, weighted=with_rows["weighted"]
+            )
         writer = stack.enter_context(made)
-        for X, y, w in rows if spool is None else _watched(spool, watcher):
-            writer.append(X, y, w)
+        for each in rows if spool is None else _watched(spool, watcher):
+            writer.append(*each)
         attributes: Fields = {
             **({"columns": list(reader.columns), "named": reader.named} if most is None else {}),
             "left_out": list(reader.left_out),
@@ -212,8 +215,10 @@ def _write(
             "source": name_of(source),
             "seed": seed,
         }
-        if weighted:
+        if reader.weight is not None:
             attributes["weight"] = reader.weight
+        if reader.id is not None:
+            attributes["id"] = reader.id
         if reader.schema is not None:
             attributes["schema"] = reader.schema.to_config()
         if labels is not None:
@@ -222,12 +227,12 @@ def _write(
         writer.finish(attributes, overwrite=overwrite)
 
 
-def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[AnyArray, AnyArray | None, Float | None]]:
+def _watched(spool: RowSpool, watcher: Progress) -> Iterator[Rows]:
     watcher.start(spool.n_rows, "rows")
     try:
-        for X, y, w in spool.rows():
-            yield X, y, w
-            watcher.advance(X.shape[0])
+        for rows in spool.rows():
+            yield rows
+            watcher.advance(rows[0].shape[0])
     finally:
         watcher.finish()
 

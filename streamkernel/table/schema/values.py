@@ -94,11 +94,11 @@ def texts(column: Untyped, missing: Collection[str] = ()) -> tuple[Int, list[str
     """
     if pa.types.is_dictionary(column.type):
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        labels = [_text(value) for value in column.dictionary.to_pylist()]
+        labels = [plain_text(value) for value in column.dictionary.to_pylist()]
     else:
         encoded = column.dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        labels = [_text(value) for value in encoded.dictionary.to_pylist()]
+        labels = [plain_text(value) for value in encoded.dictionary.to_pylist()]
     position: dict[str, int] = {}
     place = np.full(len(labels) + 1, -1, dtype=np.int64)  # the last one is for -1
     for code, label in enumerate(labels):
@@ -113,7 +113,8 @@ def is_text(kind: Untyped) -> bool:
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
 
 
-def _text(value: object) -> str:
+def plain_text(value: object) -> str:
+    """A value as text without space around it; a whole number has no point, and a missing value is empty."""
     if value is None:
         return ""
     if isinstance(value, float):
