@@ -11,6 +11,7 @@ import scipy  # its parts are loaded when they are used
 from streamkernel.atomic import text_digest
 from streamkernel.errors import CorruptChunkError, DTypeError, NonFiniteDataError, NumericRangeError
 from streamkernel.pairs import as_csr, pairs_of, values_in
+from streamkernel.table._chunk_rows import sparse_chunk_rows
 from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray, RowReader
 from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked, Untyped
 from streamkernel.wording import option
@@ -178,7 +179,7 @@ def sparse_in_memory(value: Untyped) -> SparseRows:
     # SciPy chooses the types of whole numbers by what else it has seen; equal rows must have one fingerprint.
     indptr, indices = rows.indptr.astype(np.int64, copy=False), rows.indices.astype(column_dtype(rows.shape[1]))
     parts = CSRParts(*(NumpyRows(part, "X") for part in (indptr, indices, rows.data)))
-    return SparseRows(parts, rows.shape[1], most, NumpyRows.CHUNK_ROWS)
+    return SparseRows(parts, rows.shape[1], most, sparse_chunk_rows(most, NumpyRows.CHUNK_ROWS))
 
 
 _HEADROOM = 8.0

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from streamkernel import (
@@ -74,6 +75,7 @@ Y = np.column_stack([np.sin(2 * X[:, 0]) + 0.1 * _RNG.standard_normal(160), X[:,
 LABELS = np.array(["low", "middle", "high"])[np.digitize(Y[:, 0], [-0.4, 0.4])]
 COUNTS = _RNG.poisson(np.exp(Y[:, 0])).astype(np.float64)
 QUERIES = _RNG.standard_normal((12, 3))
+SPARSE = scipy.sparse.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
 OLD, NEW = slice(0, 120), slice(120, 160)  # rows of the fit, rows of the update after it
 NAMES = ("age", "income", "rooms")
 
@@ -136,6 +138,27 @@ def _make_table(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as beside:
         ingest(_csv(Path(beside, "old.csv"), OLD), folder / "table", target="class", chunk_rows=50, dtype="float64")
         append_rows(_csv(Path(beside, "new.csv"), NEW), folder / "table")
+
+
+def _make_sparse_table(folder: Path) -> None:
+    table = open_table(SPARSE, Y[:, 0], weights=np.arange(160.0), sparse=True)
+    ingest(table, folder / "table", chunk_rows=50, dtype="float64")
+
+
+def _read_sparse_table(folder: Path) -> Arrays:
+    table = open_table(folder / "table", sparse=True)
+    block = table.as_sparse(False).read(0, table.n_rows)
+    assert table.own_statistics is not None
+    return {"X": block.X, "Y": block.Y, "w": block.weights, "std": table.own_statistics.X.std}  # type: ignore[dict-item]
+
+
+def _make_sparse_model(folder: Path) -> None:
+    KernelRidge(8, alpha=0.1, lengthscale=1.5, random_state=0).fit(SPARSE[OLD], Y[OLD]).save(folder / "model")
+
+
+def _read_sparse_model(folder: Path) -> Arrays:
+    model = KernelRidge.load(folder / "model")
+    return {"predict": np.asarray(model.predict(SPARSE[NEW])), "components": model.components_.toarray()}
 
 
 def _read_table(folder: Path) -> Arrays:
@@ -413,6 +436,8 @@ FROZEN: dict[str, Frozen] = {
     "factor-bound": _factor(n_components=20, lengthscale=1.5, random_state=0, stop="bound", dtype="float64"),
     "factor-no-columns": _factor(n_components=8, lengthscale=1.5, random_state=0, columns="none"),
     "table": Frozen(_make_table, _read_table),
+    "table-sparse": Frozen(_make_sparse_table, _read_sparse_table),
+    "ridge-sparse": Frozen(_make_sparse_model, _read_sparse_model),
     "rows": Frozen(_make_rows, _read_rows),
     "run": Frozen(_make_run, _read_run),
     "unfinished": Frozen(_make_unfinished, _read_unfinished),

@@ -74,6 +74,17 @@ def test_any_format_of_scipy_and_entries_that_are_repeated_or_0(kind):
     assert table.fingerprint == open_table(scipy.sparse.csr_array([[2.0, 4.0, 0.0]]), sparse=True).fingerprint
 
 
+def test_a_full_row_makes_chunks_of_fewer_rows():
+    X = scipy.sparse.vstack([sparse_rows(50, 8, 2.0), np.ones((1, 8))])
+    wide = scipy.sparse.csr_array((X.shape[0], 100_000))
+    assert open_table(X, sparse=True).chunk_rows == 1024
+    full = scipy.sparse.vstack([wide, scipy.sparse.csr_array(np.ones((1, 100_000)))], format="csr")
+    table = open_table(full, sparse=True)
+    assert table.chunk_rows == 32
+    assert table.chunk_rows * table.bytes_per_row < 64 << 20
+    assert [len(block) for block in table.blocks(0, table.n_rows, 1000)] == [table.n_rows]
+
+
 def test_no_entry_at_all():
     table = open_table(scipy.sparse.csr_array((3, 5)), sparse=True)
     assert table.read(0, 3).X.tolist() == [[-1.0, 0.0]] * 3

@@ -17,7 +17,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.outputs import building_at, check_output, translated_os_errors
-from streamkernel.table._chunk_rows import default_chunk_rows
+from streamkernel.table._chunk_rows import default_chunk_rows, sparse_chunk_rows
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
 from streamkernel.table.ingest._csv_format import CsvFormat
@@ -196,6 +196,8 @@ def _write(
                 spool.append(*each)
             n_rows = spool.n_rows
         step = chunk_rows or default_chunk_rows(held * x_dtype.itemsize, n_rows)
+        if most is not None and chunk_rows is None:
+            step = sparse_chunk_rows(most, step)
         building = building_at(path, "table")
         coded = labels is not None
         if most is None:
