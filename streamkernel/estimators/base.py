@@ -308,7 +308,7 @@ class SupervisedEstimator(PredictingEstimator):
 
         Parameters
         ----------
-        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store; for ridge
+        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store; for most
             estimators also a sparse matrix or array of SciPy, which stays sparse.
         y : (m,) or (m, d) targets; may be left out where X contains them.
         sample_weight : (m,) row weights, at least 0, of any of these kinds, or one number for all rows: row i counts

@@ -16,6 +16,8 @@ from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray, RowReader
 from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked, Untyped
 from streamkernel.wording import option
 
+_HEADROOM = 8.0  # as in `values`: room for every distance of rows
+
 
 @dataclass(frozen=True)
 class CSRParts:
@@ -180,9 +182,6 @@ def sparse_in_memory(value: Untyped) -> SparseRows:
     indptr, indices = rows.indptr.astype(np.int64, copy=False), rows.indices.astype(column_dtype(rows.shape[1]))
     parts = CSRParts(*(NumpyRows(part, "X") for part in (indptr, indices, rows.data)))
     return SparseRows(parts, rows.shape[1], most, sparse_chunk_rows(most, NumpyRows.CHUNK_ROWS))
-
-
-_HEADROOM = 8.0
 
 
 def check_pairs(

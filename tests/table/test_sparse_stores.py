@@ -97,6 +97,27 @@ def test_labels_weights_and_a_random_order(tmp_path):
     KernelRidgeClassifier(10, alpha=0.1).fit(tmp_path / "rows.zarr")
 
 
+def test_a_store_is_copied_made_dense_and_appended_to_a_dense_one(tmp_path):
+    X, y = sparse_rows(50, 12, 3.0), np.arange(50.0)
+    stored(tmp_path, X, y)
+    assert ingest(tmp_path / "rows.zarr", tmp_path / "copy.zarr", dtype="float64").entries == X.nnz
+    for source, name in ((tmp_path / "rows.zarr", "a.zarr"), (open_table(X, y, sparse=True), "b.zarr")):
+        assert ingest(source, tmp_path / name, sparse=False, dtype="float64").entries is None
+        append_rows(source, tmp_path / name)
+        found = open_table(tmp_path / name).read(0, 100)
+        assert (np.concatenate([X.toarray()] * 2) == found.X).all()
+        assert (found.Y[:, 0] == np.concatenate([y, y])).all()
+
+
+def test_text_that_would_stay_sparse_is_appended_to_a_dense_table(tmp_path):
+    source = svm(tmp_path, "1 1:2 1500:4\n-1 2:0.5\n")
+    ingest(source, tmp_path / "dense.zarr", sparse=False)
+    assert append_rows(source, tmp_path / "dense.zarr").rows == 4
+    found = open_table(tmp_path / "dense.zarr").read(0, 4).X
+    assert (found[:2] == found[2:]).all()
+    assert found[2, 1499] == 4.0
+
+
 def test_values_beyond_the_dtype_are_refused(tmp_path):
     X = sparse_rows(20, 10, 3.0)
     X.data[3] = 1e100
@@ -150,8 +171,6 @@ def test_what_sparse_stores_cannot_do_is_refused(tmp_path):
         append_rows(np.zeros((3, 10)), tmp_path / "rows.zarr")
     with pytest.raises(ParameterError, match="sparse"):
         stored(tmp_path, X, name="other.zarr", target="x3")
-    with pytest.raises(ParameterError, match="sparse"):
-        stored(tmp_path, X, name="other.zarr", sparse=False)
     with pytest.raises(ParameterError, match="sparse"):
         ingest(X.toarray(), tmp_path / "other.zarr", sparse=True)
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")

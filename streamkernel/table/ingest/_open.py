@@ -56,6 +56,7 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
         options.refuse_names(f"a {type(source).__name__}", "has none")
         table = open_table(source, sparse=True)
         options.refuse_sparse(f"a {type(source).__name__}", sparse=table.sparse)
+        table = table.as_sparse(False) if options.sparse is False else table
         return TableReader(table, target, weight, type(source).__name__, table.weight_column or "w")
     if not several and is_synthetic(source):
         options.refuse_names(os.fsdecode(source), "has none")
@@ -66,7 +67,6 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
     if len(sources) == 1 and is_zarr(place):
         options.refuse_csv(str(place))
         options.refuse_columns(str(place))
-        options.refuse_sparse(str(place))
         options.refuse_schema(str(place))
         return zarr_reader(place, options, os.fsdecode(sources[0]))
     files = source_files(sources)

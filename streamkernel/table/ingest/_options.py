@@ -187,11 +187,11 @@ class SourceOptions:
                 )
 
     def refuse_sparse(self, place: str, *, sparse: bool = False) -> None:
-        """Refuse options of libsvm text for a source that is none.
+        """Refuse options of libsvm text for a source that is none; any rows can be made dense.
 
         Parameters
         ----------
-        sparse : whether the rows of the source are sparse, so that they may stay so.
+        sparse : whether the rows of the source are sparse.
 
         Raises
         ------
@@ -200,10 +200,9 @@ class SourceOptions:
         """
         if self.columns is not None:
             raise ParameterError(f"{option('columns')} is for libsvm text, and {place} is none; leave it out")
-        if self.sparse is not None and self.sparse != sparse:
-            words = "are dense" if self.sparse else "are sparse; give dense rows"
+        if self.sparse and not sparse:
             raise ParameterError(
-                f"{option('sparse', self.sparse)} is for libsvm text, and the rows of {place} {words}; leave it out"
+                f"{option('sparse', True)} is for libsvm text, and the rows of {place} are dense; leave it out"
             )
 
     def refuse_names(self, place: str, why: str) -> None:

@@ -42,6 +42,7 @@ def zarr_reader(path: str | Path, options: SourceOptions, place: str) -> Reader:
         others = [name for name in (options.y or "y", options.weight) if isinstance(name, str)]
         found = [X, *(_array_metadata(store, join(inner, name)) for name in others)]
         if X is None or (chosen and X[1]) or any(each is not None and each[0] & _PACKED for each in found):
+            options.refuse_sparse(str(path))
             try:
                 return dataset_reader(stored_dataset(store, inner, place), options, place)
             except SourceFormatError:
@@ -51,14 +52,16 @@ def zarr_reader(path: str | Path, options: SourceOptions, place: str) -> Reader:
                     f"the Zarr group {place} has no array {options.X or 'X'}, and is no Dataset of xarray; name its "
                     f"arrays by {option('X')} and {option('y')}, or give the path of a 2-d array in it"
                 ) from None
-    table = _named_table(path, store, inner, options) if chosen else open_table(path)
+    table = _named_table(path, store, inner, options) if chosen else open_table(path, sparse=True)
+    options.refuse_sparse(str(path), sparse=table.sparse)
+    table = table.as_sparse(False) if options.sparse is False else table
     # A table that has its target takes no other.
     target = None if chosen and table.targets is not None else options.target
     stored = None if chosen else stored_weight(table, path)
     weight, used = options.weight, (options.X or "X", options.y or "y")
     if stored is None and isinstance(weight, str) and weight not in (*table.columns, *used):
         with suppress(StoreNotFoundError):
-            weights = open_table(table, weights=f"{path}/{weight}")
+            weights = open_table(table, weights=f"{path}/{weight}", sparse=True)
             return TableReader(weights, target, None, place, weight)
     return TableReader(table, target, weight, place, stored or "w")
 

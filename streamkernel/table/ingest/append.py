@@ -84,9 +84,8 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
-    options = SourceOptions(
-        targets_of(target), weight, CsvFormat(separator, decimal, encoding), X, y, drop, keep, unknown=unknown
-    )
+    form = CsvFormat(separator, decimal, encoding)
+    options = SourceOptions(targets_of(target), weight, form, X, y, drop, keep, sparse=False, unknown=unknown)
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")

@@ -99,7 +99,7 @@ def ingest(
     sparse
         Of libsvm text: True to store the entries of rows alone, False to make rows dense. By default rows stay sparse
         with more than 1,000 columns, of which less than 5 % of the values are entries, and no row is filled by more
-        than a quarter. Sparse rows in memory (``open_table(X, y, sparse=True)``) always stay so.
+        than a quarter. Other sparse rows (``open_table(X, y, sparse=True)``, a store of them) stay so, unless False.
     columns
         Of libsvm text: the number of columns, where other rows have larger indices than these; by default the largest
         index. An index beyond it is refused.
