@@ -16,7 +16,7 @@ from streamkernel.engine import Progress, Session, executor_of, layout_of, resid
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
-from streamkernel.kernels import Kernel
+from streamkernel.kernels import UserKernel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.pairs import as_csr
@@ -229,13 +229,13 @@ class SavedEstimator(BaseEstimator, ABC):
         write_bundle(path, model.bundle(), overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Self:
+    def load(cls, path: str | PathLike[str], *, kernels: Iterable[UserKernel] = ()) -> Self:
         """A fitted estimator from a saved model; its parameters are the defaults, not those of the fit.
 
         Parameters
         ----------
-        kernels : classes of your own kernels that the model may have: ``kernels=[MyKernel]``. Nothing is imported by a
-            name in a file.
+        kernels : classes of your own kernels, or functions, that the model may have: ``kernels=[MyKernel]``. Nothing is
+            imported by a name in a file.
 
         Raises
         ------

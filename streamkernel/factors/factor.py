@@ -22,7 +22,7 @@ from streamkernel.blobs import blobs_at, is_url, joined, normalised
 from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.saved_basis import SavedBasis
-from streamkernel.kernels import Kernel
+from streamkernel.kernels import UserKernel
 from streamkernel.outputs import FACTOR_PARTS
 from streamkernel.records import FactorRecord
 from streamkernel.store import bundle_kind, check_target
@@ -115,7 +115,7 @@ class Factor(SavedBasis):
         return FeatureRows(self.prepare(table), self.basis)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Factor:
+    def load(cls, path: str | PathLike[str], *, kernels: Iterable[UserKernel] = ()) -> Factor:
         """Load a factor; each chunk of G is verified when it is read.
 
         Parameters

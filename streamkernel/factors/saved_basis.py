@@ -18,6 +18,7 @@ from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
 from streamkernel.kernels import (
     Kernel,
+    UserKernel,
     columns_of_pairs,
     is_kernel_of_pairs,
     kernel_from_config,
@@ -243,7 +244,7 @@ class SavedBasis(ABC):
         return Bundle(self.KIND, self.VERSION, self.config, self.arrays)
 
     @classmethod
-    def read(cls, path: str | PathLike[str], kernels: Iterable[type[Kernel]] = ()) -> Self:
+    def read(cls, path: str | PathLike[str], kernels: Iterable[UserKernel] = ()) -> Self:
         """The object at a path, of this kind and version.
 
         Parameters
@@ -259,7 +260,7 @@ class SavedBasis(ABC):
         return cls._of_bundle(bundle, kernels, path).checked(path)
 
     @classmethod
-    def _of_bundle(cls, bundle: Bundle, kernels: Iterable[type[Kernel]], path: str | PathLike[str]) -> Self:
+    def _of_bundle(cls, bundle: Bundle, kernels: Iterable[UserKernel], path: str | PathLike[str]) -> Self:
         """The object in a bundle; each kernel has its class then (`with_kernel_classes`)."""
         config, kinds = bundle.config, list(kernels)
         try:

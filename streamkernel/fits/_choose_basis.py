@@ -13,7 +13,7 @@ from streamkernel.errors import DegenerateBandwidthError, NumericRangeError, Sin
 from streamkernel.fits._plan_steps import needs_moments
 from streamkernel.fits._scalers import bounded_scaler, standard_scaler, unit_scaler
 from streamkernel.fits._validation import checked_numbers, held_out
-from streamkernel.kernels import Kernel
+from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.metric import MetricScaler
 from streamkernel.records import MetricChoiceRecord
 from streamkernel.reductions import DrawnRows, Moments, Sample, draw_rows
@@ -28,6 +28,7 @@ from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
 
 _SAMPLE_STREAM = (6,)
+_TRIED = 8  # rows on which a user's kernel is tried
 _LEAST_SPREAD = 1e-140  # of targets: the eighth digit of their squares is then still a normal number
 
 
@@ -168,6 +169,8 @@ def choose_basis(
     if tuner is not None:
         tuning = tuner(sample, kernel, centre, scale)
         kernel = tuning.kernel
+    if user_kernel_classes(kernel):
+        kernel.check_values(table.read(table.start, min(table.start + _TRIED, table.stop)).X)
     in_metric = isinstance(scaler, MetricScaler)
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric)
     selection = rule.select(problem, session, cache)

@@ -22,6 +22,7 @@ from streamkernel.kernels.function_gradients import (
     function_gradient_bytes,
     prepare_function_gradient,
 )
+from streamkernel.kernels.function_kernel import FunctionKernel
 from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.gradients import (
     LengthscaleGradient,
@@ -54,7 +55,7 @@ from streamkernel.kernels.sparse import (
     sparse_distances,
     sparse_kernel,
 )
-from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_classes
+from streamkernel.kernels.user_kernels import UserKernel, user_kernel_classes, with_kernel_classes
 
 __all__ = [
     "KERNEL_NAMES",
@@ -63,6 +64,7 @@ __all__ = [
     "Cosine",
     "Fixed",
     "FunctionGradient",
+    "FunctionKernel",
     "Gaussian",
     "Hamming",
     "Kernel",
@@ -82,6 +84,7 @@ __all__ = [
     "SparseKernel",
     "StationaryKernel",
     "Sum",
+    "UserKernel",
     "as_kernel",
     "cache_folder",
     "columns_of_pairs",

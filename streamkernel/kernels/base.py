@@ -7,7 +7,7 @@ in this file because every kernel has the operators ``+`` and ``*`` that make th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -23,9 +23,12 @@ CHUNK_ROWS = 128
 
 
 class KernelConfig(dict[str, Any]):
-    """Configuration of a kernel, with its class if this is known; otherwise the class is found by its name."""
+    """Configuration of a kernel, with its class, or the function that it is, if this is known; otherwise the class is
+    found by its name.
+    """
 
     kind: type[Kernel] | None = None
+    function: Callable[..., Any] | None = None
 
 
 def kernel_path(kind: type[Kernel]) -> str:
@@ -96,6 +99,17 @@ class Kernel(ABC):
         ShapeError, ParameterError
             It cannot.
         """
+
+    def check_values(self, X: AnyArray) -> None:
+        """Try a user's function, or those among the parts, on a few rows (b, p), before any work.
+
+        Raises
+        ------
+        ShapeError, NonFiniteDataError, ParameterError
+            Its values are no kernel's.
+        """
+        for part in self.parts:
+            part.check_values(X)
 
     def to_config(self) -> Fields:
         """The kernel as plain JSON: its name (`kernel_path`) and its parameters."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 
 from streamkernel.errors import ModelFormatError, ParameterError
@@ -13,6 +13,7 @@ from streamkernel.kernels.arc_cosine import ArcCosine
 from streamkernel.kernels.base import Composite, Fixed, Kernel, KernelConfig, Product, Scaled, Sum
 from streamkernel.kernels.cosine import Cosine
 from streamkernel.kernels.formula_kernels import FormulaKernel, LengthscaleKernel
+from streamkernel.kernels.function_kernel import FunctionKernel
 from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.hamming import Hamming
 from streamkernel.kernels.laplacian import Laplacian
@@ -84,7 +85,7 @@ def compile_all() -> None:
 
 
 def as_kernel(
-    kernel: str | Kernel | FieldsView,
+    kernel: str | Kernel | FieldsView | Callable[..., Unchecked],
     *,
     lengthscale: Unchecked = None,
     gamma: Unchecked = None,
@@ -94,9 +95,9 @@ def as_kernel(
 
     Parameters
     ----------
-    kernel : str, Kernel or mapping
-        A name of ``KERNEL_NAMES``, an expression of names (``"2*gaussian + linear"``), a kernel, or a configuration
-        from ``Kernel.to_config``.
+    kernel : str, Kernel, function or mapping
+        A name of ``KERNEL_NAMES``, an expression of names (``"2*gaussian + linear"``), a kernel, a function of two
+        blocks of rows (`FunctionKernel`), or a configuration from ``Kernel.to_config``.
     lengthscale : float or one per feature, optional
         With a kernel object: ``kernel.with_lengthscale(lengthscale)``. With an expression: of the kernels that state
         none.
@@ -122,6 +123,8 @@ def as_kernel(
             f"{option('lengthscale')} = {lengthscale!r} and {option('gamma')} = {gamma!r} say the same "
             "twice; give one of them"
         )
+    if callable(kernel) and not isinstance(kernel, Kernel | type):
+        kernel = FunctionKernel(kernel)
     if isinstance(kernel, Mapping):
         kernel = kernel_from_config(kernel)
     if isinstance(kernel, Kernel):
@@ -196,6 +199,8 @@ def kernel_from_config(config: FieldsView) -> Kernel:
     ModelFormatError
         It is not a configuration of a known kernel.
     """
+    if isinstance(config, KernelConfig) and config.function is not None:
+        return FunctionKernel(config.function)
     own = config.kind if isinstance(config, KernelConfig) else None
     name = config.get("kernel") if isinstance(config, Mapping) else None
     if own is None and (not isinstance(name, str) or name not in CLASSES):
@@ -222,7 +227,7 @@ def check_kernel(kernel: Kernel) -> None:
     if not classes:
         return
     for part in classes:
-        if not is_dataclass(part):
+        if isinstance(part, type) and not is_dataclass(part):
             raise ParameterError(
                 f"the kernel {part.__name__} is no dataclass, so that its parameters cannot be saved; write "
                 "@dataclass(frozen=True) above the class"

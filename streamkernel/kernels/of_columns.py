@@ -77,6 +77,9 @@ class OfColumns(MappedKernel, Composite):
             )
         self.part.check_features(len(self.columns))
 
+    def check_values(self, X: AnyArray) -> None:
+        self.part.check_values(self.mapped(X))
+
     def mapped(self, X: AnyArray) -> AnyArray:
         return np.ascontiguousarray(X[:, list(self.columns)])
 

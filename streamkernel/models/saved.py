@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Self
 
 from streamkernel.factors import SavedBasis
-from streamkernel.kernels import Kernel
+from streamkernel.kernels import UserKernel
 from streamkernel.records import FittedRecord
 from streamkernel.table import KnownColumns
 from streamkernel.type_aliases import AnyArray, Fields
@@ -77,7 +77,7 @@ class SavedModel(SavedBasis):
         self.write(path, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Self:
+    def load(cls, path: str | PathLike[str], *, kernels: Iterable[UserKernel] = ()) -> Self:
         """Read a model back.
 
         Parameters

@@ -13,6 +13,7 @@ from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import (
     KERNEL_NAMES,
+    FunctionKernel,
     Kernel,
     Linear,
     StationaryKernel,
@@ -210,6 +211,9 @@ class BasisSettings:
 
     def __post_init__(self) -> None:
         check_values(self)
+        given: Unchecked = self.kernel
+        if callable(given) and not isinstance(given, Kernel | type):
+            object.__setattr__(self, "kernel", FunctionKernel(given))
         kernel = self.kernel_template
         if not (isinstance(self.metric, str) or self._is_left("metric")):
             # Tuples: settings are compared, and a caller may change the array.
