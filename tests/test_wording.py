@@ -27,7 +27,8 @@ COMMAND = re.compile(rf"\bstreamkernel ({'|'.join(streamkernel.list_commands(Non
 
 # Parameters of functions and estimators that no command has.
 ONLY_PYTHON = {
-    "kernel_params", "kernels", "lease_seconds", "sparse", "rows", "target", "until_rows", "view_columns",
+    "classes", "fit_inverse_transform", "kernel_params", "kernels", "lease_seconds", "sparse", "rows", "target",
+    "until_rows", "view_columns",
 }  # fmt: skip
 
 
