@@ -135,6 +135,11 @@ def as_kernel(
     if isinstance(kernel, str) and is_expression(kernel):
         given = {"gamma": gamma, **parameters}
         return _of_expression(kernel, lengthscale, [name for name, value in given.items() if value is not None])
+    if kernel == "precomputed":
+        raise ParameterError(
+            f"{option('kernel', kernel)} is a matrix of all pairs of rows, which is never made here: functions are "
+            "rows; give a named kernel, or from Python a function of two blocks of rows"
+        )
     if not isinstance(kernel, str) or kernel.lower() not in NAMES:
         raise ParameterError(
             f"{option('kernel')} = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)}, an expression such "
