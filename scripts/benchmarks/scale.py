@@ -136,7 +136,7 @@ def many_workers(count: int, processes: int) -> Iterator[ClusterExecutor]:
 
         def started(*command: str) -> subprocess.Popen[str]:
             # The scheduler unpickles what tasks are sent: it must find the module of the sleepers, too.
-            modules = str(Path(__file__).parent)
+            modules = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
             environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": modules}
             process = subprocess.Popen(
                 [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment

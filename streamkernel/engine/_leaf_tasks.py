@@ -1,11 +1,12 @@
 """The leaves of a sweep as tasks of a cluster whose workers come, go and lag.
 
-A task has one leaf, or neighbouring ones (`_task_leaves`). At most two tasks a thread are outstanding, one that runs
-and one that waits, so that results do not pile up; the number of threads is asked again while the sweep runs, and
-workers that join get their share. Tasks are submitted together where many end together: the scheduler takes in sixteen
-for the price of eight. When all leaves are given out and workers have had nothing to do for as long as a task takes,
-the tasks of the others are given to them a second time: one slow or silent worker does not hold the sweep. The copy
-that ends first counts. Both have the same bits.
+A task has one leaf, or neighbouring ones (`_task_leaves`). Few tasks are outstanding, so that results do not pile up:
+of many threads two each, one that runs and one that waits; of few threads some more, for the way to the scheduler and
+back. The number of threads is asked again while the sweep runs, and workers that join get their share. Tasks are
+submitted together where many end together: the scheduler takes in sixteen for the price of eight. When all leaves are
+given out and workers have had nothing to do for as long as a task takes, the tasks of the others are given to them a
+second time: one slow or silent worker does not hold the sweep. The copy that ends first counts. Both have the same
+bits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from streamkernel.engine.cluster_state import audible_workers, await_ready, busy
 if TYPE_CHECKING:
     from streamkernel.engine.cluster_state import Future
 
-_OUTSTANDING = 2
+_OUTSTANDING, _MOST_MORE = 2, 64  # tasks of a thread; and tasks beyond these
 _LOOK, _LATE_LOOK = 2.0, 0.5  # seconds between two questions for the threads; and for idle workers at the end
 _LATE, _LEAST_LATE = 1.5, 1.0  # tasks, and seconds, that a worker is idle before it gets one again
 _LATE_AGAIN = 10.0  # seconds, besides, that a second copy has
@@ -50,6 +51,7 @@ class LeafTasks:
         that may take them (None for all); it returns the tasks.
     threads : function for the number of threads of each worker, by its address.
     twice : True if a task may run on two workers at once.
+    outstanding : tasks of a thread, if there are few threads.
     """
 
     def __init__(
@@ -60,9 +62,10 @@ class LeafTasks:
         threads: Callable[[], Mapping[str, int]],
         *,
         twice: bool,
+        outstanding: int,
     ) -> None:
         self._client, self._cut, self._submit, self._count = client, cut, submit, threads
-        self._twice = twice
+        self._twice, self._more = twice, outstanding - _OUTSTANDING
         self._completed = as_completed(loop=client.loop)  # this client's loop, not that of the default client
         # Of each task, by its first leaf: the copies that run, and the last attempt if it had several.
         self._running: dict[int, list[Future]] = {}
@@ -124,8 +127,9 @@ class LeafTasks:
                     task.release()
 
     def _fill(self) -> None:
-        threads, tasks = sum(self._threads.values()), list[range]()
-        while self._cut and len(self._running) + len(tasks) < _OUTSTANDING * max(threads, 1):
+        threads, tasks = max(sum(self._threads.values()), 1), list[range]()
+        most = _OUTSTANDING * threads + min(self._more * threads, _MOST_MORE)
+        while self._cut and len(self._running) + len(tasks) < most:
             tasks.append(self._cut.next(threads))
         if tasks:
             self._given += len(tasks)
