@@ -45,6 +45,7 @@ from streamkernel.engine import (
     branch_leaves,
     make_plan,
     step_of,
+    summed_states,
 )
 from streamkernel.engine.cluster import ClusterExecutor, local_cluster
 from streamkernel.fits import fit_ridge, plan_ridge
@@ -274,7 +275,8 @@ def thousand(quick: bool, sets: tuple[str, ...] | None) -> tuple[list[list[Any]]
     cost = sweep_cost(step, plan, rates)
     of = (cost.leaves, 1000, cost.work * rates.busy, 3 * cost.state_bytes / rates.memory_bytes)
     size = branch_leaves(cost.leaves, round(cost.state_bytes), 1000)
-    simulated = simulated_seconds(*of, cost.state_bytes / rates.network_bytes, rates.task_seconds, size)
+    tree = size, summed_states(round(cost.state_bytes))
+    simulated = simulated_seconds(*of, cost.state_bytes / rates.network_bytes, rates.task_seconds, *tree)
     predicted = sweep_seconds(cost, Slots(1000), rates.changed(sweep_seconds=0.0)).seconds
     row, claim = compared("thousand", "final sweep, 1,000 workers, against the simulation", predicted, simulated)
     one = cost.leaves * cost.work * rates.busy
