@@ -111,7 +111,7 @@ def test_what_predicts_wants_a_model(
 @pytest.mark.parametrize("kind", ["kernel-pca", "kernel-cca"])
 def test_a_page_of_a_subspace(cli: Callable, kinds: dict[str, Path], store: Path, tmp_path: Path, kind: str) -> None:
     assert cli("report", kinds[kind], tmp_path / "page.html", "--json").result["bytes"] > 10_000
-    for option in (("--data", store), ("--png", tmp_path / "page.png")):
+    for option in (("--weight", "none", "--data", store), ("--png", tmp_path / "page.png")):
         assert f"{option[0]} is of models that predict" in cli("report", kinds[kind], tmp_path / "x", *option).error
 
 

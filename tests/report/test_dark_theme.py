@@ -62,7 +62,7 @@ def test_the_page_says_that_it_has_both_themes(regression: RidgeModel) -> None:
     page = render(regression)
     assert '<meta name="color-scheme" content="light dark">' in page
     assert "@media (prefers-color-scheme: dark)" in page
-    assert f"--light: {ORANGE}; --dark: {dark(ORANGE)}" in page
+    assert f"color: {ORANGE}; color: light-dark({ORANGE}, {dark(ORANGE)})" in page
     style = page[page.index("<style>") : page.index("</style>")]
     # Outside the two lists of variables, all colours are variables.
     assert COLOUR.findall(re.sub(r":root \{.*?\}", "", style, flags=re.DOTALL)) == []

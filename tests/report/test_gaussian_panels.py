@@ -35,7 +35,9 @@ def panels(page: str) -> list[str]:
 
 
 def cards(page: str) -> dict[str, str]:
-    return dict(re.findall(r'<dt>([^<]*)</dt><dd class="value">([^<]*)</dd>', page))
+    """Labels and values, whose standard errors are in smaller type."""
+    plain = re.sub("</?small>", "", page)
+    return dict(re.findall(r'<dt>([^<]*)</dt><dd class="value">([^<]*)</dd>', plain))
 
 
 def words(page: str) -> str:
@@ -96,7 +98,12 @@ def test_the_search_as_it_was(gaussian: Drawn) -> None:
     assert path is not None
     assert not isinstance(path, Absent)
     assert path.best == gaussian.config["tuning"]["best"]
-    np.testing.assert_allclose(path.parameters, np.exp(gaussian.arrays["tuning_parameters"]))
+    # The search is of targets of deviation 1, the page of targets in their units: one unit for a quantity.
+    scale = gaussian.record.target_scale[0]
+    units = [scale**2 if name.startswith(("signal", "noise")) else 1.0 for name in path.names]
+    np.testing.assert_allclose(path.parameters, np.exp(gaussian.arrays["tuning_parameters"]) * units)
+    np.testing.assert_allclose(path.value, gaussian.arrays["tuning_values"] - np.log(scale))
+    assert path.unit == "nats a row"
     assert (path.objective, path.sample_rows) == ("variational bound", 5000)
     # Without a record of which, it is the largest of the last stage, whatever the sample had found before.
     tuning = {name: value for name, value in gaussian.config["tuning"].items() if name != "best"}
@@ -166,7 +173,7 @@ def test_all_panels(pages: dict[str, str]) -> None:
         "Gaussian process classifier",
         "Poisson regression by a Gaussian process",
     ]
-    assert "as they were given, or follow from the final sums" in pages["labels"]
+    assert "they were given, or follow from the final sums" in pages["labels"]
     assert "A committee of 40 members that meets at 120 query points" in pages["committee"]
 
 
@@ -203,7 +210,7 @@ def test_panels_only_where_the_arrays_are(gaussian: Drawn, committee: Drawn, reg
     unchecked = with_parts(gaussian, check_true=None, check_predicted=None)
     page = undrawn(unchecked)
     assert not {"intervals", "calibration", "predictions-1"} & set(panels(page))
-    assert "as the model keeps no rows to compare predictions with" in words(page)
+    assert "the model keeps no rows to compare predictions with" in words(page)
     ridge = panels(undrawn(regression))
     assert ridge == ["trace", "gcv", "lengthscale", "predictions-1", "residuals", "time", "memory"]
 

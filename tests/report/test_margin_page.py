@@ -88,9 +88,9 @@ def test_every_panel_is_there_or_says_why_not(name: str, models: dict[str, Any])
     # `test_renderers.py` draws them.
     page = Page(undrawn(models[name]))
     assert page.panels() == [*PANELS[name], *END]
-    assert ("Not drawn: choice of C, as C was given" in page.text) == (name in ("hinge", "many", "huber"))
+    assert ("Choice of C: C was given" in page.text) == (name in ("hinge", "many", "huber"))
     assert ("there were too few rows to hold some out for a search" in page.text) == (name == "few")
-    assert ("Not drawn: values on held-out rows, as no rows were held out" in page.text) == (name in ("few", "many"))
+    assert ("Values on held-out rows: no rows were held out" in page.text) == (name in ("few", "many"))
     assert ("Each function" in page.texts) == (name in ("many", "several"))
     assert not any(tag == "b" for tag, _ in page.elements)
     for label in ("Rows", "Basis functions", "Sweeps", "Residual trace", "Lengthscale", "C", "Duality gap"):
@@ -287,13 +287,13 @@ def test_parts_that_are_missing_or_broken(models: dict[str, Any], changed: Any) 
     model, solution = models["hinge"], models["hinge"].config["solution"]
     bare = changed(model, {"solution": {**solution, "problems": []}}, without=("margin_weights", "check_true"))
     text = Page(undrawn(bare)).text
-    assert "Not drawn: duality gap, as the model keeps no gaps" in text
-    assert "Not drawn: values on held-out rows, as no rows were held out" in text
+    assert "Duality gap: the model keeps no gaps" in text
+    assert "Values on held-out rows: no rows were held out" in text
     assert "the model keeps no rows to compare predictions with" in text
     flat = changed(model, arrays={"margin_weights": np.zeros_like(model.arrays["margin_weights"])})
     assert isinstance(value_histograms(flat), Absent)
     infinite = changed(model, arrays={"dual_coef": np.full_like(model.arrays["dual_coef"], np.inf)})
-    assert "Not drawn: decision map, as its values around the basis points are not finite" in undrawn(infinite)
+    assert "Decision map: its values around the basis points are not finite" in undrawn(infinite)
     constant = changed(models["several"], arrays={"dual_coef": np.zeros_like(models["several"].arrays["dual_coef"])})
     assert [figure_of(each).name for each in map_figures(decision_map(constant))] == ["map-1", "map-2"]
 

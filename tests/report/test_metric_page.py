@@ -128,12 +128,12 @@ def test_the_page_says_it_in_words(learned: RidgeModel, given: RidgeModel, none:
     page = undrawn(learned)
     assert "<h2>Metric</h2>" in page
     assert "by the error on held-out rows" in page
-    assert "Not drawn: choice of the lengthscale, as it was found with the metric" in page
+    assert "Choice of the lengthscale: it was found with the metric" in page
     assert re.search(r'<th scope="row">Metric</th><td>\d directions \(learned: ', page)
     assert "2 directions (as given)" in undrawn(given)
     page = undrawn(none)
     assert "none: the plain kernel did as well" in page
-    assert "Not drawn: weights of the features, as no metric had" in page
+    assert "Weights of the features: no metric had" in page
 
 
 def test_other_kinds_have_the_section(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Each function returns None if the model has no such thing, and an `Absent` if th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cholesky, lapack
@@ -36,13 +36,15 @@ class TuningPath:
 
     Attributes
     ----------
-    value : (t,) objective per row, in nats; NaN if it was not finite.
+    value : (t,) objective in `unit`, of targets in their own units; NaN if it was not finite.
     stage : (t,) `SAMPLE` or `FULL`.
     best : index of the point whose parameters the model has.
     names : names of the k parameters.
-    parameters : (t, k), in their own units.
+    parameters : (t, k), in their own units; variances of one target in its squared units.
     objective : name of the quantity that was maximised.
     sample_rows : rows of the sample.
+    unit : unit of the values: that of the evidence of the fit.
+    scaled : whether variances are in units of the variance of each of several targets.
     """
 
     value: Float
@@ -52,6 +54,8 @@ class TuningPath:
     parameters: Float
     objective: str
     sample_rows: int
+    unit: str = "nats a row"
+    scaled: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,32 @@ def tuning_path(model: PredictingModel) -> TuningPath | Absent | None:
         last = np.flatnonzero(stage == stage[-1])
         best = last[np.nanargmax(np.where(np.isfinite(value[last]), value[last], -np.inf))]
     words = _OBJECTIVES.get(tuning.objective, plain(tuning.objective) or "evidence")
-    return TuningPath(value, stage, int(best), tuple(names), parameters, words, tuning.sample_rows)
+    found = TuningPath(value, stage, int(best), tuple(names), parameters, words, tuning.sample_rows)
+    return _in_units_of_targets(model, found) if isinstance(model, GaussianModel) else found
+
+
+def evidence_unit(model: PredictingModel) -> tuple[str, int]:
+    """The unit of an evidence on a page, and the number of nats' shares in it: rows, or rows times targets."""
+    rows = max(int(model.record.totals.rows), 1)
+    several = isinstance(model, GaussianModel) and model.target_count > 1
+    return ("nats a row and target", rows * model.target_count) if several else ("nats a row", rows)
+
+
+def _in_units_of_targets(model: GaussianModel, path: TuningPath) -> TuningPath:
+    """The search works on targets of deviation 1: ``log p(y) = log p(y / s) - log s`` for each of them."""
+    scale = np.asarray(model.record.target_scale, dtype=np.float64)
+    if not (np.isfinite(scale).all() and (scale > 0.0).all()):
+        return replace(path, unit=evidence_unit(model)[0], scaled=True)
+    one = len(scale) == 1
+    variances = np.array([name.startswith(("signal", "noise")) for name in path.names])
+    factors = np.where(variances, scale[0] ** 2, 1.0) if one else np.ones(len(variances))
+    return replace(
+        path,
+        value=path.value - float(np.log(scale).mean()),
+        parameters=path.parameters * factors,
+        unit=evidence_unit(model)[0],
+        scaled=not one,
+    )
 
 
 def lengthscales(model: PredictingModel) -> Lengthscales | None:

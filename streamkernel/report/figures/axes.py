@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamkernel.type_aliases import Float
 
 _ROOM = 0.05  # share of an axis, left free beyond the data
 
@@ -32,6 +37,18 @@ def padded(low: float, high: float, share: float = _ROOM) -> tuple[float, float]
     # Values that differ by rounding only still need an axis of some length.
     least = 1e-9 * max(abs(low), abs(high))
     return low - max(room, least), high + max(room, least)
+
+
+def around_least(values: Float, kept: Sequence[float] = ()) -> tuple[float, float, bool]:
+    """Ends of the values that an axis shows so that the least one can be seen, and whether larger ones are left out.
+
+    Errors that are many times the least one would press all near it into one line. The axis reaches three times as far
+    above the least as the median, at least 5 % of it, and to all that is `kept`.
+    """
+    least, largest = float(values.min()), float(values.max())
+    reach = max(3.0 * (float(np.median(values)) - least), 0.05 * abs(least))
+    top = max([min(largest, least + reach), *(each for each in kept if math.isfinite(each))])
+    return least, top, top < largest
 
 
 def with_headroom(low: float, high: float) -> tuple[float, float]:

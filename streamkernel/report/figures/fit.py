@@ -13,7 +13,7 @@ from streamkernel.report.facts.fit import (
     ValidationCurve,
 )
 from streamkernel.report.figures import plot
-from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, with_headroom
+from streamkernel.report.figures.axes import around_least, counts_from_zero, decades, log_range, with_headroom
 from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE, TEAL
 from streamkernel.report.text import capitalised, count, percent, plural, significant
 
@@ -94,7 +94,7 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
     ends = [float(curve.alpha.min()), float(curve.alpha.max()), *([curve.chosen] if on_axis else [])]
     x = plot.Axis("Alpha (ridge)", log_range(min(ends), max(ends), 0.02, 0.02), log=True)
     shown = np.concatenate([curve.error[np.isfinite(curve.error)], curve.held_error])
-    low, high = float(shown.min()), float(shown.max())
+    low, high, cut = around_least(shown, [*curve.held_error.tolist(), curve.chosen_error])
     logarithmic = decades(low, high) > 1.3
     limits = log_range(low, high, above=0.16) if logarithmic else with_headroom(low, high)
     y = plot.Axis("GCV error", limits, log=logarithmic, colour=BLUE)
@@ -118,7 +118,7 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
         text = f"error {significant(curve.chosen_error)}, {significant(curve.chosen_degrees)} degrees of freedom"
         keys.append((ORANGE, "dot", f"{'chosen' if curve.searched else 'given'}: {text}"))
     return plot.Figure(
-        _gcv_caption(curve, on_axis), x, y, series, keys, height=340, summary=capitalised(curve.unit),
+        _gcv_caption(curve, on_axis) + _cut_text(cut), x, y, series, keys, height=340, summary=capitalised(curve.unit),
         right=plot.Axis("Effective degrees of freedom", (0.0, degrees_top), colour=FAINT),
     )  # fmt: skip
 
@@ -126,7 +126,8 @@ def gcv_figure(curve: GcvCurve) -> plot.Figure:
 @plot.drawing("gcv", "Choice of alpha")
 def held_out_figure(curve: HeldOutCurve) -> plot.Figure:
     """Error on held-out rows against alpha."""
-    low, high = min(float(curve.error.min()), curve.interval[0]), max(float(curve.error.max()), curve.interval[1])
+    low, high, cut = around_least(curve.error, [curve.interval[1]])
+    low = min(low, curve.interval[0])
     x = plot.Axis("Alpha (ridge)", log_range(float(curve.alpha.min()), float(curve.alpha.max()), 0.04, 0.04), log=True)
     y = plot.Axis("Error", with_headroom(low, high), colour=TEAL)
     fields = ("alpha", curve.alpha, "%.3g"), ("error on held-out rows", curve.error, "%.4g")
@@ -141,7 +142,7 @@ def held_out_figure(curve: HeldOutCurve) -> plot.Figure:
     caption = (
         f"Error ({curve.unit}) on {plural(curve.rows, 'row')}, one of {curve.parts} parts of all, of fits to the "
         "others by conjugate gradients. The band is one standard error, in which copies of a row count once. Rings are "
-        "the alphas that were tried. There is no GCV curve: it needs the sums of the direct solve."
+        "the alphas that were tried." + _cut_text(cut)
     )
     return plot.Figure(caption, x, y, series, keys, height=340, summary=capitalised(curve.unit))
 
@@ -183,6 +184,10 @@ def chosen_marks(at: float, value: float, x: plot.Axis, top: float, text: str) -
     ]
 
 
+def _cut_text(cut: bool) -> str:
+    return " Larger errors lie above the axis." if cut else ""
+
+
 def _gcv_caption(curve: GcvCurve, on_axis: bool) -> str:
     text = f"Generalised cross-validation error ({curve.unit}) along the ridge path, all from the sums of one sweep."
     if len(curve.held_alpha):
@@ -202,9 +207,10 @@ def lengthscale_figure(curve: LengthscaleCurve, *, unit: str) -> plot.Figure:
     """GCV error on a sample against the lengthscale."""
     least, largest = float(curve.lengthscale.min()), float(curve.lengthscale.max())
     x = plot.Axis(f"Lengthscale ({unit})", log_range(least, largest, 0.04, 0.04), log=True)
-    y = plot.Axis("GCV error on the sample", with_headroom(float(curve.error.min()), float(curve.error.max())))
-    fields = ("lengthscale", curve.lengthscale, "0.[000]"), ("GCV error", curve.error, "0.0000")
     at = int(np.argmin(np.abs(np.log(curve.lengthscale / curve.chosen))))
+    low, high, cut = around_least(curve.error, [float(curve.error[at])])
+    y = plot.Axis("GCV error on the sample", with_headroom(low, high))
+    fields = ("lengthscale", curve.lengthscale, "0.[000]"), ("GCV error", curve.error, "0.0000")
     series = [
         plot.Rule("x", curve.median, FAINT, width=1.5),
         plot.Line(curve.lengthscale, curve.error, rings=7.0, hover=fields),
@@ -218,6 +224,7 @@ def lengthscale_figure(curve: LengthscaleCurve, *, unit: str) -> plot.Figure:
     )
     if curve.chosen in (least, largest):
         caption += " It lies at the end of the grid: another might be better still."
+    caption += _cut_text(cut)
     keys = (
         (BLUE, "line", "GCV error"),
         (ORANGE, "dot", "chosen"),

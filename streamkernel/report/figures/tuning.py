@@ -42,7 +42,7 @@ def evidence_figure(path: TuningPath) -> plot.Figure:
     right = at > 0.5 * len(number)
     offset, align = ((-9, 9), "right") if right else ((9, 9), "left")
     series += [plot.dot(at, value), plot.Note(at, value, f"taken: {significant(value)}", offset=offset, align=align)]  # type: ignore[arg-type]
-    x, y = _evaluations(len(number)), plot.Axis(f"{capitalised(path.objective)}, nats a row", limits)
+    x, y = _evaluations(len(number)), plot.Axis(f"{capitalised(path.objective)}, {path.unit}", limits)
     return plot.Figure(_tuning_caption(path, finite), x, y, series, keys, height=340)
 
 
@@ -88,8 +88,6 @@ def _tuning_caption(path: TuningPath, finite: Bool) -> str:
     places = [f"{plural(on_sample, 'time')} on {sample}"] if on_sample else []
     places += [f"{plural(on_all, 'time')} over all rows"] if on_all else []
     text = f"The {path.objective}, which the search maximises, was evaluated {' and '.join(places)}."
-    if _has_noise(path):
-        text += " Targets are in units of their standard deviation here."
     if len(_runs(path.stage)) > 1:
         text += " Values on the sample and over all rows are not to be compared."
     if not finite.all():
@@ -113,7 +111,7 @@ def parameters_figure(path: TuningPath) -> plot.Figure:
         keys.append((colour, "line", f"{kind}s" if thin else kind))
     series.append(plot.Rule("x", path.best + 1, dash=(4, 3)))
     keys.append((ORANGE, "dash", "taken"))
-    units = "; variances in units of the targets' own variance" if _has_noise(path) else ""
+    units = "; variances in units of the targets' own variance" if path.scaled else ""
     caption = f"The parameters at these evaluations. Taken: {_taken_text(path)}{units}."
     x, y = _evaluations(len(number)), plot.Axis("Value", limits, log=True)
     return plot.Figure(caption, x, y, series, keys, height=340)
@@ -130,11 +128,6 @@ def _taken_text(path: TuningPath) -> str:
     texts += [f"{name} {significant(value)}" for name, value in pairs[:_MOST_PARAMETERS]]
     rest = len(pairs) - _MOST_PARAMETERS
     return ", ".join(texts) + (f" and {count(rest)} more" if rest > 0 else "")
-
-
-def _has_noise(path: TuningPath) -> bool:
-    """Whether the model has a noise variance (classes and counts have none): variances then have the targets' units."""
-    return any(name.startswith("noise") for name in path.names)
 
 
 def _kind_of(name: str) -> tuple[str, str]:

@@ -113,8 +113,7 @@ def _section(section: Section, elements: dict[str, str]) -> str:
 
 
 def _reason(missing: plot.Missing) -> str:
-    title = missing.title[:1].lower() + missing.title[1:]
-    return f'<p class="reason">Not drawn: {_text(title)}, as {_text(missing.reason)}.</p>\n'
+    return f'<p class="reason">{_text(missing.title)}: {_text(missing.reason)}.</p>\n'
 
 
 def _figure(figure: plot.Figure, element: str) -> str:
@@ -134,7 +133,8 @@ def _swatch(colour: str, form: str) -> str:
         "ring": '<circle class="stroke paper" cx="10" cy="6" r="3.5" stroke-width="1.5"/>',
         "box": '<rect class="fill" x="4" width="12" height="12"/>',
     }
-    style = f"--light: {colour}; --dark: {dark(colour)}"
+    # The first is for browsers that do not know the second.
+    style = f"color: {colour}; color: light-dark({colour}, {dark(colour)})"
     return f'<svg width="20" height="12" viewBox="0 0 20 12" style="{style}" aria-hidden="true">{shapes[form]}</svg>'
 
 

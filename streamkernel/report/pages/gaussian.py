@@ -18,7 +18,7 @@ from streamkernel.report.facts.calibration import (
 )
 from streamkernel.report.facts.fit import Absent, length_unit, lengthscale_curve, target_names, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
-from streamkernel.report.facts.tuning import freedom_curve, lengthscales, member_weights, tuning_path
+from streamkernel.report.facts.tuning import evidence_unit, freedom_curve, lengthscales, member_weights, tuning_path
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures, rows_figure
 from streamkernel.report.figures.committee import freedom_figure, members_figure
@@ -160,8 +160,7 @@ def _range(values: np.ndarray) -> str:
 
 def _evidence_card(model: TunedModel) -> Card:
     solution = model.record.solution
-    values = max(int(model.record.totals.rows) * model.target_count, 1)
-    unit = "nats a row" if model.target_count == 1 else "nats a row and target"
+    unit, values = evidence_unit(model)
     if isinstance(solution, GaussianSolutionRecord) and solution.bound is not None:
         return Card("Evidence", significant(solution.bound / values), f"variational bound, {unit}")
     return Card("Evidence", significant(solution.log_evidence / values), unit)
