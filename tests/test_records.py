@@ -170,7 +170,10 @@ def names_within(record: type[Record]) -> Iterator[str]:
 
 # Matching pursuits have the fields of a model, but neither alpha and its validation nor what has been seen; a factor is
 # one of a matrix of rows, which have no weights.
-LACKING = {"matching-pursuit": {"alpha", "seen", "updates", "validation"}, "factor": {"weight_column", "table_schema"}}
+LACKING = {
+    "matching-pursuit": {"alpha", "multilabel", "seen", "updates", "validation"},
+    "factor": {"weight_column", "table_schema"},
+}
 
 
 @pytest.mark.parametrize("kind", RECORDS)

@@ -12,8 +12,8 @@ import numpy as np
 from streamkernel.blobs import is_url
 from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.outputs import check_name_length, new_file, refuse_link, translated_os_errors
+from streamkernel.table._row_ids import as_texts
 from streamkernel.table._stored import open_row_arrays
-from streamkernel.table.row_ids import as_texts
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, Untyped

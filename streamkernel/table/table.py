@@ -52,7 +52,7 @@ class Table:
     keyed
         Whether blocks have keys of their rows' features.
     ids
-        Ids of the rows as stored (`row_ids`), or None.
+        Ids of the rows as stored (`_row_ids`), or None.
     schema
         What the columns of the source were, as plain JSON, where they were not all numbers.
     weight_column

@@ -11,7 +11,7 @@ from messy_tables import messy
 from streamkernel import KernelRidge, append_rows, ingest, open_table
 from streamkernel.cli.main import main
 from streamkernel.errors import ShapeMismatchError, SourceFormatError
-from streamkernel.table.row_ids import as_texts
+from streamkernel.table._row_ids import as_texts
 from streamkernel.table.rows import RowReader
 
 

@@ -109,7 +109,7 @@ def command(
     if append:
         _refuse({"--sparse": sparse, "--dense": sparse is False, "--columns": columns})
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
-        _refuse({f"--{name}": getattr(columns, name) for name in OF_SCHEMA})
+        _refuse({f"--{name}": getattr(kinds, name) for name in OF_SCHEMA})
     given: Fields = {
         **kinds.given,
         **asdict(csv),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamkernel.errors import SourceFormatError
-from streamkernel.table.row_ids import ID_BYTES, as_rows
+from streamkernel.table._row_ids import ID_BYTES, as_rows
 from streamkernel.table.schema.values import plain_text
 from streamkernel.type_aliases import AnyArray, Int, Untyped
 

@@ -42,7 +42,7 @@ class Batch:
     w
         (b,) float64 row weights, where the source has some.
     ids
-        (b, 64) ids of the rows, where the source has some (`row_ids`).
+        (b, 64) ids of the rows, where the source has some (`_row_ids`).
     """
 
     X: AnyArray
