@@ -298,6 +298,7 @@ NOT_OF_IT = (
     "check_fit2d_1feature",
     "check_fit2d_predict1d",
     "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
 )
 
 
