@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from streamkernel.engine.cluster_state import Future
 
 _ANSWER = 600.0  # seconds for the transfer of a finished result
-_OUTSTANDING, _MOST_OUTSTANDING, _SMALL = 4, 16, 1 << 18  # tasks of a thread; and if their states have so few bytes
 
 
 class ClusterExecutor:
@@ -107,8 +106,7 @@ class ClusterExecutor:
             size = branch_leaves(leaves, reduction.share_bytes(1 / leaves), threads)
             sum_bytes = reduction.share_bytes(min(size / leaves, 1.0))
             seconds = leaf_seconds(layout, reduction.flops_per_row(), TableShape.of(table).row_bytes)
-            many = _MOST_OUTSTANDING if sum_bytes <= _SMALL else _OUTSTANDING
-            tasks = self._leaves(map_leaves, prefix, payloads, layout, size, seconds, many)
+            tasks = self._leaves(map_leaves, prefix, payloads, layout, size, seconds)
             summed = summed_states(sum_bytes)
             branches: Branches[Future] = Branches(leaves, size, summed, combine, reduction.combine)
             sums, done = BranchSums(self._client, branches, tasks, sum_bytes), set[int]()
@@ -186,7 +184,6 @@ class ClusterExecutor:
         layout: Layout,
         branch: int | None = None,
         seconds: float = 0.0,
-        outstanding: int = _OUTSTANDING,
     ) -> LeafTasks:
         """The leaves of a layout, given out.
 
@@ -197,7 +194,6 @@ class ClusterExecutor:
         branch : leaves of a branch of sums, of which a task may have several and run twice; None for rows that are
             written.
         seconds : what a leaf may take.
-        outstanding : as of `LeafTasks`.
         """
         threads = partial(worker_threads, self._client)
 
@@ -225,7 +221,7 @@ class ClusterExecutor:
             sizes = task_sizes(len(layout.spans), sum(threads().values()), seconds, branch or 1)
             whole = list(sizes.tasks(len(layout.spans)))
             cut = FixedCut(whole[number] for number in self._order(list(range(len(whole)))))
-        return LeafTasks(self._client, cut, submit, threads, twice=branch is not None, outstanding=outstanding)
+        return LeafTasks(self._client, cut, submit, threads, twice=branch is not None)
 
     def _check(
         self, task: Callable[..., Any], prefix: str, layout: Layout, tasks: LeafTasks, leaves: range, ended: Future

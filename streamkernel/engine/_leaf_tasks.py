@@ -22,7 +22,7 @@ from streamkernel.engine.cluster_state import audible_workers, await_ready, busy
 if TYPE_CHECKING:
     from streamkernel.engine.cluster_state import Future
 
-_OUTSTANDING, _MOST_MORE = 2, 64  # tasks of a thread; and tasks beyond these
+_OUTSTANDING, _MOST_MORE = 2, 64  # tasks of a thread; and beyond these as many again, but not more of all threads
 _LOOK, _LATE_LOOK = 2.0, 0.5  # seconds between two questions for the threads; and for idle workers at the end
 _LATE, _LEAST_LATE = 1.5, 1.0  # tasks, and seconds, that a worker is idle before it gets one again
 _LATE_AGAIN = 10.0  # seconds, besides, that a second copy has
@@ -51,7 +51,6 @@ class LeafTasks:
         that may take them (None for all); it returns the tasks.
     threads : function for the number of threads of each worker, by its address.
     twice : True if a task may run on two workers at once.
-    outstanding : tasks of a thread, if there are few threads.
     """
 
     def __init__(
@@ -62,10 +61,9 @@ class LeafTasks:
         threads: Callable[[], Mapping[str, int]],
         *,
         twice: bool,
-        outstanding: int,
     ) -> None:
         self._client, self._cut, self._submit, self._count = client, cut, submit, threads
-        self._twice, self._more = twice, outstanding - _OUTSTANDING
+        self._twice = twice
         self._completed = as_completed(loop=client.loop)  # this client's loop, not that of the default client
         # Of each task, by its first leaf: the copies that run, and the last attempt if it had several.
         self._running: dict[int, list[Future]] = {}
@@ -128,7 +126,7 @@ class LeafTasks:
 
     def _fill(self) -> None:
         threads, tasks = max(sum(self._threads.values()), 1), list[range]()
-        most = _OUTSTANDING * threads + min(self._more * threads, _MOST_MORE)
+        most = _OUTSTANDING * threads + min(_OUTSTANDING * threads, _MOST_MORE)
         while self._cut and len(self._running) + len(tasks) < most:
             tasks.append(self._cut.next(threads))
         if tasks:
