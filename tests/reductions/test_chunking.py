@@ -17,6 +17,7 @@ from predictives import Classes, Normal, Rates
 from problems import FLOAT64, Float, basis_of, blocks, pool_columns
 from strategies import cuts, few_examples, rows, seeds
 
+from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial, Sigmoid, per_feature
 from streamkernel.reductions import (
     Both,
@@ -88,6 +89,7 @@ from streamkernel.reductions.scores import (
     CountScores,
     GaussianScores,
     HeldOutErrors,
+    LabelScores,
     OneClassScores,
     ProbabilityScores,
     QuantileScores,
@@ -116,8 +118,9 @@ from streamkernel.reductions.sums import (
     NormalEquations,
     NormalProduct,
     NormalTargets,
+    PreImages,
 )
-from streamkernel.table import Folds, open_table
+from streamkernel.table import Folds, RowBlock, open_table
 
 X64 = np.ndarray[Any, Any]
 Make = Callable[[X64, Float, list[int]], Reduction[Any]]
@@ -163,6 +166,13 @@ VIEWS = View(), View(of_targets=True)
 def _projections(X: X64, Y: Float, chosen: list[int]) -> tuple[FeatureTimes, FeatureTimes]:
     A = np.triu(np.linspace(-1, 1, len(chosen) ** 2).reshape(len(chosen), -1))
     return FeatureTimes.of(_features(X, chosen), A), FeatureTimes.of(_features(Y, chosen), -A)
+
+
+def _pre_images(X: X64, chosen: list[int]) -> PreImages:
+    scores = FeatureTimes.of(_features(X, chosen), np.eye(len(chosen))[:, :2], name="scores")
+    T = scores.map_block(RowBlock(0, X[chosen], None))["scores"]
+    basis, _ = Basis.empty(Gaussian(2.0), T.shape[1], T.dtype).append(T, np.arange(len(T)))
+    return PreImages(None, scores, NormalEquations(basis, np.zeros(X.shape[1])), np.full(X.shape[1], 0.25))
 
 
 class _OfAnyTargets(Softmax):
@@ -276,6 +286,7 @@ REDUCTIONS: dict[str, Make] = {
     "normal equations, laplacian": lambda X, Y, chosen: NormalEquations(
         basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), leading=0
     ),
+    "pre-images": lambda X, Y, chosen: _pre_images(X, chosen),
     "fold equations": lambda X, Y, chosen: FoldEquations(
         NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), Folds(2)
     ),
@@ -398,6 +409,7 @@ REDUCTIONS: dict[str, Make] = {
     ),
     "regression scores": lambda X, Y, chosen: RegressionScores(_predictions(X, Y, chosen)),
     "classification scores": lambda X, Y, chosen: ClassificationScores(_predictions(X, Y, chosen)),
+    "label scores": lambda X, Y, chosen: LabelScores(_predictions(X, Y, chosen)),
     "gaussian scores": lambda X, Y, chosen: GaussianScores(Normal(Y.shape[1])),
     "probability scores": lambda X, Y, chosen: ProbabilityScores(Classes(Y.shape[1])),
     "quantile scores": lambda X, Y, chosen: QuantileScores(
