@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan
 from streamkernel.errors import ParameterError
+from streamkernel.fits import plan_ridge
+from streamkernel.settings import RidgeSettings
+from streamkernel.table import open_table
 from streamkernel.timing import BUILT_IN, Slots, TimeLeft, plan_seconds, read_rates, usable_rates
 from streamkernel.timing.rates import PLACE
 from streamkernel.timing.time_left import moved
@@ -289,3 +293,14 @@ def test_the_rates_of_the_machine_weigh_its_steps() -> None:
         run_sweep(left, clock, "a", 1.0)
         shares.append(left.share)
     assert shares[1] < shares[0]
+
+
+def test_the_steps_of_a_greedy_rule_stand_in_the_order_in_which_they_run() -> None:
+    """Each look before the scores of its candidates: else the scores would weigh after all looks."""
+    X = np.zeros((20_000, 4))
+    table = open_table(X, X[:, 0])
+    settings = RidgeSettings(n_components=100, kernel="gaussian", metric="none", objective="trace")
+    names = [step.name.split()[0] for step in plan_ridge(table, settings, Machine(0, 1)).steps]
+    looks = [name for name in names if name in ("look", "score")]
+    assert len(looks) > 3
+    assert looks == ["score", "look"] * (len(looks) // 2) + ["score"]
