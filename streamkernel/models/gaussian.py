@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
 from streamkernel.models._saturation import Degrees
 from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.predicting import checked_level
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
 from streamkernel.reductions.contract import AnyReduction
@@ -190,6 +191,9 @@ class GaussianModel(UpdatableModel):
 
     def outputs(self, *, std: bool = False) -> GaussianPredictions:
         return self.predictions(std=std)
+
+    def intervals(self, level: float, *, std: bool = False) -> GaussianPredictions:
+        return replace(self.predictions(std=std), level=checked_level(level))
 
     def scores(self) -> AnyReduction:
         return GaussianScores(self.predictions())

@@ -59,6 +59,19 @@ class PredictingModel(SavedModel, ABC):
             Standard deviations are requested, and the model has none.
         """
 
+    def intervals(self, level: float, *, std: bool = False) -> RowMap:
+        """The row map of predictions with the bounds of intervals that hold a target with probability `level`.
+
+        Raises
+        ------
+        ParameterError
+            The model has no distribution of a target, or the level is not in (0, 1).
+        """
+        raise ParameterError(
+            f"this is a {self.record.estimator} model, which has no intervals; leave {option('interval')} out, or "
+            f"fit with {estimator('GaussianProcessRegressor')} or {estimator('KernelQuantileRegressor')}"
+        )
+
     def output_labels(self, width: int) -> list[str]:
         """Labels of the columns of an output (m, width): of the classes or of the targets."""
         labels = self.record.classes if self.record.classes is not None else self.record.target_names
@@ -139,6 +152,19 @@ class PredictingModel(SavedModel, ABC):
     def weighted(self, table: Table) -> Table:
         """Rows whose targets are prepared, with the weights that the fit gave to their classes."""
         return weighted_by_class(table, self.record.class_weights)
+
+
+def checked_level(level: float) -> float:
+    """A probability between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        It is none.
+    """
+    if not 0.0 < level < 1.0:
+        raise ParameterError(f"{option('interval')} must be a probability between 0 and 1, such as 0.95, not {level!r}")
+    return float(level)
 
 
 class Predicting(Protocol):

@@ -18,6 +18,14 @@ from streamkernel.cli.tables_for_models import check_rows_target, opened, write_
 @click.argument("out")
 @rows
 @click.option("--std", is_flag=True, help="Write standard deviations too, if the model has them.")
+@click.option(
+    "--interval",
+    type=float,
+    default=None,
+    metavar="LEVEL",
+    help="Write the bounds of an interval that holds the target with this probability, such as .95, if the model has "
+    "them.",
+)
 @unknown_option
 @csv_options
 @run_options
@@ -29,6 +37,7 @@ def command(
     out: str,
     rows: Bounds,
     std: bool,
+    interval: float | None,
     unknown: str | None,
     csv: CsvOptions,
     resources: Resources,
@@ -46,7 +55,7 @@ def command(
     """
     check_rows_target(out, overwrite=overwrite)
     fitted = predicting_model(model)
-    work = fitted.outputs(std=std)
+    work = fitted.outputs(std=std) if interval is None else fitted.intervals(interval, std=std)
     attributes = {
         "classes": None if fitted.record.classes is None else list(fitted.record.classes),
         "target_names": list(fitted.record.target_names),

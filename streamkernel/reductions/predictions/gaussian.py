@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtri
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import PANEL_ROWS, even_panels, single_threaded_blas
@@ -27,7 +28,11 @@ from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 @dataclass(frozen=True)
 class GaussianPredictions(SentAsFields, RowMap):
-    """Means, and with `std` standard deviations.
+    """Means, and with `std` standard deviations, with `level` the bounds of central intervals.
+
+    An interval holds a target with probability `level` by the model::
+
+        lower, upper = mean -+ z std,    z = Phi^-1((1 + level) / 2)
 
     Parameters
     ----------
@@ -37,6 +42,7 @@ class GaussianPredictions(SentAsFields, RowMap):
     signal, noise : (d,) variances.
     flat : True to write vectors where d = 1.
     std : True to write a column "std" too.
+    level : probability of the intervals that are written as "lower" and "upper", in (0, 1); None for none.
     latent : True for variances and "std" of f, without the noise; False for those of a target.
     """
 
@@ -49,6 +55,7 @@ class GaussianPredictions(SentAsFields, RowMap):
     noise: Float
     flat: bool = True
     std: bool = False
+    level: float | None = None
     latent: bool = False
 
     @cached_property
@@ -61,7 +68,12 @@ class GaussianPredictions(SentAsFields, RowMap):
     def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         d = self.coefficients.shape[1]
         kind = (None if self.flat and d == 1 else d, np.dtype(np.float64))
-        return {"prediction": kind, "std": kind} if self.std else {"prediction": kind}
+        names = ["prediction", *(["std"] if self.std else []), *(["lower", "upper"] if self.level is not None else [])]
+        return dict.fromkeys(names, kind)
+
+    @property
+    def _with_variances(self) -> bool:
+        return self.std or self.level is not None
 
     def values(self, X: AnyArray) -> Float:
         """Means, (b, d)."""
@@ -139,9 +151,13 @@ class GaussianPredictions(SentAsFields, RowMap):
         return {"predicted": mean, "std": np.sqrt(variance)}
 
     def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
-        if self.std:
+        if self._with_variances:
             mean, variance = self.moments(block.X)
-            found = {"prediction": mean, "std": np.sqrt(variance, out=variance)}
+            std = np.sqrt(variance, out=variance)
+            found = {"prediction": mean, "std": std} if self.std else {"prediction": mean}
+            if self.level is not None:
+                half = float(ndtri(0.5 + 0.5 * self.level)) * std
+                found |= {"lower": mean - half, "upper": mean + half}
         else:
             found = {"prediction": self.values(block.X)}
         flat = self.columns["prediction"][0] is None
@@ -151,9 +167,9 @@ class GaussianPredictions(SentAsFields, RowMap):
         n, p = self.basis.points.shape
         d, panel = self.coefficients.shape[1], min(rows, PANEL_ROWS)
         held = panel * (n + 2 * d) + rows * (p + d)
-        return int(8 * (held + (panel * (n + d + 2) + rows * d if self.std else 0)))
+        return int(8 * (held + (panel * (n + d + 2) + 4 * rows * d if self._with_variances else 0)))
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape
         d = self.coefficients.shape[1]
-        return float(2 * n * (p + d) + (2 * n * (n + d) if self.std else 0))
+        return float(2 * n * (p + d) + (2 * n * (n + d) if self._with_variances else 0))
