@@ -109,6 +109,17 @@ def test_options_of_files_mean_nothing_to_a_store(cli: Run, folder: Path) -> Non
     assert "--unknown is for a file as STORE" in error
 
 
+def test_a_report_takes_a_raw_file(cli: Run, folder: Path) -> None:
+    cli("fit", folder / "rows.csv", folder / "m", "--target", "y", "--schema", "auto", *PLAIN, *THREADS)
+    arguments = ("report", folder / "m", folder / "m.html", "--data", folder / "rows.csv", "--rows", "0:300")
+    assert cli(*arguments).status == 0
+    assert "rows 0:300 of rows.csv" in (folder / "m.html").read_text()
+    kind = ("--estimator", "kernel-pca", "--basis", "20")
+    fitted = cli("fit", folder / "rows.csv", folder / "p", "--target", "y", "--schema", "auto", *kind, *THREADS)
+    assert fitted.status == 0, fitted.err
+    assert cli("report", folder / "p", folder / "p.html", "--data", folder / "rows.csv").status == 0
+
+
 def test_plan_and_transform_take_files(cli: Run, folder: Path) -> None:
     given = ("--schema", "auto", "--target", "y")
     assert cli("plan", folder / "rows.csv", *given, *PLAIN, "--json").result["rows"] == 600

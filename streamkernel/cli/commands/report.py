@@ -6,13 +6,15 @@ import click
 import numpy as np
 
 from streamkernel.blobs import blobs_at, parent_of
-from streamkernel.cli.options import Bounds, common, cut, overwrite, rows, weight
+from streamkernel.cli.file_sources import rows_of_model
+from streamkernel.cli.options import Bounds, Resources, Scheduler, common, cut, overwrite, rows, weight
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import is_factor, kind_of, predicting_model
 from streamkernel.cli.tables_for_models import opened
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
 from streamkernel.kinds import transformer_class
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.report import (
@@ -25,11 +27,13 @@ from streamkernel.report import (
 )
 from streamkernel.report.pages import has_page
 from streamkernel.report.publish import PICTURE, checked_output
-from streamkernel.table import open_table, with_weights_of
+from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.type_aliases import Fields
 
 _MOST_ROWS = 5000
+# Where a file for --data is read.
+_HERE = Resources(Scheduler("threads"))
 
 
 @click.command("report")
@@ -38,7 +42,7 @@ _MOST_ROWS = 5000
 @click.option(
     "--data",
     default=None,
-    metavar="STORE",
+    metavar="STORE|FILE",
     help="Compare predicted with true targets on these rows; of one class, draw their values; of kernel PCA and CCA, "
     "their components or variates and the correlations there. For factors, their table, for the optimum by PCA.",
 )
@@ -74,14 +78,21 @@ def command(
     elif factors[0]:
         _factors(sources, out, data, rows, weight, png, overwrite)
     else:
-        _model(sources[0], out, data, rows, weight, png, overwrite)
+        _model(sources[0], out, data, rows, weight, png, overwrite, display)
     around, name = parent_of(out)
     result = {"report": out, "bytes": blobs_at(around).size(name)}
     display.emit(result if png is None else {**result, "png": png}, "report")
 
 
 def _model(
-    source: str, out: str, data: str | None, rows: Bounds, weight: str | None, png: str | None, overwrite: bool
+    source: str,
+    out: str,
+    data: str | None,
+    rows: Bounds,
+    weight: str | None,
+    png: str | None,
+    overwrite: bool,
+    display: Display,
 ) -> None:
     transformer = transformer_class(kind_of(source))
     if transformer is not None and has_page(transformer):
@@ -89,30 +100,40 @@ def _model(
         if png is not None or weight is not None:
             raise ParameterError(f"{option} is of models that predict, and {source} does not; leave it out")
         found = transformer.load(source)
-        write_report(found, out, overwrite=overwrite, pairs=None if data is None else _projected(found, data, rows))
+        write_report(
+            found, out, overwrite=overwrite, pairs=None if data is None else _projected(found, data, rows, display)
+        )
         return
     fitted = predicting_model(source)
-    pairs = None
-    if data is not None:
-        table = opened(fitted, data, rows, targets=True, weight=weight)
-        block = table.read(table.start, min(table.stop, table.start + _MOST_ROWS))
-        # Rows of weight 0 are no rows.
-        w = block.row_weights
-        kept = np.flatnonzero(w > 0.0) if w.any() else np.arange(len(w))
-        pairs = {
-            "kind": f"rows {block.start}:{block.start + len(block.X)} of {_name_of(data)}",
-            **({} if block.Y is None else {"true": block.Y[kept]}),
-            **({} if block.weights is None else {"weight": w[kept]}),
-            **fitted.checking().check_values(np.ascontiguousarray(block.X[kept])),
-        }
+    pairs = None if data is None else _predicted(fitted, data, rows, weight, display)
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
     if png is not None:
         draw_png(fitted, png)
 
 
-def _projected(model: TransformerModel, data: str, rows: Bounds) -> Fields:
-    """The first rows of a table with their components or variates, and their labels or targets."""
-    table = cut(open_table(data), rows)
+def _predicted(model: PredictingModel, data: str, rows: Bounds, weight: str | None, display: Display) -> Fields:
+    """The first rows of a store or a file with their targets and predictions."""
+    with rows_of_model(model, data, _HERE, display, targets=True, weight=weight) as (found, left):
+        table = opened(model, found, rows, targets=True, weight=left)
+        block = table.read(table.start, min(table.stop, table.start + _MOST_ROWS))
+    # Rows of weight 0 are no rows.
+    w = block.row_weights
+    kept = np.flatnonzero(w > 0.0) if w.any() else np.arange(len(w))
+    return {
+        "kind": f"rows {block.start}:{block.start + len(block.X)} of {_name_of(data)}",
+        **({} if block.Y is None else {"true": block.Y[kept]}),
+        **({} if block.weights is None else {"weight": w[kept]}),
+        **model.checking().check_values(np.ascontiguousarray(block.X[kept])),
+    }
+
+
+def _projected(model: TransformerModel, data: str, rows: Bounds, display: Display) -> Fields:
+    """The first rows of a store or a file with their components or variates, and their labels or targets."""
+    with rows_of_model(model, data, _HERE, display, targets=True) as (found, _):
+        return _components(model, data, cut(open_table(found), rows))
+
+
+def _components(model: TransformerModel, data: str, table: Table) -> Fields:
     start, stop = table.start, min(table.stop, table.start + _MOST_ROWS)
     work, prepared = model.outputs(table)
     found = {"kind": f"rows {start}:{stop} of {_name_of(data)}", **work.map_block(prepared.read(start, stop))}
