@@ -17,7 +17,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.table.columns import NO_WEIGHTS, are_real
-from streamkernel.table.schema import Column, Schema
+from streamkernel.table.schema import Schema
 from streamkernel.type_aliases import Fields, Unchecked
 
 _PLAIN = CsvOptions()
@@ -81,11 +81,7 @@ def rows_of_model(
 def schema_of_model(model: SavedModel, *, targets: bool) -> Schema:
     """The schema of the rows that a model was fitted to, with or without its targets and row weights."""
     schema = Schema.from_config(model.record.table_schema, "the schema of the model")
-    if targets:
-        return schema
-    return schema.replaced(
-        Column(column.name, "text") for column in schema.columns if column.role in ("target", "weight")
-    )
+    return schema if targets else schema.of_features()
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         config = getattr(record, "table_schema", None)
         if config is None:
             raise ParameterError("the model was fitted to rows of numbers, without a schema; give it such rows")
-        encoder = cls(_without_targets(Schema.from_config(config)))
+        encoder = cls(Schema.from_config(config).of_features())
         encoder.schema_ = as_schema(encoder.schema)
         encoder.feature_names_in_ = np.array(encoder.schema_.names, dtype=object)
         encoder.n_features_in_ = len(encoder.schema_.names)
@@ -156,7 +156,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         options |= {"unknown": self.unknown, "drop": self.drop, "keep": self.keep}
         schema = self.schema if isinstance(self.schema, str) and self.schema == "auto" else as_schema(self.schema)
         rows = EncodedRows(source, schema, targets, weight, **options)
-        self.schema_ = _without_targets(rows.schema)
+        self.schema_ = rows.schema.of_features()
         self.n_features_in_ = len(rows.names)
         if names is None and hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -226,7 +226,3 @@ def _extended(table: Untyped, name: str, values: AnyArray, what: str) -> Untyped
     if len(values) != table.num_rows:
         raise ShapeMismatchError(f"X has {table.num_rows} rows, {what} {len(values)}; give as many")
     return table.append_column(name, _arrow_column(values))
-
-
-def _without_targets(schema: Schema) -> Schema:
-    return Schema(tuple(column for column in schema.columns if column.role not in ("target", "weight")))

@@ -14,8 +14,10 @@ from streamkernel.kinds import predicting_class, predictor_of
 from streamkernel.models.few_rows import DirectPredictions
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.facts.standing import Standing, standing
+from streamkernel.service.raw_rows import RawRows
 from streamkernel.store import bundle_kind
 from streamkernel.table import KnownColumns
+from streamkernel.table.schema import Schema
 from streamkernel.type_aliases import Float
 
 
@@ -85,6 +87,14 @@ class LoadedModel:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.model.column_names)
+
+    @cached_property
+    def raw(self) -> RawRows | None:
+        """The reader of rows as the table of the fit had them; None where all its columns were numbers."""
+        config = self.model.record.table_schema
+        if config is None:
+            return None
+        return RawRows(Schema.from_config(config, "the schema of the model").of_features())
 
     @cached_property
     def known_columns(self) -> KnownColumns:

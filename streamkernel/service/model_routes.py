@@ -104,6 +104,7 @@ def described(entry: Entry, served: LoadedModel) -> Fields:
     run = record.run
     return summary(entry) | {
         "columns": list(served.columns),
+        "source_columns": None if served.raw is None else list(served.raw.names),
         "target_names": list(record.target_names),
         "classes": None if served.classes is None else list(served.classes),
         "std": served.has_std,

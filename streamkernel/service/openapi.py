@@ -15,7 +15,8 @@ _BINARY = {"type": "string", "format": "binary"}
 _LABEL = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
 _REFUSED = (400, 401, 403, 404, 406, 408, 413, 415, 421, 422, 500, 503)
 
-_ROW = {"anyOf": [_NUMBERS, {"type": "object", "additionalProperties": {"type": "number"}, "minProperties": 1}]}
+_VALUE = {"anyOf": [_LABEL, {"type": "null"}]}
+_ROW = {"anyOf": [_NUMBERS, {"type": "object", "additionalProperties": _VALUE, "minProperties": 1}]}
 _COLUMNS = {
     "type": "array",
     "items": {"type": "string"},

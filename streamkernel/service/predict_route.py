@@ -80,8 +80,8 @@ class Predict:
     async def _json(self, request: Request, served: LoadedModel) -> Any:
         body = await request.body(self._settings.limits.json_bytes)
         if len(body) < 1 << 15:
-            return parse(body, served.columns, self._settings.limits)
-        return await self._at_work(parse, body, served.columns, self._settings.limits)
+            return parse(body, served.columns, self._settings.limits, served.raw)
+        return await self._at_work(parse, body, served.columns, self._settings.limits, served.raw)
 
     async def _streamed(
         self, request: Request, send: Send, served: LoadedModel, outputs: Outputs, sent: str, wanted: str

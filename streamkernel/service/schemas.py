@@ -132,9 +132,13 @@ class FittedOn(Strict):
 
 
 class Model(ModelSummary):
-    """`example` is a row of the basis, `means` the means of the columns or their medians; both in the rows' units."""
+    """`example` is a row of the basis, `means` the means of the columns or their medians; both in the rows' units.
+
+    `source_columns` are those of the table of the fit, where these are not all numbers.
+    """
 
     columns: list[str] | None = None
+    source_columns: list[str] | None = None
     target_names: list[str] | None = None
     classes: list[Any] | None = None
     std: bool | None = None

@@ -1,7 +1,8 @@
 """Rows as JSON, ``{"row": [...]}`` or ``{"rows": [[...], ...]}``, and the answer to a single row.
 
 A row is a list of numbers, in the model's order of columns or in that of ``"columns": [names]`` in the body, or an
-object of numbers by name.
+object of numbers by name. Rows for a model that was fitted to a table as it came, with categories, dates and gaps, may
+also be objects of the table's own values.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from streamkernel.atomic import RepeatedNameError, parsed_json
 from streamkernel.errors import ShapeError
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.loaded_model import Field
+from streamkernel.service.raw_rows import RawRows
 from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
 from streamkernel.type_aliases import Fields, Float, Unchecked
@@ -54,8 +56,12 @@ def json_of(body: bytes) -> Unchecked:
         raise Refused(400, "the body cannot be read: a number in its JSON has too many digits") from None
 
 
-def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
+def parse(body: bytes, columns: Sequence[str], limits: Limits, raw: RawRows | None = None) -> JsonRows:
     """The rows of a body, in the order of the model's columns.
+
+    Parameters
+    ----------
+    raw : the reader of rows as the table of the fit had them; None for a model of numbers.
 
     Raises
     ------
@@ -66,6 +72,11 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
     kinds = value.keys() - {"columns"} if isinstance(value, dict) else set()
     if len(kinds) != 1 or not kinds <= {"row", "rows"}:
         raise Refused(422, 'the body must be {"row": [numbers]} or {"rows": [[numbers], ...]}', "ShapeError")
+    if raw is not None:
+        rows = [value["row"]] if "row" in value else value["rows"]
+        if isinstance(rows, list) and rows and type(rows[0]) is dict and raw.takes(rows[0].keys()):
+            _check_number(len(rows), columns, limits)
+            return JsonRows(raw.encoded(rows), "row" in value)
     given = value.get("columns", columns)
     order = _order(given, columns)
     if "row" in value:
@@ -75,9 +86,13 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
         raise Refused(422, '"rows" must be a list of rows', "ShapeError")
     if not rows:
         raise Refused(422, '"rows" is empty; give at least one row', "EmptyDataError")
-    if len(rows) > limits.rows or len(rows) * len(columns) > limits.elements:
-        raise Refused(413, f"{len(rows):,} rows exceed the limits; send fewer at a time")
+    _check_number(len(rows), columns, limits)
     return JsonRows(_matrix(rows, columns, given, order), False)
+
+
+def _check_number(rows: int, columns: Sequence[str], limits: Limits) -> None:
+    if rows > limits.rows or rows * len(columns) > limits.elements:
+        raise Refused(413, f"{rows:,} rows exceed the limits; send fewer at a time")
 
 
 def _order(given: Unchecked, columns: Sequence[str]) -> list[int] | None:

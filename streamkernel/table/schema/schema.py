@@ -89,6 +89,10 @@ class Schema:
                 return column
         raise KeyError(name)
 
+    def of_features(self) -> Schema:
+        """It without the columns that are targets or row weights, which rows to predict need not have."""
+        return Schema(tuple(column for column in self.columns if column.role not in ("target", "weight")))
+
     def replaced(self, columns: Iterable[Column]) -> Schema:
         """The same schema with these columns in place of those of their names."""
         by_name = {column.name: column for column in columns}

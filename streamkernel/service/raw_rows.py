@@ -1,0 +1,82 @@
+"""Rows as the table of the fit had them: categories, dates and gaps, which the model's schema makes numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamkernel.service.http_errors import Refused
+from streamkernel.table.schema import Column, Schema
+from streamkernel.table.schema.encoder import Encoder
+from streamkernel.type_aliases import Fields, Float
+
+_VALUES = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """The reader of rows that are objects of values by the names of the source.
+
+    Parameters
+    ----------
+    schema : complete schema of the model, without targets and row weights.
+    """
+
+    schema: Schema
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that are used."""
+        return tuple(column.name for column in self.schema.columns if column.is_feature)
+
+    def takes(self, names: Set[str]) -> bool:
+        """Whether a row of these names is of the source, and not of features."""
+        return not {*self.schema.features} <= names
+
+    def encoded(self, rows: Sequence[Any]) -> Float:
+        """Features (m, p) of rows that are objects; values of other names are left alone.
+
+        Raises
+        ------
+        Refused
+            A row is no object, or a column is missing in it or holds a list or an object.
+        DataError
+            A value is none of its column's kind, or is missing and must not be; the error names row and column.
+        """
+        for i, row in enumerate(rows):
+            if type(row) is not dict:
+                raise Refused(422, f"row {i} is no object of values by name, as the other rows are", "ShapeError")
+        columns = [self._column(column, rows) for column in self.schema.columns if column.is_feature]
+        batch = pa.RecordBatch.from_arrays(columns, names=list(self.names))
+        encoder = Encoder(self.schema, lambda row: f"row {row}")
+        return np.ascontiguousarray(encoder.rows(batch, 0))
+
+    def _column(self, column: Column, rows: Sequence[Fields]) -> Any:
+        values = []
+        for i, row in enumerate(rows):
+            if column.name not in row:
+                raise Refused(422, f"row {i} has no column {column.name!r}; give its value, or null", "ShapeError")
+            value = row[column.name]
+            if not isinstance(value, _VALUES):
+                raise Refused(422, f"row {i}, column {column.name!r} is {_described(value)}, not a value", "DTypeError")
+            values.append(value)
+        try:
+            return pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            # Values of several types: each is what its text is.
+            return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _described(value: object) -> str:
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]

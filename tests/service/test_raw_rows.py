@@ -1,0 +1,84 @@
+"""A model of a table as it came takes rows as that table had them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+from messy_tables import messy
+from service.live import Live
+
+from streamkernel import KernelRidge, TableEncoder, ingest, open_table
+from streamkernel.service.settings import Settings
+
+FRAME = messy(300)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Any]]:
+    folder: Path = tmp_path_factory.mktemp("served")
+    ingest(FRAME, folder / "s", target="y", schema="auto", dtype="float64")
+    model = KernelRidge(n_components=30, lengthscale=5.0, alpha=0.01).fit(open_table(folder / "s"))
+    (folder / "models").mkdir()
+    model.save(folder / "models" / "m")
+    with (
+        Live(Settings(folder / "models")) as running,
+        httpx.Client(base_url=running.url, trust_env=False, timeout=30) as client,
+    ):
+        yield client, model
+
+
+def post(client: httpx.Client, body: Any) -> httpx.Response:
+    return client.post("/v1/models/m/predict", json=body)
+
+
+def objects(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def test_rows_of_the_table_are_encoded(served: tuple[httpx.Client, Any]) -> None:
+    client, model = served
+    rows = objects(FRAME)
+    encoder = TableEncoder.of(model).set_output(transform="pandas")
+    expected = model.predict(encoder.transform(FRAME))
+    found = post(client, {"rows": rows}).json()["prediction"]
+    np.testing.assert_array_equal(found, expected)
+    # Targets, ids and other names are left alone; numbers may be text.
+    fewer = [{name: value for name, value in row.items() if name not in ("y", "key")} | {"more": 1} for row in rows]
+    assert post(client, {"rows": fewer}).json()["prediction"] == found
+    assert post(client, {"row": rows[0] | {"hours": float(rows[0]["hours"])}}).json()["prediction"] == pytest.approx(
+        found[0]
+    )
+    encoded = encoder.transform(FRAME.iloc[:2])
+    assert post(client, {"rows": encoded.to_dict("records")}).json()["prediction"] == pytest.approx(found[:2])
+    about = client.get("/v1/models/m").json()
+    assert about["source_columns"] == ["age", "job", "city", "married", "when", "hours"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"age": "old"}, "row 1: 'old' of column 'age' is not a number"),
+        ({"when": "soon"}, "row 1: 'soon' of column 'when' is not a date"),
+        ({"age": [1]}, "row 1, column 'age' is a list, not a value"),
+        (None, "row 1 has no column 'age'; give its value, or null"),
+        (7, "row 1 is no object"),
+    ],
+)
+def test_what_is_wrong_is_said_by_row_and_column(served: tuple[httpx.Client, Any], change: Any, words: str) -> None:
+    client, _ = served
+    rows: list[Any] = objects(FRAME.iloc[:3].fillna({"age": 1.0}))
+    if change is None:
+        del rows[1]["age"]
+    elif isinstance(change, dict):
+        rows[1] |= change
+    else:
+        rows[1] = change
+    answer = post(client, {"rows": rows})
+    assert answer.status_code == 422
+    assert words in answer.json()["error"]["message"]
