@@ -53,6 +53,7 @@ from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import Table
+from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.timing import (
     BUILT_IN,
     Rates,
@@ -256,14 +257,16 @@ def calibrate_reading(executor: ThreadExecutor, place: str) -> Rates:
 
 # ----------------------------------------------------------------------------------------------------------- thousand
 def thousand(quick: bool, sets: tuple[str, ...] | None) -> tuple[list[list[Any]], list[dict[str, Any]]]:
-    """m = 1e9, n = 1,000 on up to 1,000 workers."""
+    """m = 1e9, n = 1,000 on up to 1,000 workers, of a table that `ingest` made: statistics of columns are known."""
     m, n = 1_000_000_000, 1000
     with local_cluster(available_cpus()) as executor:
         rates = calibrate(executor)
     # A network between machines, not loopback: 10 Gbit/s.
     rates = rates.changed(network_bytes=min(rates.network_bytes, 1.25e9))
     zeros = da.zeros((m, P), chunks=(65_536, -1), dtype=np.float32)
-    table = open_table(zeros, da.zeros(m, chunks=65_536))
+    some = np.random.default_rng(0).standard_normal((100, P))
+    statistics = TableStatistics(*(replace(ColumnStatistics.of(some[:, :width]), count=m) for width in (P, 1)))
+    table = replace(open_table(zeros, da.zeros(m, chunks=65_536)), statistics=statistics)
     settings = RidgeSettings(n_components=n)
     rows: list[list[Any]] = []
     found = scaling(lambda machine: plan_ridge(table, settings, machine), (1, 4, 16, 64, 256, 1000), rates)
