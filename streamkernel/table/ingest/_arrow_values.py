@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from streamkernel.errors import SourceFormatError
 from streamkernel.table._row_ids import ID_BYTES, as_rows
-from streamkernel.table.schema.values import plain_text
 from streamkernel.type_aliases import AnyArray, Int, Untyped
+
+# Whole numbers below it are exact as floats.
+_WHOLE = 2.0**53
 
 
 def floats(column: Untyped) -> AnyArray:
@@ -38,7 +40,7 @@ def id_rows(column: Untyped, start: int, where: Callable[[int], str], name: str)
     SourceFormatError
         An id has more than 64 bytes, or ends with a zero.
     """
-    found = [plain_text(value).encode() for value in column.to_pylist()]
+    found = [_id_text(value).encode() for value in column.to_pylist()]
     wrong = next((row for row, each in enumerate(found) if len(each) > ID_BYTES or each.endswith(b"\0")), None)
     if wrong is not None:
         raise SourceFormatError(
@@ -46,3 +48,12 @@ def id_rows(column: Untyped, start: int, where: Callable[[int], str], name: str)
             "most; leave the column out, or shorten it"
         )
     return as_rows(found)
+
+
+def _id_text(value: object) -> str:
+    """An id as text without space around it; a whole number has no point, and a missing one is empty."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
+        return str(int(value))
+    return str(value).strip()

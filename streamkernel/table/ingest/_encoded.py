@@ -19,7 +19,7 @@ from streamkernel.table.schema.encoder import Encoder, read_numbers
 from streamkernel.table.schema.fit import SchemaFit, fold_of, slices
 from streamkernel.table.schema.schema import Schema, as_schema
 from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, date_format, suggested
-from streamkernel.table.schema.values import is_text, texts
+from streamkernel.table.schema.values import is_number, is_text, texts
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Float, Untyped
 from streamkernel.wording import option
@@ -148,8 +148,15 @@ class EncodedReader(Reader):
         chosen = [self.schema[name] for name in names]
         # An id stays as it is written: 007 is no number.
         text = [column.name for column in chosen if column.kind != "number" or column.role == "id"]
-        # Of CSV, one list of missing values holds for all numbers.
-        missing = {value for column in chosen if column.name not in text for value in column.missing_values}
+        # Of CSV, one list of missing values holds for all numbers. Those that are numbers are looked for in their
+        # column alone, when it is read.
+        missing = {
+            value
+            for column in chosen
+            if column.name not in text
+            for value in column.missing_values
+            if not is_number(value)
+        }
         return self._stream.batches(names, text, sorted(missing))
 
     def _left_out(self) -> Iterator[str]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamkernel.errors import DataError, NonFiniteDataError, SourceFormatError
 from streamkernel.table.schema._column import Column
 from streamkernel.table.schema.schema import Schema
-from streamkernel.table.schema.values import WrongValueError, booleans, dates, numbers, texts
+from streamkernel.table.schema.values import WrongValueError, booleans, canonical, categories, dates, numbers
 from streamkernel.type_aliases import Bool, Float, Int, Untyped
 from streamkernel.wording import option
 
@@ -44,8 +46,8 @@ class Encoder:
     where
         The place of a row, for messages.
     of_others
-        For the rows of the fit, by column of target means: the means (folds, categories + 1, outputs) of the rows of
-        all other folds; the last category is the missing one. See `fit_schema`.
+        For the rows of the fit, by column of target means: the means (folds, categories + 2, outputs) of the rows of
+        all other folds; the last two are that of the missing category, and that of all. See `fit_schema`.
     fold
         Folds (b,) of rows by their numbers.
     """
@@ -66,8 +68,8 @@ class Encoder:
             self._places[column.name] = position
             position += len(column.features)
         self.width = position
-        self._codes = {
-            column.name: {category: code for code, category in enumerate(column.categories or ())}
+        self._known = {
+            column.name: canonical(pa.array(column.categories or (), pa.string()))
             for column in self.columns
             if column.kind == "category"
         }
@@ -119,13 +121,11 @@ class Encoder:
             position += 2
 
     def _encode_category(self, column: Column, values: Untyped, start: int, into: Float) -> None:
-        found, labels = texts(values, column.missing_values)
+        found, labels = read_categories(column, values, start, self._where)
         missing = found < 0
         if missing.any():
             self._check_missing(column, missing, start)
-        known = self._codes[column.name]
-        place = np.array([known.get(label, -1) for label in labels] + [-1], dtype=np.int64)
-        codes = place[found]
+        codes = np.append(codes_of(labels, self._known[column.name]), -1)[found]
         unknown = (codes < 0) & ~missing
         if unknown.any():
             self._note_unknown(column, unknown, found, labels, start)
@@ -140,9 +140,7 @@ class Encoder:
         if others is not None and self._fold is not None:
             # No row's own target is in its feature.
             folds = self._fold(np.arange(start, start + len(codes)))
-            seen = missing | (codes >= 0)
-            codes = np.where(missing, others.shape[1] - 1, codes)
-            into[seen] = others[folds[seen], codes[seen]]
+            into[:] = others[folds, np.where(missing, -2, codes)]  # an unknown one is the last one
             return
         into[rows] = np.asarray(column.means)[codes[rows]]
         if column.mean_of_gaps is not None:
@@ -159,9 +157,9 @@ class Encoder:
             f"{option('missing', 'mean')} (or median, or indicator), or remove those rows"
         )
 
-    def _note_unknown(self, column: Column, unknown: Bool, found: Int, labels: list[str], start: int) -> None:
+    def _note_unknown(self, column: Column, unknown: Bool, found: Int, labels: Untyped, start: int) -> None:
         row = int(np.flatnonzero(unknown)[0])
-        label, place = labels[found[row]], self._where(start + row)
+        label, place = labels[int(found[row])].as_py(), self._where(start + row)
         if column.unknown == "refuse":
             raise DataError(
                 f"{place}: {label!r} of {column} is none of its {len(column.categories or ())} categories; correct it, "
@@ -194,6 +192,29 @@ def read_numbers(column: Column, values: Untyped, start: int, where: Where) -> F
             f"{where(start + error.row)}: {error.value!r:.60} of {column} {error.why}; correct it, or give the column "
             "another kind or format in the schema"
         ) from None
+    return found
+
+
+def read_categories(column: Column, values: Untyped, start: int, where: Where) -> tuple[Int, Untyped]:
+    """Codes (b,) and texts of a category, as of `categories`.
+
+    Raises
+    ------
+    SourceFormatError
+        The column holds values without a text.
+    """
+    try:
+        return categories(values, column.missing_values)
+    except WrongValueError as error:
+        raise SourceFormatError(
+            f"{where(start + error.row)}: {error.value!s:.60} of {column} {error.why}; write it as text, or leave it "
+            f"out by {option('drop')}"
+        ) from None
+
+
+def codes_of(labels: Untyped, known: Untyped) -> Int:
+    """Positions of texts (Arrow) among known ones; -1 for others."""
+    found: Int = pc.index_in(labels, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 

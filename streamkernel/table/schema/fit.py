@@ -1,19 +1,6 @@
 """The first pass over a source: what a declared schema needs of its rows.
 
 Sums are rounded to 12 digits, so that no cut of the rows into batches shows in a fill or a mean.
-
-**Target means** (Micci-Barreca 2001). A category c with weight ``n_c`` and mean target ``y_c`` becomes::
-
-    e_c = (n_c y_c + k y) / (n_c + k),      k = s2_within / s2_between
-
-y is the mean of all rows, and k the ratio of the variances within and between categories, by the method of moments of
-a one-way layout (Searle, Casella & McCulloch 1992, section 3.6)::
-
-    s2_within  = sum_c sum_{i in c} w_i (y_i - y_c)^2 / (N - C)
-    s2_between = max(0, (sum_c n_c (y_c - y)^2 / (C - 1) - s2_within) / n_0),   n_0 = (N - sum_c n_c^2 / N) / (C - 1)
-
-A category of few rows is thus near the mean of all. The rows of the fit themselves get the mean of the rows of the four
-other folds (of five, by the number of the row): no row's own target is in its feature.
 """
 
 from __future__ import annotations
@@ -23,12 +10,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pyarrow as pa
 
 from streamkernel.errors import DataError, EmptyDataError
 from streamkernel.table.schema._column import DATE_PARTS, MAX_CATEGORIES, Column
-from streamkernel.table.schema.encoder import Where, days_of, read_numbers
+from streamkernel.table.schema._target_means import rounded, shrunk
+from streamkernel.table.schema.encoder import Where, codes_of, days_of, read_categories, read_numbers
 from streamkernel.table.schema.schema import Schema
-from streamkernel.table.schema.values import texts
+from streamkernel.table.schema.values import canonical
 from streamkernel.type_aliases import Float, Int, Untyped
 from streamkernel.wording import option
 
@@ -83,10 +72,10 @@ class SchemaFit:
     """
 
     def __init__(self, schema: Schema, where: Where, *, labelled: bool) -> None:
-        self._schema, self._where, self._labelled = schema, where, labelled
+        self._schema, self._where = schema, where
         self.columns = [column for column in schema.columns if not column.complete]
         self._found: dict[str, _Numbers | _Categories] = {
-            column.name: _Categories(column) if column.kind == "category" else _Numbers(column)
+            column.name: _Categories(column, labelled=labelled) if column.kind == "category" else _Numbers(column)
             for column in self.columns
         }
         self._rows = 0
@@ -115,7 +104,7 @@ class SchemaFit:
             values = batch.column(column.name)
             found = self._found[column.name]
             if isinstance(found, _Categories):
-                codes, labels = texts(values, column.missing_values)
+                codes, labels = read_categories(column, values, start, self._where)
                 found.add(codes, labels, start, targets if _may_be_target_mean(column) else None, weights)
                 found.check(self._where, start)
             else:
@@ -140,7 +129,7 @@ class SchemaFit:
             if isinstance(found, _Numbers):
                 columns.append(found.finished())
                 continue
-            done, means = found.finished(self._outputs, labelled=self._labelled)
+            done, means = found.finished(self._outputs)
             columns.append(done)
             if means is not None:
                 others[column.name] = means
@@ -244,41 +233,55 @@ def _iso(days: float) -> str:
 
 
 class _Categories:
-    """What a category needs: its texts, and for target means sums of each text in each fold."""
+    """What a category needs: its texts, and for target means sums of each text in each fold.
 
-    def __init__(self, column: Column) -> None:
-        self._column = column
-        known = column.categories or ()
-        self._codes = {label: code for code, label in enumerate(known)}
+    Targets count from about the first one: sums of squares of far numbers, such as seconds since 1970, have no digits
+    left for the variances.
+    """
+
+    def __init__(self, column: Column, *, labelled: bool) -> None:
+        self._column, self._labelled = column, labelled
+        self._labels = canonical(pa.array(column.categories or (), pa.string()))
         self._gaps = 0
-        # Sums (folds, categories + 1, 1 + 2 outputs) of weights, targets and their squares; the first is the missing.
-        self._sums: Float = np.zeros((FOLDS, 1 + len(known), 1))
+        self._from: Float | None = None
+        # Sums (folds, categories + 2, 1 + 2 outputs) of weights, targets and their squares; the first two are the rows
+        # of no known category, and of none.
+        self._sums: Float = np.zeros((FOLDS, 2 + len(self._labels), 1))
 
-    def add(self, codes: Int, labels: list[str], start: int, targets: Float | None, weights: Float | None) -> None:
-        place = np.array([self._code(label) for label in labels] + [-1], dtype=np.int64)
-        codes = place[codes]
-        self._gaps += int((codes < 0).sum())
+    def add(self, codes: Int, labels: Untyped, start: int, targets: Float | None, weights: Float | None) -> None:
+        missing = codes < 0
+        self._gaps += int(missing.sum())
+        codes = np.where(missing, -1, np.append(self._places(labels), -2)[codes])
         if targets is None or targets.shape[1] > _MOST_OUTPUTS:
             return
         outputs = targets.shape[1]
+        if self._from is None:
+            self._from = np.zeros(1) if self._labelled else np.round(targets[0])
+        targets = targets - self._from
         self._grow(outputs)
         w = np.ones(codes.size) if weights is None else weights
-        cells = fold_of(np.arange(start, start + codes.size)) * self._sums.shape[1] + codes + 1
+        cells = fold_of(np.arange(start, start + codes.size)) * self._sums.shape[1] + codes + 2
         size = FOLDS * self._sums.shape[1]
         columns = [w, *(w * targets[:, j] for j in range(outputs)), *(w * targets[:, j] ** 2 for j in range(outputs))]
         added = np.stack([np.bincount(cells, column, size) for column in columns], axis=-1)
         self._sums += added.reshape(self._sums.shape)
 
-    def _code(self, label: str) -> int:
+    def _places(self, labels: Untyped) -> Int:
+        """Positions of texts among the categories so far; -2 for those that a given list has not."""
+        places = codes_of(labels, self._labels)
+        new = places < 0
         if self._column.categories is not None:
-            return self._codes.get(label, -1)
-        return self._codes.setdefault(label, len(self._codes))
+            return np.where(new, -2, places)
+        if new.any():
+            places[new] = np.arange(len(self._labels), len(self._labels) + int(new.sum()))
+            self._labels = pa.concat_arrays([self._labels, labels.filter(pa.array(new))])
+        return places
 
     def _grow(self, outputs: int) -> None:
         """Make room for new categories and new outputs."""
         folds, rows, width = self._sums.shape
         before = (width - 1) // 2
-        wanted = (folds, max(rows, 1 + len(self._codes)), 1 + 2 * outputs)
+        wanted = (folds, max(rows, 2 + len(self._labels)), 1 + 2 * outputs)
         if wanted == self._sums.shape:
             return
         grown = np.zeros(wanted)
@@ -287,15 +290,16 @@ class _Categories:
         self._sums = grown
 
     def check(self, where: Where, row: int) -> None:
-        if len(self._codes) > MAX_CATEGORIES:
+        if len(self._labels) > MAX_CATEGORIES:
             raise DataError(
                 f"{where(row)}: {self._column} has more than {MAX_CATEGORIES} categories; leave it out by "
                 f"{option('drop')}, or name it by {option('id')} if it tells which row it is"
             )
 
-    def finished(self, outputs: tuple[str, ...], *, labelled: bool) -> tuple[Column, Float | None]:
+    def finished(self, outputs: tuple[str, ...]) -> tuple[Column, Float | None]:
         column = self._column
-        labels = sorted(self._codes)
+        known = self._labels.to_pylist()
+        labels = sorted(known)
         if not labels:
             raise DataError(f"{column} has no value in any row; leave it out by {option('drop')}")
         encoding = column.encoding
@@ -315,57 +319,33 @@ class _Categories:
                 f"{column} is to become target means of {len(outputs)} classes, and {_MOST_OUTPUTS} are the most; "
                 f"leave it out by {option('drop')}, or give it one-hot encoding in the schema"
             )
-        used = sorted(range(len(outputs)), key=lambda j: outputs[j]) if labelled else list(range(len(outputs)))
+        used = sorted(range(len(outputs)), key=lambda j: outputs[j]) if self._labelled else list(range(len(outputs)))
         # Of two classes, the share of one tells that of the other.
-        return self._target_means(column, labels, outputs, used[1:] if labelled and len(used) == 2 else used)
+        return self._target_means(column, labels, outputs, used[1:] if self._labelled and len(used) == 2 else used)
 
     def _target_means(
         self, column: Column, labels: list[str], outputs: tuple[str, ...], used: list[int]
     ) -> tuple[Column, Float]:
-        order = np.array([self._codes[label] + 1 for label in labels] + [0])
+        # The categories as they are sorted, then the missing one, then the rows of others.
+        order = np.append(2 + codes_of(pa.array(labels), self._labels), [1, 0])
         self._grow(len(outputs))
         sums = self._sums[:, order]
         width = len(outputs)
         picked = [0, *(1 + j for j in used), *(1 + width + j for j in used)]
         sums = sums[:, :, picked]
         whole = sums.sum(axis=0)
-        means, overall = _shrunk(whole)
-        others = np.stack([_shrunk(whole - part)[0] for part in sums])
-        gap = whole[-1, 0] > 0.0
+        centre = np.zeros(len(used)) if self._labelled or self._from is None else self._from
+        means = shrunk(whole, centre)
+        others = np.stack([shrunk(whole - part, centre) for part in sums])
+        gap = whole[-2, 0] > 0.0
         column = replace(
             column,
             outputs=tuple(outputs[j] for j in used),
-            means=tuple(tuple(map(_rounded, row)) for row in means[:-1].tolist()),
-            mean_of_gaps=tuple(map(_rounded, means[-1].tolist())) if gap and column.missing != "refuse" else None,
-            overall=tuple(map(_rounded, overall.tolist())),
+            means=tuple(tuple(map(_rounded, row)) for row in means[:-2].tolist()),
+            mean_of_gaps=tuple(map(_rounded, means[-2].tolist())) if gap and column.missing != "refuse" else None,
+            overall=tuple(map(_rounded, means[-1].tolist())),
         )
-        return column, _rounded_all(others)
-
-
-def _shrunk(sums: Float) -> tuple[Float, Float]:
-    """Means (C, q) of categories, drawn to the mean of all rows, and that mean (q,), of sums (C, 1 + 2 q)."""
-    q = (sums.shape[1] - 1) // 2
-    n, s, squares = sums[:, :1], sums[:, 1 : 1 + q], sums[:, 1 + q :]
-    total, there = float(n.sum()), n[:, 0] > 0.0
-    if total <= 0.0:
-        return np.zeros((len(sums), q)), np.zeros(q)
-    overall = s.sum(axis=0) / total
-    count = int(there.sum())
-    own = np.divide(s, n, out=np.broadcast_to(overall, s.shape).copy(), where=n > 0.0)
-    within = np.maximum(squares - n * own**2, 0.0).sum(axis=0) / max(total - count, 1.0)
-    if count < 2:
-        return np.broadcast_to(overall, s.shape).copy(), overall
-    n_0 = (total - float((n**2).sum()) / total) / (count - 1)
-    spread = (n * (own - overall) ** 2).sum(axis=0) / (count - 1)
-    between = np.maximum(spread - within, 0.0) / n_0
-    # With k = within / between, both numerator and denominator times `between`: no division by 0.
-    below = n * between + within
-    weight = np.divide(n * between, below, out=np.zeros_like(below), where=below > 0.0)
-    return overall + weight * (own - overall), overall
-
-
-def _rounded_all(values: Float) -> Float:
-    return np.array([_rounded(value) for value in values.reshape(-1).tolist()]).reshape(values.shape)
+        return column, rounded(others)
 
 
 def slices(batch: Untyped, rows: int) -> Iterator[Untyped]:

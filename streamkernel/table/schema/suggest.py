@@ -31,7 +31,7 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.schema._column import MAX_CATEGORIES, Column
 from streamkernel.table.schema.fit import MOST_ONE_HOT
 from streamkernel.table.schema.schema import Schema
-from streamkernel.table.schema.values import WrongValueError, dates, is_text, texts
+from streamkernel.table.schema.values import all_dates, categories, is_text, texts
 from streamkernel.type_aliases import Int, Untyped
 from streamkernel.wording import option
 
@@ -79,21 +79,23 @@ def _column(name: str, values: Untyped, with_target: bool, decimal: str) -> Colu
         return Column(name, "date", missing="indicator")
     if pa.types.is_boolean(kind):
         return Column(name, "boolean", missing="indicator")
-    if not is_text(kind):
+    categorical = pa.types.is_dictionary(kind)
+    if not is_text(kind) and not categorical:
         known = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         if not known:
             return Column(name, "text")  # lists, maps, times of a day, nothing at all
         if pa.types.is_integer(kind) and _ID.fullmatch(name) and len(values.unique()) == len(values) > 1:
             return Column(name, "number", "id")
         return Column(name, "number", missing="indicator")
-    codes, labels = texts(values)
+    codes, found = categories(values) if categorical else texts(values)
+    labels = found.to_pylist()
     commas = [label for label in labels if "," in label]
     if decimal == "." and len(commas) > len(labels) / 2 and all(_is_number(label, ",") for label in labels):
         raise SourceFormatError(
             f"column {name!r} holds numbers with a comma, such as {commas[0]!r}; give {option('decimal', ',')} where "
             "it is the decimal point, and write numbers without separators of thousands"
         )
-    return _of_text(name, codes, labels, with_target, decimal, categorical=pa.types.is_dictionary(kind))
+    return _of_text(name, codes, labels, with_target, decimal, categorical=categorical)
 
 
 def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decimal: str, *, categorical: bool) -> Column:
@@ -112,7 +114,7 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
                 return replace(known, missing_values=tuple(labels[code] for code in odd))
         if frozenset(label.lower() for label in labels) in _BOOLEAN:
             return replace(known, kind="boolean")
-        found, form = date_format(labels)
+        found, form = date_format(pa.array(labels, pa.string()))
         if found:
             return replace(known, kind="date", format=form)
     known = replace(known, kind="category", unknown="ignore")
@@ -127,7 +129,7 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
 
 
 def _numeric(values: Untyped, decimal: str) -> bool:
-    return all(_is_number(label, decimal) for label in texts(values)[1])
+    return all(_is_number(label, decimal) for label in texts(values)[1].to_pylist())
 
 
 def _is_number(label: str, decimal: str) -> bool:
@@ -136,17 +138,9 @@ def _is_number(label: str, decimal: str) -> bool:
     return _NUMBER.match(label) is not None
 
 
-def date_format(labels: Sequence[str]) -> tuple[bool, str | None]:
-    """Whether the texts are dates, and their format (None for ISO 8601)."""
-    text = pa.array(labels, pa.string())
-    if _are_dates(text, None):
+def date_format(labels: Untyped) -> tuple[bool, str | None]:
+    """Whether texts (Arrow) are dates, and their format (None for ISO 8601)."""
+    if all_dates(labels, None):
         return True, None
-    fitting = [form for form in _FORMATS if _are_dates(text, form)]
+    fitting = [form for form in _FORMATS if all_dates(labels, form)]
     return (True, fitting[0]) if len(fitting) == 1 else (False, None)
-
-
-def _are_dates(text: Untyped, form: str | None) -> bool:
-    try:
-        return bool(np.isfinite(dates(text, form)).all())
-    except (WrongValueError, pa.ArrowInvalid):
-        return False
