@@ -119,7 +119,8 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
             return replace(known, kind="date", format=form)
     known = replace(known, kind="category", unknown="ignore")
     if len(labels) <= MOST_ONE_HOT and (categorical or len(labels) < there.size or there.size < 3):
-        return replace(known, encoding="one-hot")
+        # Later rows may have more: with a target, the pass over all rows decides.
+        return known if with_target else replace(known, encoding="one-hot")
     short = np.mean([len(label) <= _LONGEST_CATEGORY for label in labels]) > 0.5
     if with_target and len(labels) <= min(MAX_CATEGORIES, there.size / 2) and short:
         return replace(known, encoding="target-mean")

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamkernel import suggest_schema
+from streamkernel import ingest, suggest_schema
 from streamkernel.table.schema import Column
 
 MANY = [f"word {i % 40}" for i in range(200)]
@@ -22,13 +22,13 @@ UNKNOWN = {"unknown": "ignore", "missing": "indicator"}
         (["yes", "no", "", "Yes"], Column("c", "boolean", missing="indicator")),
         (["true", "false"], Column("c", "boolean", missing="indicator")),
         (["0", "1", "1"], Column("c", missing="indicator")),
-        (["00501", "10001", "00501"], Column("c", "category", encoding="one-hot", **UNKNOWN)),
+        (["00501", "10001", "00501"], Column("c", "category", **UNKNOWN)),
         (["2020-01-31", "", "2020-02-28T10:00"], Column("c", "date", missing="indicator")),
         (["2020-01-31T10:00Z", "2020-01-31 10:00+02:00"], Column("c", "date", missing="indicator")),
         (["31.01.2020", "01.02.2020"], Column("c", "date", missing="indicator", format="%d.%m.%Y")),
         (["31/01/2020", "01/02/2020"], Column("c", "date", missing="indicator", format="%d/%m/%Y")),
         (["01/31/2020", "01/02/2020"], Column("c", "date", missing="indicator", format="%m/%d/%Y")),
-        (["a", "b", "a"], Column("c", "category", encoding="one-hot", **UNKNOWN)),
+        (["a", "b", "a"], Column("c", "category", **UNKNOWN)),
         (MANY, Column("c", "category", encoding="target-mean", **UNKNOWN)),
         ([f"free text {i}" for i in range(50)], Column("c", "text")),
         (["", "", ""], Column("c", "text")),
@@ -43,6 +43,13 @@ UNKNOWN = {"unknown": "ignore", "missing": "indicator"}
 def test_kinds(values, expected):
     frame = pa.table({"c": values, "y": np.arange(float(len(values)))})
     assert suggest_schema(frame, target="y")["c"] == expected
+
+
+def test_a_look_at_a_part_leaves_the_encoding_to_the_pass_over_all_rows(tmp_path):
+    many = pa.table({"c": ["a", "b"] * 55_000 + [f"c{i % 300}" for i in range(900)], "y": np.arange(110_900.0)})
+    assert suggest_schema(many, target="y")["c"] == Column("c", "category", **UNKNOWN)
+    assert ingest(many, tmp_path / "s", target="y", schema="auto").columns == ("c (mean of y)",)
+    assert suggest_schema(many, drop=["y"])["c"].encoding == "one-hot"
 
 
 def test_a_date_of_both_orders_is_a_category_and_not_guessed():
