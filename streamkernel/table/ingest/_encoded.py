@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from streamkernel.table.schema.fit import SchemaFit, fold_of, slices
 from streamkernel.table.schema.schema import Schema, as_schema
 from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, date_format, suggested
 from streamkernel.table.schema.values import is_number, is_text, texts
-from streamkernel.table.values import listed
+from streamkernel.table.values import check_weights, listed
 from streamkernel.type_aliases import AnyArray, Float, Untyped
 from streamkernel.wording import option
 
@@ -65,8 +65,21 @@ class EncodedReader(Reader):
         if not self.schema.complete:
             self._fit(watcher)
         self.columns = self.schema.features
+        self._check_features()
         if not self.columns:
             raise EmptyDataError(f"{self._place}: no column becomes a feature; give at least one")
+
+    def _check_features(self) -> None:
+        """Refuse two features of one name, such as category b of column a, and a column a=b."""
+        owners: dict[str, str] = {}
+        for column in self.schema.columns:
+            for feature in column.features:
+                if feature in owners:
+                    raise ParameterError(
+                        f"{self._place}: columns {owners[feature]!r} and {column.name!r} both make a feature "
+                        f"{feature!r}; rename one of them, or leave one out by {option('drop')}"
+                    )
+                owners[feature] = column.name
 
     def _fit(self, watcher: Progress) -> None:
         fit = SchemaFit(self.schema, self.where, labelled=self.labelled)
@@ -142,7 +155,9 @@ class EncodedReader(Reader):
     def _weights(self, batch: Untyped, row: int) -> Float | None:
         if self.weight is None:
             return None
-        return read_numbers(self.schema[self.weight], batch.column(self.weight), row, self.where)
+        weights = read_numbers(self.schema[self.weight], batch.column(self.weight), row, self.where)
+        check_weights(weights, row, self.where, self.weight)
+        return weights
 
     def _batches(self, names: Sequence[str]) -> Iterator[tuple[Untyped, int]]:
         chosen = [self.schema[name] for name in names]
@@ -210,6 +225,16 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
                 )
             if what == "drop" and each in (*targets, weight, options.id, *options.categories, *options.dates):
                 raise ParameterError(f"{place}: column {each!r} is in use, and cannot be dropped as well")
+    _check_uses(
+        place,
+        {
+            "target": targets,
+            "weight": [weight],
+            "id": [options.id],
+            "categories": options.categories,
+            "dates": options.dates,
+        },
+    )
     if options.schema is None:
         schema = Schema(tuple(Column(name) for name in names))
     elif options.schema == AUTO:
@@ -217,7 +242,8 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
     else:
         schema = as_schema(options.schema)
         # A schema of features alone is that of any rows; what else there is, the options name.
-        others = [each for each in (*targets, weight, options.id) if each is not None and each not in schema.names]
+        named = (*targets, weight, options.id, *options.categories, *options.dates)
+        others = [each for each in named if each is not None and each not in schema.names]
         schema = Schema((*schema.columns, *map(Column, others)))
         absent = [column.name for column in schema.columns if column.is_feature and column.name not in names]
         if absent:
@@ -228,6 +254,23 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
     explicit = options.schema is not None and options.schema != AUTO
     found = Schema(tuple(_by_options(column, stream, options, targets, weight, explicit) for column in schema.columns))
     return _with_formats(found, stream)
+
+
+def _check_uses(place: str, uses: Mapping[str, Sequence[str | None]]) -> None:
+    """Refuse a column that options put to two uses."""
+    first: dict[str, str] = {}
+    for what, given in uses.items():
+        for name in given:
+            # A target of categories is one of class labels.
+            if name is None or (what == "categories" and first.get(name) == "target"):
+                continue
+            if name in first:
+                twice = f"there twice as {option(what)}" if first[name] == what else ""
+                raise ParameterError(
+                    f"{place}: column {name!r} is {twice or f'given by {option(first[name])} and by {option(what)}'}; "
+                    "leave one of them out"
+                )
+            first[name] = what
 
 
 def _with_formats(schema: Schema, stream: ColumnStream) -> Schema:
@@ -265,10 +308,13 @@ def _by_options(
     """A column of the schema with what the options say of it."""
     name = column.name
     if name in targets:
-        if column.role == "target":
+        if column.role == "target" and (column.kind == "category" or name not in options.categories):
             return column
         return Column(
-            name, "category" if _has_labels(stream, name) else "number", "target", missing_values=column.missing_values
+            name,
+            "category" if name in options.categories or _has_labels(stream, name) else "number",
+            "target",
+            missing_values=column.missing_values,
         )
     if name == weight:
         return Column(name, "number", "weight")

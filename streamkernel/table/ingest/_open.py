@@ -95,17 +95,27 @@ def column_stream(source: Unchecked, options: SourceOptions) -> ColumnStream:
         The source is another one.
     """
     place, several = name_of(source), several_sources(source)
+    if not has_columns(source):
+        raise ParameterError(f"{place} has no columns of different kinds; give CSV, Parquet or Arrow files, or a frame")
     if not several and is_frame(source):
         return FrameStream(source, place)
-    if several or (isinstance(source, (str, os.PathLike)) and not is_synthetic(source)):
-        sources = list(source) if several else [source]
-        if len(sources) > 1 or not is_zarr(display_form(sources[0])):
-            files = source_files(sources)
-            if files[0].kind == "CSV":
-                return CsvStream(files, options.csv, options.target)
-            if files[0].kind not in _ONE_FILE:
-                return TypedStream(files, place, (*options.targets, options.weight))
-    raise ParameterError(f"{place} has no columns of different kinds; give CSV, Parquet or Arrow files, or a frame")
+    files = source_files(list(source) if several else [source])
+    if files[0].kind == "CSV":
+        return CsvStream(files, options.csv, options.target)
+    return TypedStream(files, place, (*options.targets, options.weight))
+
+
+def has_columns(source: Unchecked) -> bool:
+    """Whether the rows have columns of different kinds: CSV, Parquet and Arrow files, and frames."""
+    several = several_sources(source)
+    if isinstance(source, SourceFile) or (not several and is_frame(source)):
+        return True
+    if not several and (not isinstance(source, (str, os.PathLike)) or is_synthetic(source)):
+        return False
+    sources = list(source) if several else [source]
+    if len(sources) == 1 and is_zarr(display_form(sources[0])):
+        return False
+    return source_files(sources)[0].kind not in _ONE_FILE
 
 
 def _of_columns(stream: CsvStream | TypedStream, place: str, options: SourceOptions) -> Reader:

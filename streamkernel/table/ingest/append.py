@@ -20,7 +20,7 @@ from streamkernel.table.ingest._appending import AppendingWriter
 from streamkernel.table.ingest._checked import checked_batches, missing_labels
 from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._locked_table import LockedTable, locked_store
-from streamkernel.table.ingest._open import open_reader
+from streamkernel.table.ingest._open import has_columns, name_of, open_reader
 from streamkernel.table.ingest._options import SourceOptions, targets_of
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._standard_input import received
@@ -121,6 +121,11 @@ def _reader(source: Unchecked, options: SourceOptions, locked: LockedTable) -> R
         )
     schema = locked.attributes.get("schema")
     if schema is not None:
+        if not has_columns(source):
+            raise ParameterError(
+                f"the rows of {path} were made of columns by a schema, and {name_of(source)} has numbers only; give "
+                "CSV, Parquet or Arrow files, or a frame, with the columns of the first rows"
+            )
         # The columns of the rows that are there: categories and fills are those of the first ones.
         options = replace(options, schema=Schema.from_config(schema, f"the schema of {path}"))
     names = locked.attributes["target_names"]

@@ -1,0 +1,71 @@
+"""A column has one use, a feature one name, and rows of numbers are none of a schema: one error says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamkernel import TableEncoder, append_rows, ingest, open_table
+from streamkernel.errors import NonFiniteDataError, ParameterError
+
+ROWS = pa.table({"a": ["b", "c", "b"], "a=b": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 1.0], "w": [1.0, 1.0, 1.0]})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": "y", "weight": "y"}, "column 'y' is given by target and by weight"),
+        ({"target": "y", "id": "y"}, "column 'y' is given by target and by id"),
+        ({"target": ["y", "y"]}, "column 'y' is there twice as target"),
+        ({"target": "y", "dates": ["y"]}, "column 'y' is given by target and by dates"),
+        ({"weight": "w", "categories": ["w"]}, "column 'w' is given by weight and by categories"),
+        ({"id": "a", "categories": ["a"]}, "column 'a' is given by id and by categories"),
+        ({"target": "y", "categories": ["a"]}, "columns 'a' and 'a=b' both make a feature 'a=b'"),
+    ],
+)
+def test_two_uses_of_one_column(tmp_path, options, words):
+    with pytest.raises(ParameterError) as caught:
+        ingest(ROWS, tmp_path / "s", **{"categories": ["a"], **options})
+    assert words in str(caught.value)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_real_column_and_one_that_tells_of_gaps_have_two_names():
+    with pytest.raises(ParameterError, match="'a' and 'a is missing' both make a feature 'a is missing'"):
+        TableEncoder().fit(pa.table({"a": [1.0, None, 2.0], "a is missing": [0.0, 1.0, 0.0]}))
+
+
+def test_a_target_that_is_a_category_is_a_class(tmp_path):
+    ingest(ROWS, tmp_path / "s", target="y", categories=["y"], keep=["a=b"])
+    assert open_table(tmp_path / "s").targets.classes.tolist() == ["1", "2"]
+
+
+def test_a_category_that_a_schema_has_not_is_added_to_it(tmp_path):
+    info = ingest(ROWS, tmp_path / "s", schema=[{"name": "w"}], categories=["a"])
+    assert info.columns == ("w", "a=b", "a=c")
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "words"),
+    [
+        (-1.0, ParameterError, "must not be negative, row 1, column 'w', has -1"),
+        (np.nan, NonFiniteDataError, "NaN or infinity, first in row 1"),
+    ],
+)
+def test_weights_are_checked_before_they_are_used(tmp_path, weight, error, words):
+    rows = pa.table({"a": [1.0, None, 2.0], "w": [1.0, weight, 1.0]})
+    with pytest.raises(error, match=words):
+        ingest(rows, tmp_path / "s", weight="w", missing="mean")
+
+
+def test_rows_of_numbers_are_not_appended_to_columns_of_a_schema(tmp_path):
+    ingest(ROWS.select(["a", "y"]), tmp_path / "s", target="y", schema="auto")
+    np.savez(tmp_path / "rows.npz", X=np.ones((2, 2)), y=np.ones(2))
+    for source in (tmp_path / "rows.npz", np.ones((2, 2)), tmp_path / "s"):
+        with pytest.raises(
+            ParameterError, match=r"were made of columns by a schema, and .* has numbers only; give CSV"
+        ):
+            append_rows(source, tmp_path / "s")
+    append_rows(ROWS.select(["y", "a"]), tmp_path / "s")
+    assert open_table(tmp_path / "s").n_rows == 6
