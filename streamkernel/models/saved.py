@@ -10,7 +10,8 @@ from typing import Self
 from streamkernel.factors import SavedBasis
 from streamkernel.kernels import UserKernel
 from streamkernel.records import FittedRecord
-from streamkernel.table import KnownColumns
+from streamkernel.table import KnownColumns, Table
+from streamkernel.table.schema import Schema
 from streamkernel.type_aliases import AnyArray, Fields
 
 
@@ -35,6 +36,20 @@ class SavedModel(SavedBasis):
     def known_columns(self) -> KnownColumns:
         known = self._known_columns(self.record.columns, self.record.named_columns)
         return replace(known, weight=self.record.weight_column)
+
+    def prepare(self, table: Table) -> Table:
+        """As of `SavedBasis`; of a table made by a schema, the columns have the meaning of those of the fit.
+
+        Raises
+        ------
+        ShapeError, DataError
+            The table has other columns, or columns of the same names that were made in another way.
+        """
+        prepared = super().prepare(table)
+        if table.schema is not None and self.record.table_schema is not None:
+            of_fit = Schema.from_config(self.record.table_schema, "the schema of the model")
+            of_fit.check_features_of(Schema.from_config(table.schema), "the table", "the rows of the model")
+        return prepared
 
     def solution_fields(self) -> Fields:
         """The fields of the solution that `streamkernel fit` prints."""

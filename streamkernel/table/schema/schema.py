@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from streamkernel.atomic import json_content
-from streamkernel.errors import ParameterError, StoreNotFoundError
+from streamkernel.errors import DataError, ParameterError, StoreNotFoundError
 from streamkernel.notebook import html_table
 from streamkernel.outputs import new_file, translated_os_errors
 from streamkernel.table.schema._column import Column
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Fields, Unchecked
+from streamkernel.wording import option
 
 FORMAT, VERSION = "streamkernel.schema", 1
 _SUFFIXES = (".json", ".toml")
+# Fields on which the meaning of a feature rests, beside its name.
+_MEANINGS = {"kind": "another kind", "unit": "another unit", "origin": "another origin", "means": "other mean targets"}
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,35 @@ class Schema:
     def of_features(self) -> Schema:
         """It without the columns that are targets or row weights, which rows to predict need not have."""
         return Schema(tuple(column for column in self.columns if column.role not in ("target", "weight")))
+
+    def check_features_of(self, other: Schema, place: str, made: str) -> None:
+        """Refuse rows of another schema whose features have the same names and another meaning.
+
+        Fills may differ: each table has its own mean.
+
+        Parameters
+        ----------
+        place : what has the other schema, for the message.
+        made : what has this one, such as "the rows of the model".
+
+        Raises
+        ------
+        DataError
+            A column has another unit, origin, or other target means.
+        """
+        theirs = {column.name: column for column in other.columns}
+        for column in self.columns:
+            found = theirs.get(column.name)
+            if found is None or not column.is_feature or found.features != column.features:
+                continue  # names of features are compared elsewhere
+            for field, words in _MEANINGS.items():
+                wanted, has = getattr(column, field), getattr(found, field)
+                if wanted != has:
+                    shown = "" if field == "means" else f": {has!r}, and not {wanted!r}"
+                    raise DataError(
+                        f"{place}: {column} has {words} than in {made}{shown}; give the files themselves, which are "
+                        f"read by the schema of the model, or ingest them with {option('schema')} of those rows"
+                    )
 
     def replaced(self, columns: Iterable[Column]) -> Schema:
         """The same schema with these columns in place of those of their names."""
