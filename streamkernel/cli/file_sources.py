@@ -56,7 +56,14 @@ def rows_of_model(
     if model.record.table_schema is not None:
         schema = schema_of_model(model, targets=targets)
         with _ingested(
-            source, display, weight=weight, schema=schema, unknown=unknown, dtype="keep", **asdict(csv)
+            source,
+            display,
+            target=list(schema.targets),
+            weight=weight,
+            schema=schema,
+            unknown=unknown,
+            dtype="keep",
+            **asdict(csv),
         ) as place:
             yield place, None
         return

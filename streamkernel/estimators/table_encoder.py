@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -157,6 +158,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         schema = self.schema if isinstance(self.schema, str) and self.schema == "auto" else as_schema(self.schema)
         rows = EncodedRows(source, schema, targets, weight, **options)
         self.schema_ = rows.schema.of_features()
+        if not _are_paths(X):
+            self.schema_ = _with_outputs(self.schema_, dict(zip(targets, _names_of(y, len(targets)), strict=True)))
         self.n_features_in_ = len(rows.names)
         if names is None and hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -226,3 +229,21 @@ def _extended(table: Untyped, name: str, values: AnyArray, what: str) -> Untyped
     if len(values) != table.num_rows:
         raise ShapeMismatchError(f"X has {table.num_rows} rows, {what} {len(values)}; give as many")
     return table.append_column(name, _arrow_column(values))
+
+
+def _names_of(y: Unchecked, count: int) -> list[str]:
+    """Names of targets: those of a series or frame of pandas; y, or y0, y1, ... where there are none."""
+    names = getattr(y, "columns", [getattr(y, "name", None)])
+    found = [name for name in names if isinstance(name, str)]
+    if len({*found}) == count:
+        return found
+    return ["y"] if count == 1 else [f"y{position}" for position in range(count)]
+
+
+def _with_outputs(schema: Schema, names: dict[str, str]) -> Schema:
+    """The schema with these names in place of those that targets had beside the features; labels stay."""
+    return schema.replaced(
+        replace(column, outputs=tuple(names.get(output, output) for output in column.outputs))
+        for column in schema.columns
+        if column.outputs is not None
+    )

@@ -58,6 +58,15 @@ def test_later_files_go_by_the_schema_of_the_model(cli: Run, folder: Path) -> No
     assert "let --unknown ignore count it as none of them" in odd.error
 
 
+def test_a_file_without_the_target_is_not_evaluated_and_not_appended(cli: Run, folder: Path) -> None:
+    cli("fit", folder / "rows.csv", folder / "m", "--target", "y", "--schema", "auto", *PLAIN, *THREADS)
+    scored = cli("evaluate", folder / "m", folder / "new.parquet", *THREADS)
+    assert "new.parquet: there is no target column 'y'; its columns are" in scored.error
+    ingest(folder / "rows.csv", folder / "s", target="y", schema="auto")
+    error = cli("ingest", folder / "new.parquet", folder / "s", "--append").error
+    assert "have the target y, and the source has none; give rows with it" in error
+
+
 def test_a_suggested_schema_is_changed_and_given(cli: Run, folder: Path) -> None:
     arguments = ("ingest", folder / "rows.csv", folder / "s.toml", "--suggest-schema", "--target", "y")
     assert cli(*arguments, "--json").result["columns"][0] == {"name": "key", "kind": "text", "role": "id"}

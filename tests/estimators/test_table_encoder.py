@@ -103,3 +103,23 @@ def test_a_schema_that_is_given_is_followed():
     schema = Schema.from_config({"columns": [{"name": "age", "unit": 10.0, "missing": "mean", "fill": 0.0}]})
     found = TableEncoder(schema).fit_transform(pa.Table.from_pandas(frame))
     np.testing.assert_allclose(found[:, 0], frame["age"].fillna(0.0) / 10.0)
+
+
+def test_mean_targets_have_the_name_of_the_target():
+    frame = pd.DataFrame({"city": [f"c{i % 40}" for i in range(200)]})
+    y = np.arange(200.0)
+    encoder = TableEncoder()
+    for target, names in (
+        (y, ["y"]),
+        (pd.Series(y, name="price"), ["price"]),
+        (np.stack([y, y], axis=1), ["y0", "y1"]),
+        (pd.DataFrame({"u": y, "v": -y}), ["u", "v"]),
+        (np.where(y > 50, "high", "low"), ["low"]),
+    ):
+        found = encoder.fit(frame, target).get_feature_names_out().tolist()
+        assert found == [f"city (mean of {name})" for name in names]
+
+
+def test_a_series_has_no_columns():
+    with pytest.raises(ValueError, match="Expected a 2-dimensional container"):
+        TableEncoder().fit(pd.Series(["a", "b"]))

@@ -198,7 +198,7 @@ def test_what_does_not_fit_the_table(tmp_path, store):
     large = np.full((5, 6), 1e150)
     for source, error, match in (
         (open_table(X[:5, :5], Y[:5]), ShapeMismatchError, "has the 6 columns x0, .*the source 5"),
-        (open_table(X[:5]), ShapeMismatchError, "1 targets y, the source 0"),
+        (open_table(X[:5]), ShapeMismatchError, "have the target y, and the source has none"),
         (open_table(X[:5], np.column_stack([Y, Y])[:5]), ShapeMismatchError, "targets y, the source 2: y0, y1"),
         (open_table(wrong, Y[:5]), NonFiniteDataError, "row 3, column 'x2'"),
         (open_table(large, Y[:5]), NumericRangeError, "beyond float32"),

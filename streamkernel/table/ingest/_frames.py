@@ -15,7 +15,8 @@ from streamkernel.type_aliases import Unchecked, Untyped
 
 def is_frame(source: Unchecked) -> bool:
     """Whether rows in memory have typed columns."""
-    return hasattr(source, "__arrow_c_stream__") or _is_frame_of_pandas(source)
+    # A series of pandas is a stream of Arrow, too, and has no columns.
+    return getattr(source, "ndim", 2) == 2 and (hasattr(source, "__arrow_c_stream__") or _is_pandas(source))
 
 
 class FrameStream(ColumnStream):
@@ -59,10 +60,6 @@ class FrameStream(ColumnStream):
 
     def where(self, row: int) -> str:
         return f"{self._place} (row {row})"
-
-
-def _is_frame_of_pandas(source: Unchecked) -> bool:
-    return _is_pandas(source) and getattr(source, "ndim", 0) == 2
 
 
 def _is_pandas(frame: Unchecked) -> bool:

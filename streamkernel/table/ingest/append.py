@@ -161,6 +161,10 @@ def _check_names(reader: Reader, locked: LockedTable) -> None:
         ("columns", attributes["columns"], reader.columns),
         ("targets", attributes["target_names"], reader.target_names),
     ):
+        if what == "targets" and wanted and not found:
+            raise ShapeMismatchError(
+                f"the rows of {path} have the target {listed(wanted)}, and the source has none; give rows with it"
+            )
         if list(wanted) != list(found):
             raise ShapeMismatchError(
                 f"{path} has the {len(wanted)} {what} {listed(wanted)}, the source {len(found)}: {listed(found)}; "
