@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 
-from streamkernel.errors import DataError, EmptyDataError
+from streamkernel.errors import DataError, EmptyDataError, NumericRangeError
 from streamkernel.table.schema._column import DATE_PARTS, MAX_CATEGORIES, Column
 from streamkernel.table.schema._target_means import rounded, shrunk
 from streamkernel.table.schema.encoder import Where, codes_of, days_of, read_categories, read_numbers
@@ -170,7 +170,8 @@ class _Numbers:
             self._sample = _smallest(*(np.append(a, b) for a, b in zip(self._sample, (keys, values, w), strict=True)))
         elif self._column.missing != "refuse":
             self._weight += float(w.sum())
-            self._sum += float(w @ values)
+            with np.errstate(over="ignore"):  # said at the end
+                self._sum += float(w @ values)
 
     def finished(self) -> Column:
         column = self._column
@@ -199,6 +200,11 @@ class _Numbers:
         column = self._column
         if column.missing != "median":
             if self._weight > 0.0:
+                if not np.isfinite(self._sum):
+                    raise NumericRangeError(
+                        f"the sum of {column} overflows, so that it has no mean; give {option('missing', 'median')}, "
+                        "its fill in the schema, or smaller numbers"
+                    )
                 return self._sum / self._weight
         else:
             _, values, weights = self._sample
@@ -224,7 +230,7 @@ def _weighted_median(values: Float, weights: Float) -> float:
     half = 0.5 * total[-1]
     low = int(np.searchsorted(total, half))
     high = int(np.searchsorted(total, half, side="right"))
-    return 0.5 * float(values[low] + values[min(high, values.size - 1)])
+    return 0.5 * float(values[low]) + 0.5 * float(values[min(high, values.size - 1)])
 
 
 def _iso(days: float) -> str:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from streamkernel import TableEncoder, append_rows, ingest, open_table
-from streamkernel.errors import NonFiniteDataError, ParameterError
+from streamkernel.errors import NonFiniteDataError, NumericRangeError, ParameterError
 
 ROWS = pa.table({"a": ["b", "c", "b"], "a=b": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 1.0], "w": [1.0, 1.0, 1.0]})
 
@@ -57,6 +57,15 @@ def test_weights_are_checked_before_they_are_used(tmp_path, weight, error, words
     rows = pa.table({"a": [1.0, None, 2.0], "w": [1.0, weight, 1.0]})
     with pytest.raises(error, match=words):
         ingest(rows, tmp_path / "s", weight="w", missing="mean")
+
+
+def test_numbers_without_a_mean_are_refused(tmp_path):
+    rows = pa.table({"a": [1.5e308, 1.5e308, None]})
+    with pytest.raises(
+        NumericRangeError, match="the sum of column 'a' overflows, so that it has no mean; give missing"
+    ):
+        ingest(rows, tmp_path / "s", missing="mean", dtype="float64")
+    ingest(rows, tmp_path / "s", missing="median", dtype="float64")
 
 
 def test_rows_of_numbers_are_not_appended_to_columns_of_a_schema(tmp_path):
