@@ -50,7 +50,7 @@ def test_rows_of_the_same_schema_are_taken_in_any_order_of_their_columns(fitted,
         (
             frame("2020-01-01", 3),
             {},
-            "column 'city' has other mean targets than in the rows of the model; give the files",
+            "column 'city' has other mean targets than in the rows of the model; predict on the files",
         ),
         (
             frame("2020-01-01"),

@@ -17,7 +17,6 @@ from streamkernel.outputs import new_file, translated_os_errors
 from streamkernel.table.schema._column import Column
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Fields, Unchecked
-from streamkernel.wording import option
 
 FORMAT, VERSION = "streamkernel.schema", 1
 _SUFFIXES = (".json", ".toml")
@@ -121,8 +120,8 @@ class Schema:
                 if wanted != has:
                     shown = "" if field == "means" else f": {has!r}, and not {wanted!r}"
                     raise DataError(
-                        f"{place}: {column} has {words} than in {made}{shown}; give the files themselves, which are "
-                        f"read by the schema of the model, or ingest them with {option('schema')} of those rows"
+                        f"{place}: {column} has {words} than in {made}{shown}; predict on the files themselves, which "
+                        "are read by the schema of the model, or append them to the table of the fit"
                     )
 
     def replaced(self, columns: Iterable[Column]) -> Schema:
