@@ -115,8 +115,10 @@ def test_a_mistyped_command(cli: Callable, given: str, meant: str) -> None:
 
 
 def test_two_targets(cli: Callable, tmp_path: Path) -> None:
-    """The last of them was taken, and the first was a feature."""
+    """They are a y of two columns; the same one twice is a mistake."""
     (tmp_path / "rows.csv").write_text("a,u,v\n1,2,3\n4,5,6\n")
-    found = cli("ingest", tmp_path / "rows.csv", tmp_path / "t", "--target", "u", "--target", "v", "--quiet")
-    assert "given 2 times" in found.error
+    arguments = ("ingest", tmp_path / "rows.csv", tmp_path / "t", "--quiet", "--json")
+    found = cli(*arguments, "--target", "u", "--target", "u")
+    assert "column 'u' is there twice as --target; leave one of them out" in found.error
     assert not (tmp_path / "t").exists()
+    assert cli(*arguments, "--target", "u", "--target", "v").result["target_names"] == ["u", "v"]
