@@ -88,7 +88,7 @@ def test_without_curves_there_are_labels_and_the_accuracy(cli: Run, tmp_path: Pa
     assert cli("predict", tmp_path / "model", tmp_path / "xy", tmp_path / "o", *THREADS).status == 0
     assert list(zarr.open_group(tmp_path / "o").array_keys()) == ["prediction"]
     scores = cli("evaluate", tmp_path / "model", tmp_path / "xy", "--json", *THREADS).result
-    assert scores.keys() == {"rows", "accuracy"}
+    assert scores.keys() == {"rows", "accuracy", "accuracy_se"}
 
 
 def test_classifiers_are_compared_by_log_loss() -> None:

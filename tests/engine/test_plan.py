@@ -152,7 +152,7 @@ def test_bytes_for_people() -> None:
 
 def test_shape_of_rows_in_memory() -> None:
     table = open_table(np.zeros((100, 3), np.float32), np.zeros(100))
-    assert TableShape.of(table) == TableShape(100, 3, 3, 1, 4, table.chunk_rows, True)
+    assert TableShape.of(table) == TableShape(100, 3, 3, 1, 4, table.chunk_rows, True, names=3)
     assert TableShape.of(table).row_bytes == 20
 
 

@@ -76,7 +76,7 @@ def test_scores(weighted: bool) -> None:
     assert found.scalars["rows"] == np.count_nonzero(w)
     inside = w @ ((f[:, 0] <= Y) & (f[:, 2] >= Y)) / w.sum()
     assert found.scalars["coverage80"] == pytest.approx(inside, rel=1e-12)
-    assert [name for name in found.scalars if name.startswith("coverage")] == ["coverage80"]
+    assert [name for name in found.scalars if name.startswith("coverage")] == ["coverage80", "coverage80_se"]
     d2 = [d2_pinball_score(Y, f[:, k], alpha=q, sample_weight=w) for k, q in enumerate(LEVELS)]
     assert found.scalars["d2"] == pytest.approx(np.mean(d2), abs=1e-4)
     if not weighted:
