@@ -207,7 +207,7 @@ def test_a_table_too_large_is_refused_before_anything_is_read() -> None:
     class Large:
         n_rows, n_features, n_targets, dtype = *X.shape, 1, X.dtype
         chunk_rows, in_memory, width, scaler, weights = 10_000, False, X.shape[1], None, None
-        stored_width, columns = width, ("x",) * width
+        stored_width, columns, sparse = width, ("x",) * width, False
         start, stop, features = 0, 10_000_000, SimpleNamespace(cuts=lambda first, last: range(first, last + 1, 10_000))
 
     def plan(n: int) -> Any:
