@@ -100,8 +100,8 @@ def fit_cca(
     """
     table = paired.table
     warn_of_fewer_rows("basis_size", settings.asked, table)
-    for each, width in zip(settings.views, paired.widths, strict=True):
-        each.kernel_template.check_features(width)
+    for kernel, width in zip(settings.kernels(paired), paired.widths, strict=True):
+        kernel.check_features(width)
     plan = checked_plan(
         lambda machine, n: plan_cca(paired, replace(settings, size=n), machine),
         settings.size,
@@ -145,8 +145,8 @@ def _choose_kernels(
     cache = RowCache(table, session)
     drawn = draw_rows(table, sampled_rows(paired, settings), settings.seed, _SAMPLE_STREAM)
     sampled = drawn.rows
-    kernels = [each.kernel_template for each in settings.views]
-    problem = settings.problem(paired, paired.views, (kernels[0], kernels[1]))
+    kernels = settings.kernels(paired)
+    problem = settings.problem(paired, paired.views, kernels)
     cache.fetch(np.concatenate([sampled, settings.rule.prefetch(problem)]))
     sample = replace(cache.get(sampled), weights=drawn.importance)
     views = [

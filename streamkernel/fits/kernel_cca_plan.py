@@ -103,6 +103,14 @@ class CCASettings:
     def problem(self, paired: Paired, views: tuple[View, View], kernels: tuple[Kernel, Kernel]) -> CrossProblem:
         return CrossProblem(paired.table, views, kernels, paired.widths, self.size, self.regularization, self.seed)
 
+    def kernels(self, paired: Paired) -> tuple[Kernel, Kernel]:
+        """The kernel of each view, which sees positions of the view's columns."""
+        schema = paired.table.schema
+        first, second = (
+            each.located_kernel(names, schema) for each, names in zip(self.views, paired.names, strict=True)
+        )
+        return first, second
+
     def to_config(self) -> Fields:
         first, second = (each.to_config() for each in self.views)
         return {
@@ -162,8 +170,7 @@ def settings_and_views(table: Table, settings: KernelCCASettings) -> tuple[Paire
 
 def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
     table, n = paired.table, settings.size
-    kernels = settings.views[0].kernel_template, settings.views[1].kernel_template
-    problem = settings.problem(paired, paired.views, kernels)
+    problem = settings.problem(paired, paired.views, settings.kernels(paired))
     steps = []
     if needs_statistics(paired, settings):
         moments = Moments(table.n_features, table.n_targets)

@@ -42,7 +42,7 @@ from streamkernel.kernels.lengthscales import (
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
 from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, compile_all, kernel_from_config, leaves_lengthscale
-from streamkernel.kernels.of_columns import OfColumns
+from streamkernel.kernels.of_columns import OfColumns, located, sees_names
 from streamkernel.kernels.periodic import Periodic
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.prepared import filling_bytes, packed_bytes, packing_bytes, workspace_bytes
@@ -98,11 +98,13 @@ __all__ = [
     "kernel_from_config",
     "leaves_lengthscale",
     "lengthscale_gradient",
+    "located",
     "log_lengthscales",
     "packed_bytes",
     "packing_bytes",
     "per_feature",
     "prepare_function_gradient",
+    "sees_names",
     "sparse_distances",
     "sparse_kernel",
     "prepare_gradient",

@@ -5,6 +5,7 @@
     expression  a name, a name with parameters, or a sum or product of expressions; a number multiplies one
     name        gaussian, linear, ...           a name of the registry
     parameters  (lengthscale=2, columns=[0, 1]) numbers, or a list of them
+                (columns=[age, 'hours a week']) columns by name, in quotes where it is more than a word
 
 Python's own grammar reads it, and nothing is run. A kernel that states no lengthscale leaves it to be found; one that
 states it is `Fixed` where the expression leaves another one to be found.
@@ -26,6 +27,8 @@ from streamkernel.wording import option
 
 _MOST_CHARACTERS = 2000  # Python's parser has a limit of nesting, which a text of this length can hardly reach
 _UNKNOWN = re.compile(r"[^\w\s.+\-*/(),=\[\]'\"]", re.ASCII)
+# What stands in quotes is a name of a column: any characters, a quote of the same kind after a backslash.
+_QUOTED = re.compile(r"""(['"])((?:\\.|(?!\1).)*)\1""", re.DOTALL)
 _ALLOWED = "names of kernels, numbers, +, *, parentheses and parameters by name, as in '2*gaussian + linear'"
 
 Named = Callable[[str, Fields], Kernel]
@@ -65,9 +68,19 @@ class _Reader:
     """Reads one expression."""
 
     def __init__(self, text: str, named: Named) -> None:
+        self.given, self.named = text, named
         # Python counts columns in each line; spaces in front would be an indentation.
-        self.given, self.text, self.named = text, re.sub(r"\s", " ", text).lstrip(" "), named
-        self.skipped = len(text) - len(self.text)
+        self.shown = re.sub(r"\s", " ", text).lstrip(" ")
+        self.skipped = len(text) - len(self.shown)
+        # Python's parser sees as many plain letters in place of what is quoted, whose text is found by its place.
+        self.quoted: dict[tuple[int, int], str] = {}
+        self.text = re.sub(r"\s", " ", _QUOTED.sub(self.masked, text)[self.skipped :])
+
+    def masked(self, quoted: re.Match[str]) -> str:
+        """Letters in place of a quoted name, which is kept."""
+        place = quoted.start() - self.skipped, quoted.end() - self.skipped
+        self.quoted[place] = re.sub(r"\\(.)", r"\1", quoted[2], flags=re.DOTALL)
+        return f"'{'s' * len(quoted[2])}'"
 
     def refuse(self, column: int, reason: str) -> NoReturn:
         """Raise the error of the place, a column of the text from 0."""
@@ -122,7 +135,7 @@ class _Reader:
         for each in keywords:
             if each.arg is None or each.arg in given:
                 self.refuse(each.value.col_offset, "give each parameter once, by its name")
-            given[each.arg] = self.value(each.value)
+            given[each.arg] = self.columns(each.value) if each.arg == "columns" else self.value(each.value)
         found = self.checked(name, partial(self.named, name.id, given))
         return Fixed(found) if given.keys() & {"lengthscale", "gamma"} and has_free_lengthscale(found) else found
 
@@ -135,8 +148,24 @@ class _Reader:
             self.refuse(node.col_offset, f"{self.source(node)!r} is no number, and no list of numbers such as [1, 2]")
         return number
 
+    def columns(self, node: ast.expr) -> Unchecked:
+        """Columns by position or by name: one, or a list of them."""
+        if isinstance(node, ast.List | ast.Tuple):
+            return tuple(self.columns(each) for each in node.elts)
+        if isinstance(node, ast.Name):
+            return node.id
+        name = self.quoted.get((node.col_offset, node.end_col_offset or 0))
+        if name is not None:
+            return name
+        if _number(node) is None:
+            self.refuse(
+                node.col_offset,
+                f"{self.source(node)!r} is no column; give positions, or names such as [age, 'my hours']",
+            )
+        return _number(node)
+
     def source(self, node: ast.expr) -> str:
-        return self.text[node.col_offset : node.end_col_offset]
+        return self.shown[node.col_offset : node.end_col_offset]
 
     def checked(self, node: ast.expr, made: Callable[[], Kernel]) -> Kernel:
         """What `made` makes; its error has the position, and the names of parameters as they are in an expression."""

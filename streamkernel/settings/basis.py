@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from streamkernel.kernels import (
     StationaryKernel,
     as_kernel,
     leaves_lengthscale,
+    located,
+    sees_names,
     sparse_kernel,
 )
 from streamkernel.records import SettingsRecord
@@ -27,6 +30,7 @@ from streamkernel.settings.checks import checked_seed
 from streamkernel.settings.parameter import check_values, parameter, parameters_in
 from streamkernel.store.plain import plain
 from streamkernel.table import Table
+from streamkernel.table.columns import columns_named
 from streamkernel.type_aliases import Fields, FieldsView, Float, Unchecked
 from streamkernel.wording import call, estimator, option
 
@@ -403,9 +407,29 @@ class BasisSettings:
             ) from None
 
     def kernel_of(self, table: Table) -> Kernel:
-        """`kernel_template` for the rows of a table, which may be sparse."""
-        template = self.kernel_template
+        """`kernel_template` for the rows of a table, which may be sparse, with positions of the columns it names."""
+        template = self.located_kernel(table.columns, table.schema)
         return sparse_kernel(template, table.n_features) if table.sparse else template
+
+    def located_kernel(self, names: Sequence[str], schema: Fields | None) -> Kernel:
+        """`kernel_template` for rows whose columns have these names: its parts see positions only.
+
+        Parameters
+        ----------
+        schema : what the columns of the source were (`Table.schema`).
+
+        Raises
+        ------
+        ParameterError
+            A name stands for no column; or there is a metric, whose columns have no names.
+        """
+        kernel = self.kernel_template
+        if self.given_metric is not None and sees_names(kernel):
+            raise ParameterError(
+                f"the kernel sees columns by name, and there is a {option('metric')}, whose columns have no names; "
+                "give their positions, from 0 on"
+            )
+        return located(kernel, names, partial(columns_named, schema=schema))
 
     def check_sparse(self, table: Table) -> None:
         """Refuse sparse rows where this fit, its kernel, scaling, metric or rule needs dense ones.
@@ -495,7 +519,7 @@ class BasisSettings:
                 f"{option('metric')} has {len(metric)} rows and the table {table.n_features} features; give a row for "
                 "each feature"
             )
-        self.kernel_template.check_features(self._width(table))
+        self.located_kernel(table.columns, table.schema).check_features(self._width(table))
         if self.searches_sample and table.n_targets == 0:
             raise ParameterError(
                 f"{self._wish}, and the rows have no targets to learn from; give rows with targets "

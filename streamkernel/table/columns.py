@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 
 from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.table.rows import OrderedRows
+from streamkernel.table.schema import Schema
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import listed
-from streamkernel.type_aliases import Unchecked
+from streamkernel.type_aliases import Fields, Unchecked
 
 NO_WEIGHTS = "none"
 _SHOWN = 5
@@ -67,6 +68,27 @@ def target_position(names: Sequence[str], target: str | int, what: str) -> int:
     if target not in names:
         raise ParameterError(f"target {target!r} is not a {what}; choose one of {listed(names, 20)}")
     return names.index(str(target))
+
+
+def columns_named(name: str, names: Sequence[str], schema: Fields | None = None) -> tuple[int, ...]:
+    """Positions of the columns that a name stands for; none where it stands for none.
+
+    It is the first of these that there is: the column of this name; the features of the source's column of this name,
+    such as ``job=baker``, ``job=smith`` of ``job``; the columns that begin with what is before a ``*`` at its end.
+
+    Parameters
+    ----------
+    names : names of columns, of the whole table or of some.
+    schema : what the columns of the source were (`Table.schema`).
+    """
+    if name in names:
+        return (list(names).index(name),)
+    sources = () if schema is None else Schema.from_config(schema).columns
+    features = {feature for source in sources if source.name == name for feature in source.features}
+    found = tuple(position for position, each in enumerate(names) if each in features)
+    if not found and name.endswith("*"):
+        found = tuple(position for position, each in enumerate(names) if each.startswith(name[:-1]))
+    return found
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:

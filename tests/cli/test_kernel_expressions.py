@@ -35,3 +35,17 @@ def test_a_wrong_one_is_one_line(cli: Callable, store: Path, tmp_path: Path) -> 
     said = cli("plan", store, "--kernel", "polynomial + linear", "--degree", 2, *THREADS).error
     assert "--degree cannot be told apart in an expression" in said
     assert not list(tmp_path.iterdir())
+
+
+def test_columns_by_name(cli: Callable, store: Path, tmp_path: Path) -> None:
+    def fitted(kernel: str, name: str) -> dict:
+        options = ("--kernel", kernel, "--basis", 20, "--rows", "0:1000", "--alpha", 0.1, "--json", *THREADS)
+        assert cli("fit", store, tmp_path / name, *options).status == 0
+        return cli("info", tmp_path / name, "--json").result["kernel"]
+
+    placed = fitted("gaussian(columns=[0, 2]) + linear(columns=1)", "placed")
+    assert fitted("gaussian(columns=[x0, 'x2']) + linear(columns=x1)", "named") == placed
+    assert placed["left"]["columns"] == [0, 2]
+    said = cli("fit", store, tmp_path / "m", "--kernel", "linear + gaussian(columns=[x0, hours])", *THREADS).error
+    assert "the kernel gaussian sees a column 'hours', which is not there; give some of 'x0', 'x1', " in said
+    assert not (tmp_path / "m").exists()

@@ -44,6 +44,11 @@ EXPRESSIONS = {
     "sigmoid(coef0=-.5) + linear": Sigmoid(coef0=-0.5) + Linear(),
     "laplacian(lengthscale=2) + gaussian": Fixed(Laplacian(2.0)) + Gaussian(),
     "gaussian(columns=[0, 2]) + linear(columns=1)": OfColumns(Gaussian(), (0, 2)) + OfColumns(Linear(), (1,)),
+    "gaussian(columns=[age, 'a, b[c]', \"it's\"]) + linear(columns=\t'h é\tx')": OfColumns(
+        Gaussian(), ("age", "a, b[c]", "it's")
+    )
+    + OfColumns(Linear(), ("h é\tx",)),
+    r"gaussian(columns=['it\'s', 'C:\\', 1])": OfColumns(Gaussian(), ("it's", "C:\\", 1)),
     "gaussian(lengthscale=3, columns=[0]) * periodic(period=24)": Fixed(OfColumns(Gaussian(3.0), (0,)))
     * Periodic(1.0, 24.0),
     "0.5 * matern * gaussian(lengthscale=2)": Scaled(Matern(), 0.5) * Fixed(Gaussian(2.0)),
@@ -95,7 +100,17 @@ WRONG = {
     "gaussian(columns=[0, 0])": (1, r"columns = \[0, 0\] have one twice"),
     "gaussian(columns=[])": (1, "columns are empty"),
     "gaussian(columns=-1)": (1, r"columns\[0\] = -1 is out of range"),
-    "gaussian(columns=[0, 'x1'])": (22, "is no number"),
+    "linear + gaussian(columns=[0, a.b])": (31, "'a.b' is no column; give positions, or names such as"),
+    "gaussian(columns=f'{age}')": (18, "is no column"),
+    "gaussian(columns=r'age')": (18, "is no column"),
+    "gaussian(columns=['a' 'b'])": (19, "\"'a' 'b'\" is no column"),
+    "gaussian(columns='''age''')": (18, "is no column"),
+    "gaussian(columns=[age=1])": (19, "give names of kernels"),
+    "gaussian(columns='age)": (18, "give names of kernels"),
+    "gaussian(columns=[age, age])": (1, r"columns = \['age', 'age'\] have one twice"),
+    "gaussian(columns='é') + é": (25, "'é' is none of"),
+    "gaussian(lengthscale='é')": (22, "is no number"),
+    "gaussian(columns=[age, 1.5])": (1, r"columns\[1\] = 1.5 is not a whole number"),
     "periodic(period=0)": (1, "period = 0 is out of range"),
     "gaussian * é": (12, "'é' is none of"),
     "gaussian + True": (12, "'True' is none of"),
