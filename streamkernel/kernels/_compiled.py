@@ -22,8 +22,9 @@ from streamkernel.atomic import HeldLock
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.kernels import _loops
 from streamkernel.kernels._formula import Transform
+from streamkernel.kernels._functions import MOST_TURNS
 from streamkernel.kernels._writer import compiled_writer, writer
-from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Untyped
 
 KINDS: dict[AnyDType, Any] = {np.dtype(np.float32): float32, np.dtype(np.float64): float64}
 
@@ -104,6 +105,24 @@ class Compiled:
     def signed(self, values: AnyArray, x: AnyArray, z: AnyArray, out: AnyArray) -> None:
         """``out[i, j] = values[i, j] sign(x_i - z_j)``, in one pass."""
         self.function("signed", values.dtype)(values, x, z, out)
+
+    def circles(self, rows: AnyArray, periods: Float) -> AnyArray:
+        """``(cos(2 pi x_j / period_j), sin(2 pi x_j / period_j))_j`` of each row, (b, 2p) in the dtype of the rows."""
+        out = np.empty((len(rows), 2 * rows.shape[1]), rows.dtype)
+        view = np.ascontiguousarray(rows).view()
+        view.flags.writeable = False  # one compiled version for rows that may and may not be written
+        inverses = 1.0 / periods
+        if self.function("circles", rows.dtype)(view, periods, inverses, out):
+            # So many turns are rare: time does not matter. The remainder is exact, and none of what is not finite. The
+            # other numbers stay as they are: their bits must not depend on the rows beside them.
+            x = view.astype(np.float64)
+            with np.errstate(invalid="ignore", over="ignore"):
+                near = np.where(np.abs(x * inverses) <= MOST_TURNS, x, np.fmod(x, periods))
+            lost = ~np.isfinite(near)
+            found = self.circles(np.where(lost, 0.0, near), periods)
+            found[np.concatenate([lost, lost], axis=1)] = np.nan
+            return found.astype(rows.dtype, copy=False)
+        return out
 
 
 compiled = Compiled()

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit, types
 
 from streamkernel.kernels._formula import Metric
-from streamkernel.kernels._functions import INNER, OPTIONS, number
+from streamkernel.kernels._functions import INNER, MOST_TURNS, OPTIONS, cosine_and_sine, number
 from streamkernel.kernels._instructions import full_width, stay_separate
 from streamkernel.kernels._sparse_sums import fill_sparse_block, sparse_norms_of
 from streamkernel.kernels._tile import (
@@ -40,6 +40,8 @@ from streamkernel.type_aliases import Fields, Untyped
 # Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS. Each panel is read once
 # for a group, and the group's sums against it (6 KB with AVX-512) stay in the first-level cache.
 GROUP = 4 * ROWS
+# Rows of which a column is mapped to circles at once: three vectors in the first-level cache.
+CIRCLE_ROWS = 256
 
 
 @njit(**INNER)
@@ -61,6 +63,45 @@ def signed_values(values, x, z, out):  # type: ignore[no-untyped-def]  # Numba i
         for j in range(len(z)):
             value = row[j]
             target[j] = (value if here > z[j] else zero) - (value if here < z[j] else zero)
+
+
+@njit(**INNER)
+def cosines_and_sines(x, period, inverse, c, s):  # type: ignore[no-untyped-def]  # Numba infers them
+    """Cosines and sines of ``2 pi x / period``; returns how many are wrong: beyond MOST_TURNS, or NaN."""
+    stay_separate()
+    full_width()
+    far = 0
+    for i in range(len(x)):
+        turns = x[i] * inverse
+        c[i], s[i] = cosine_and_sine(x[i], period, inverse, turns)
+        far += 0 if abs(turns) <= MOST_TURNS else 1
+    return far
+
+
+@njit(**INNER)
+def circles_of(X, periods, inverses, memory, out):  # type: ignore[no-untyped-def]  # Numba infers them
+    """``out[i, j] = cos(2 pi x_ij / period_j)``, ``out[i, p + j]`` the sine; returns how many are wrong.
+
+    Column by column, since rows may have too few numbers for a vector; in float64 whatever the dtype is, since an angle
+    in float32 would lose the digits of the difference of two rows.
+    """
+    b, p = X.shape
+    far = 0
+    for start in range(0, b, CIRCLE_ROWS):
+        size = min(CIRCLE_ROWS, b - start)
+        x, c, s = (
+            memory[:size],
+            memory[CIRCLE_ROWS : CIRCLE_ROWS + size],
+            memory[2 * CIRCLE_ROWS : 2 * CIRCLE_ROWS + size],
+        )
+        for j in range(p):
+            for i in range(size):
+                x[i] = X[start + i, j]
+            far += cosines_and_sines(x, periods[j], inverses[j], c, s)
+            for i in range(size):
+                out[start + i, j] = c[i]
+                out[start + i, p + j] = s[i]
+    return far
 
 
 @njit(**OPTIONS)
@@ -263,6 +304,13 @@ def entry_points(version: int) -> tuple[Any, ...]:
         if version >= 0:
             signed_values(values, x, z, out)
 
+    def circles(X, periods, inverses, out):  # type: ignore[no-untyped-def]  # Numba infers them
+        full_width()
+        far = 0
+        if version >= 0:
+            far = circles_of(X, periods, inverses, aligned(3 * CIRCLE_ROWS, periods), out)
+        return far
+
     def fill(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, out):  # type: ignore[no-untyped-def]  # Numba infers them
         full_width()
         if version >= 0:
@@ -280,7 +328,7 @@ def entry_points(version: int) -> tuple[Any, ...]:
             ones = np.ones(1, np.bool_)
             fill_sparse_block(X, metric, writer, constants, degree, Z, lists, norms, sums, scratch, ones, out)
 
-    functions = norms, signed, fill, sparse_norms, sparse_fill
+    functions = norms, signed, circles, fill, sparse_norms, sparse_fill
     try:
         cached = njit(cache=True, **OPTIONS)
         return tuple(cached(function) for function in functions)
@@ -289,7 +337,7 @@ def entry_points(version: int) -> tuple[Any, ...]:
         return tuple(plain(function) for function in functions)
 
 
-norms, signed, fill, sparse_norms, sparse_fill = entry_points(source_version())
+norms, signed, circles, fill, sparse_norms, sparse_fill = entry_points(source_version())
 
 
 def signatures(kind: Untyped) -> Fields:
@@ -307,6 +355,7 @@ def signatures(kind: Untyped) -> Fields:
     return {
         "norms": types.void(matrix, vector),
         "signed": types.void(matrix, vector, vector, matrix),
+        "circles": number(read_only, doubles, doubles, matrix),
         "fill": types.void(*arguments),
         "sparse_norms": types.void(read_only, number, vector),
         "sparse_fill": types.void(read_only, number, number, vector, number, read_only, lists, vector, matrix),

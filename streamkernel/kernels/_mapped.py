@@ -1,7 +1,7 @@
 """Kernels of mapped rows: ``k(x, z) = inner(phi(x), phi(z))``, for a map phi of rows that is quick to compute.
 
-The compiled loops fill the blocks of `inner`. The map is computed for a few rows at a time, so that it needs little
-memory.
+The compiled loops fill the blocks of `inner`. The map is computed for some rows at a time, so that it needs little
+memory and stays in a cache.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from abc import abstractmethod
 from streamkernel.kernels.base import CHUNK_ROWS, Kernel, PreparedKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
+
+# Bytes of mapped rows at a time: few rows of few numbers would cost more to call the loops for than to fill.
+_MAPPED_BYTES = 1 << 16
 
 
 class MappedKernel(Kernel):
@@ -44,6 +47,7 @@ class PreparedMapped(PreparedKernel):
         self.inner = kernel.inner.prepare(kernel.mapped(points))
 
     def fill(self, X: AnyArray, out: AnyArray) -> None:
-        for start in range(0, len(X), CHUNK_ROWS):
-            rows = slice(start, start + CHUNK_ROWS)
+        chunk = max(CHUNK_ROWS, _MAPPED_BYTES // (8 * max(1, self.inner.points.shape[1])))
+        for start in range(0, len(X), chunk):
+            rows = slice(start, start + chunk)
             self.inner.fill(self.mapped(X[rows]), out[rows])

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
+from streamkernel.kernels._compiled import compiled
 from streamkernel.kernels._mapped import MappedKernel
 from streamkernel.kernels.formula_kernels import LengthscaleKernel
 from streamkernel.kernels.gaussian import Gaussian
@@ -21,6 +22,7 @@ class Periodic(MappedKernel, LengthscaleKernel):
 
     With ``phi(x) = (cos(2 pi x_j / period_j), sin(2 pi x_j / period_j))_j`` the sum is ``|phi(x) - phi(z)|^2 / 4``: it
     is the Gaussian kernel of points on circles, and so positive definite, and the loops of the Gaussian kernel fill it.
+    The squared sine of each pair and feature instead, by a polynomial in the tiles, took 1.2 to 3 times as long.
 
     Parameters
     ----------
@@ -62,20 +64,15 @@ class Periodic(MappedKernel, LengthscaleKernel):
     def coordinates(self, X: Float) -> Float:
         return self.mapped(X)
 
-    def _angles(self, X: AnyArray) -> Float:
-        """``2 pi x / period`` without whole turns: the remainder loses no digits far from 0."""
-        periods = np.asarray(self.period, dtype=np.float64)
-        angles: Float = np.remainder(X.astype(np.float64), periods)
-        angles *= 2.0 * np.pi / periods
-        return angles
+    def _periods(self, n_features: int) -> Float:
+        return np.full(n_features, self.period, dtype=np.float64)
 
     def mapped(self, X: AnyArray) -> AnyArray:
-        angles = self._angles(X)
-        # In float64 whatever the dtype is: an angle in float32 would lose the digits of the difference of two rows.
-        return np.concatenate([np.cos(angles), np.sin(angles)], axis=1).astype(X.dtype, copy=False)
+        return compiled.circles(X, self._periods(X.shape[1]))
 
     def pulled_back(self, X: Float, gradients: Float) -> Float:
-        angles, p = self._angles(X)[:, None, :], X.shape[1]
-        found: Float = gradients[:, :, p:] * np.cos(angles) - gradients[:, :, :p] * np.sin(angles)
-        found *= 2.0 * np.pi / np.asarray(self.period, dtype=np.float64)
+        p = X.shape[1]
+        circles = self.mapped(X)[:, None, :]
+        found: Float = gradients[:, :, p:] * circles[:, :, :p] - gradients[:, :, :p] * circles[:, :, p:]
+        found *= 2.0 * np.pi / self._periods(p)
         return found

@@ -39,7 +39,7 @@ def test_a_constant_column_is_named() -> None:
         part_medians(X, Gaussian() + OfColumns(Gaussian(), [1]))
 
 
-@pytest.mark.parametrize("bad", [[], [0, 0], [-1], [0.5], ["x"], "x", 1.5, [True], None])
+@pytest.mark.parametrize("bad", [[], [0, 0], [-1], [0.5], ["x", "x"], [b"x"], 1.5, [True], None])
 def test_bad_columns(bad: object) -> None:
     with pytest.raises(ParameterError, match="columns"):
         OfColumns(Gaussian(), bad)  # type: ignore[arg-type]

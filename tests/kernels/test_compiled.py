@@ -125,13 +125,14 @@ HOT_LOOPS = {
     "signed_values": ["vcmp", "vsub"],
     "cosines": ["vdivps", "vsqrtps"],
     "half_angles": ["vdivps"],
+    "cosines_and_sines": ["vfmadd", "vcmp"],
 }
 
 # cfunc's own function has no `inspect_asm`.
 ASSEMBLY = """
-from numba import float32, int64, njit
+from numba import float32, float64, int64, njit
 from streamkernel.kernels._functions import OPTIONS
-from streamkernel.kernels._loops import cosines, half_angles, signed_values
+from streamkernel.kernels._loops import cosines, cosines_and_sines, half_angles, signed_values
 from streamkernel.kernels._writer import writer, writer_signature
 from streamkernel.kernels.names import TRANSFORMS
 for transform in TRANSFORMS:
@@ -144,6 +145,7 @@ for function, signature in (
     (cosines, (tile, whole, whole, tile, tile)),
     (half_angles, (tile, tile, whole)),
     (signed_values, (block, tile, tile, block)),
+    (cosines_and_sines, (float64[::1], float64, float64, float64[::1], float64[::1])),
 ):
     function.compile(signature)
     print(next(iter(function.inspect_asm().values())))
@@ -192,7 +194,7 @@ def test_the_mark_of_what_is_compiled_is_that_of_the_processor(monkeypatch: pyte
 def test_the_cache_knows_the_source() -> None:
     version = _loops.source_version()
     assert version == _loops.source_version() >= 0
-    for function in (_loops.norms, _loops.signed, _loops.fill):
+    for function in (_loops.norms, _loops.signed, _loops.circles, _loops.fill):
         assert version in [cell.cell_contents for cell in function.py_func.__closure__]
 
 
