@@ -8,7 +8,7 @@ from typing import Any
 from streamkernel.engine._chunk_writer import ChunkWriter
 from streamkernel.engine._tasks import Written, map_spans, write_span
 from streamkernel.engine._tree import PairingTree
-from streamkernel.engine.peak_memory import limit_arenas
+from streamkernel.engine.peak_memory import limit_heaps
 from streamkernel.kernels import compile_all
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import RowMap, State
@@ -19,7 +19,7 @@ from streamkernel.table import Table
 
 def warm_up() -> None:
     """Load the package and its compiled loops, so that the first sweep does not pay for it."""
-    limit_arenas()
+    limit_heaps()
     with single_threaded_blas():
         compile_all()
 

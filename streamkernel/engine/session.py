@@ -16,6 +16,7 @@ from streamkernel.engine._tasks import Written
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.executor import Executor
 from streamkernel.engine.layout import Layout, aligned_spans, block_rows_of, leaf_count, span_rows, worth_sending
+from streamkernel.engine.peak_memory import release_freed
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent, tell_pass
 from streamkernel.engine.threads import ThreadExecutor
@@ -111,6 +112,7 @@ class Session:
         seconds = time.perf_counter() - began
         self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), resumed))
         self.progress.end(seconds)
+        release_freed(reduction.state_bytes())
         return reduction.finalize(state)
 
     @contextmanager
@@ -148,7 +150,9 @@ class Session:
         def advance(rows: int) -> None:
             tell_pass(self.progress, rows * flops, rows / all_rows)
 
-        return reduction.finalize(executor.reduce(reduction, table, layout_of(reduction, table), advance))
+        state = executor.reduce(reduction, table, layout_of(reduction, table), advance)
+        release_freed(reduction.state_bytes())
+        return reduction.finalize(state)
 
     def side_by_side(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """The results of independent tasks, in their order, on the driver's threads; each may call `local`."""

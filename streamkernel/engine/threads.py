@@ -15,7 +15,7 @@ from streamkernel.engine._chunk_writer import ChunkWriter
 from streamkernel.engine._tasks import Advance, Receiver, Writing, map_spans, write_span
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.peak_memory import limit_arenas
+from streamkernel.engine.peak_memory import limit_heaps
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
@@ -48,7 +48,7 @@ class ThreadExecutor:
     remote = False
 
     def __init__(self, threads: int | None = None, order: Callable[[list[int]], list[int]] | None = None) -> None:
-        limit_arenas()
+        limit_heaps()
         self.n_workers = 0
         self.threads_per_worker = threads or available_cpus()
         self._order = order or (lambda leaves: leaves)
