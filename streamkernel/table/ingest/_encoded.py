@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from streamkernel.errors import DataError, EmptyDataError, NonFiniteDataError, ParameterError, warn_user
+from streamkernel.errors import EmptyDataError, NonFiniteDataError, ParameterError, warn_user
 from streamkernel.table.ingest._arrow_values import id_rows, text_labels
+from streamkernel.table.ingest._declared import declared_schema
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.table.ingest.progress import Progress
-from streamkernel.table.schema import Column
 from streamkernel.table.schema.encoder import Encoder, read_numbers
 from streamkernel.table.schema.fit import SchemaFit, fold_of, slices
-from streamkernel.table.schema.schema import Schema, as_schema
-from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, date_format, suggested
-from streamkernel.table.schema.values import is_number, is_text, texts
+from streamkernel.table.schema.schema import Schema
+from streamkernel.table.schema.values import is_number, is_text
 from streamkernel.table.values import check_weights, listed
 from streamkernel.type_aliases import AnyArray, Float, Untyped
 from streamkernel.wording import option
-
-AUTO = "auto"
 
 
 class EncodedReader(Reader):
@@ -198,190 +194,3 @@ def _as_text(column: Untyped) -> Untyped:
         return column
     value = column.type.value_type if pa.types.is_dictionary(column.type) else None
     return (column.cast(value) if value is not None else column).cast(pa.string())
-
-
-def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) -> Schema:
-    """The schema of the source's columns by the options: as it is given, as a look suggests, or numbers.
-
-    Raises
-    ------
-    ParameterError
-        An option names a column that is not there, or the schema has a feature that the source has not.
-    """
-    names = stream.names
-    targets = [_named(names, each, "target column", place) for each in options.targets]
-    weight = None if options.weight is None else _named(names, options.weight, "column of row weights", place)
-    for what, given in (
-        ("drop", options.drop),
-        ("keep", options.keep or ()),
-        ("categories", options.categories),
-        ("dates", options.dates),
-        ("id", [] if options.id is None else [options.id]),
-    ):
-        for each in given:
-            if each not in names:
-                raise ParameterError(
-                    f"{place}: there is no column {each!r} for {option(what)}; its columns are {listed(names, 20)}"
-                )
-            if what == "drop" and each in (*targets, weight, options.id, *options.categories, *options.dates):
-                raise ParameterError(f"{place}: column {each!r} is in use, and cannot be dropped as well")
-    _check_uses(
-        place,
-        {
-            "target": targets,
-            "weight": [weight],
-            "id": [options.id],
-            "categories": options.categories,
-            "dates": options.dates,
-        },
-    )
-    if options.schema is None:
-        schema = Schema(tuple(Column(name) for name in names))
-    elif options.schema == AUTO:
-        schema = look_at(stream, options, targets)
-    else:
-        schema = as_schema(options.schema)
-        # A schema of features alone is that of any rows; what else there is, the options name.
-        named = (*targets, weight, options.id, *options.categories, *options.dates)
-        others = [each for each in named if each is not None and each not in schema.names]
-        schema = Schema((*schema.columns, *map(Column, others)))
-        absent = [column.name for column in schema.columns if column.is_feature and column.name not in names]
-        if absent:
-            raise ParameterError(
-                f"{place} has no column {absent[0]!r}, which the schema makes a feature; its columns are "
-                f"{listed(names, 20)}"
-            )
-    explicit = options.schema is not None and options.schema != AUTO
-    found = Schema(tuple(_by_options(column, stream, options, targets, weight, explicit) for column in schema.columns))
-    return _with_formats(found, stream)
-
-
-def _check_uses(place: str, uses: Mapping[str, Sequence[str | None]]) -> None:
-    """Refuse a column that options put to two uses."""
-    first: dict[str, str] = {}
-    for what, given in uses.items():
-        for name in given:
-            # A target of categories is one of class labels.
-            if name is None or (what == "categories" and first.get(name) == "target"):
-                continue
-            if name in first:
-                twice = f"there twice as {option(what)}" if first[name] == what else ""
-                raise ParameterError(
-                    f"{place}: column {name!r} is {twice or f'given by {option(first[name])} and by {option(what)}'}; "
-                    "leave one of them out"
-                )
-            first[name] = what
-
-
-def _with_formats(schema: Schema, stream: ColumnStream) -> Schema:
-    """The schema with a format for the dates in text that have none, by a look at the first rows."""
-    unknown = [
-        column
-        for column in schema.columns
-        if column.kind == "date"
-        and column.format is None
-        and column.origin is None
-        and column.name in stream.names
-        and _may_be_text(stream, column.name)
-    ]
-    if not unknown:
-        return schema
-    names = [column.name for column in unknown]
-    look = _first_rows(stream, names)
-    formats = {name: date_format(texts(look.column(name).combine_chunks())[1])[1] for name in names}
-    return schema.replaced(replace(column, format=formats[column.name]) for column in unknown)
-
-
-def _may_be_text(stream: ColumnStream, name: str) -> bool:
-    kind = stream.arrow_type(name)
-    return kind is None or is_text(kind)
-
-
-def _by_options(
-    column: Column,
-    stream: ColumnStream,
-    options: SourceOptions,
-    targets: Sequence[str],
-    weight: str | None,
-    explicit: bool,
-) -> Column:
-    """A column of the schema with what the options say of it."""
-    name = column.name
-    if name in targets:
-        if column.role == "target" and (column.kind == "category" or name not in options.categories):
-            return column
-        return Column(
-            name,
-            "category" if name in options.categories or _has_labels(stream, name) else "number",
-            "target",
-            missing_values=column.missing_values,
-        )
-    if name == weight:
-        return Column(name, "number", "weight")
-    if name == options.id:
-        return Column(name, "text", "id")
-    in_use = column.role == "feature"
-    if name in options.drop or (options.keep is not None and in_use and name not in options.keep):
-        return Column(name, "text")
-    if (column.role == "target" and targets) or (column.role == "weight" and weight is not None):
-        return Column(name, "text")  # another column has its role
-    if name in options.categories and column.kind != "category":
-        column = Column(
-            name, "category", missing=column.missing, missing_values=column.missing_values, unknown=column.unknown
-        )
-    if name in options.dates and column.kind != "date":
-        column = Column(name, "date", missing=column.missing, missing_values=column.missing_values)
-    if column.is_feature:
-        if options.missing is not None and (not explicit or column.missing == "refuse"):
-            column = replace(column, missing=options.missing)
-        if options.unknown is not None and column.kind == "category":
-            column = replace(column, unknown=options.unknown)
-    return column
-
-
-def _has_labels(stream: ColumnStream, name: str) -> bool:
-    """Whether a target is text."""
-    kind = stream.arrow_type(name)
-    if kind is not None:
-        return is_text(kind)
-    has_text = getattr(stream, "has_text", None)
-    return bool(has_text is not None and has_text(name))
-
-
-def look_at(stream: ColumnStream, options: SourceOptions, targets: Collection[str]) -> Schema:
-    """The schema that the first rows suggest."""
-    names = [name for name in stream.names if name not in options.drop]
-    found = suggested(_first_rows(stream, names), targets=list(targets), decimal=options.csv.decimal)
-    left = {*stream.names} - {*names}
-    by_name = {column.name: column for column in found.columns}
-    return Schema(tuple(Column(name, "text") if name in left else by_name[name] for name in stream.names))
-
-
-def _first_rows(stream: ColumnStream, names: Sequence[str]) -> Untyped:
-    """An Arrow table of the first rows of some columns."""
-    parts, rows, size = [], 0, 0
-    for batch, _ in stream.batches(names, names):
-        parts.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= MOST_ROWS or size >= MOST_BYTES:
-            break
-    if not parts:
-        raise DataError(f"{stream.where(0)}: there are no rows; give at least one")
-    # Parts may have other dictionaries, and files other types of one number.
-    look = pa.concat_tables([pa.table(part) for part in parts], promote_options="permissive").unify_dictionaries()
-    return look.slice(0, MOST_ROWS)
-
-
-def _named(names: Sequence[str], wanted: str | int, what: str, place: str) -> str:
-    """Name of a column by its name, or its index."""
-    if wanted in names:
-        return str(wanted)
-    try:
-        index = int(wanted)
-    except ValueError:
-        index = len(names)
-    if not -len(names) <= index < len(names):
-        raise ParameterError(
-            f"{place}: there is no {what} {wanted!r}; its columns are {listed(names, 20)} (or give an index)"
-        )
-    return names[index]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 
+from streamkernel.table.schema.values import is_text
 from streamkernel.type_aliases import Untyped
 
 
@@ -36,6 +37,10 @@ class ColumnStream(ABC):
     @abstractmethod
     def arrow_type(self, name: str) -> Untyped | None:
         """Arrow's type of a column; None where the source holds text of which the reader makes what it needs."""
+
+    def has_text(self, name: str) -> bool:
+        """Whether a column is text, as far as the first rows tell."""
+        return is_text(self.arrow_type(name))
 
     @abstractmethod
     def batches(

@@ -21,7 +21,7 @@ from streamkernel.table._chunk_rows import default_chunk_rows, sparse_chunk_rows
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
 from streamkernel.table.ingest._csv_format import CsvFormat
-from streamkernel.table.ingest._encoded import AUTO, declared_schema
+from streamkernel.table.ingest._declared import AUTO, declared_schema
 from streamkernel.table.ingest._open import column_stream, name_of, open_reader
 from streamkernel.table.ingest._options import SourceOptions, targets_of
 from streamkernel.table.ingest._reader import Reader, Rows
