@@ -120,7 +120,7 @@ def test_a_branch_of_several_leaves_loses_a_worker(
     assert len(work.runs()) - leaves <= 3 * 8
 
 
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGSTOP, marks=pytest.mark.slow), signal.SIGKILL])
 def test_tasks_of_several_leaves_lose_a_worker(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
