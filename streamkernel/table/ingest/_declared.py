@@ -32,9 +32,9 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
     names = stream.names
     targets = [_named(names, each, "target column", place) for each in options.targets]
     weight = None if options.weight is None else _named(names, options.weight, "column of row weights", place)
+    used = [name for name in (*targets, weight, options.id, *options.categories, *options.dates) if name is not None]
+    options.columns_of(names, used, place)
     for what, given in (
-        ("drop", options.drop),
-        ("keep", options.keep or ()),
         ("categories", options.categories),
         ("dates", options.dates),
         ("id", [] if options.id is None else [options.id]),
@@ -44,8 +44,6 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
                 raise ParameterError(
                     f"{place}: there is no column {each!r} for {option(what)}; its columns are {listed(names, 20)}"
                 )
-            if what == "drop" and each in (*targets, weight, options.id, *options.categories, *options.dates):
-                raise ParameterError(f"{place}: column {each!r} is in use, and cannot be dropped as well")
     _check_uses(
         place,
         {
@@ -56,16 +54,16 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
             "dates": options.dates,
         },
     )
+    looked_at: set[str] = set()  # dates of which a look has told the format already
     if options.schema is None:
         schema = Schema(tuple(Column(name) for name in names))
     elif options.schema == AUTO:
         schema = look_at(stream, options, targets)
+        looked_at = {column.name for column in schema.columns if column.kind == "date"}
     else:
         schema = as_schema(options.schema)
         # A schema of features alone is that of any rows; what else there is, the options name.
-        named = (*targets, weight, options.id, *options.categories, *options.dates)
-        others = [each for each in named if each is not None and each not in schema.names]
-        schema = Schema((*schema.columns, *map(Column, others)))
+        schema = Schema((*schema.columns, *(Column(each) for each in used if each not in schema.names)))
         absent = [column.name for column in schema.columns if column.is_feature and column.name not in names]
         if absent:
             raise ParameterError(
@@ -74,7 +72,7 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
             )
     explicit = options.schema is not None and options.schema != AUTO
     found = Schema(tuple(_by_options(column, stream, options, targets, weight, explicit) for column in schema.columns))
-    return _with_formats(found, stream)
+    return _with_formats(found, stream, looked_at)
 
 
 def _check_uses(place: str, uses: Mapping[str, Sequence[str | None]]) -> None:
@@ -94,7 +92,7 @@ def _check_uses(place: str, uses: Mapping[str, Sequence[str | None]]) -> None:
             first[name] = what
 
 
-def _with_formats(schema: Schema, stream: ColumnStream) -> Schema:
+def _with_formats(schema: Schema, stream: ColumnStream, looked_at: Collection[str]) -> Schema:
     """The schema with a format for the dates in text that have none, by a look at the first rows."""
     unknown = [
         column
@@ -103,6 +101,7 @@ def _with_formats(schema: Schema, stream: ColumnStream) -> Schema:
         and column.format is None
         and column.origin is None
         and column.name in stream.names
+        and column.name not in looked_at
         and _may_be_text(stream, column.name)
     ]
     if not unknown:

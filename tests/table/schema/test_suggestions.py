@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from streamkernel import ingest, suggest_schema
+from streamkernel.table.ingest import _declared
 from streamkernel.table.schema import Column
 
 MANY = [f"word {i % 40}" for i in range(200)]
@@ -80,3 +81,19 @@ def test_options_go_before_the_look(tmp_path):
     assert found["b"] == Column("b", "text")
     assert found["c"] == Column("c", "category")
     assert found["d"] == Column("d", "number", "target")
+
+
+def test_dates_of_a_look_are_not_looked_at_again(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("when,other,y\n2020-01-31,01.02.2020,1\n2020-02-28,31.12.2020,2\n")
+    looks, first_rows = [], _declared._first_rows
+
+    def noted(stream, names):
+        looks.append(list(names))
+        return first_rows(stream, names)
+
+    monkeypatch.setattr(_declared, "_first_rows", noted)
+    assert suggest_schema(tmp_path / "a.csv", target="y")["other"].format == "%d.%m.%Y"
+    assert looks == [["when", "other", "y"]]
+    looks.clear()
+    assert suggest_schema(tmp_path / "a.csv", schema=[{"name": "y"}], dates=["other"])["other"].format == "%d.%m.%Y"
+    assert looks == [["other"]]
