@@ -55,6 +55,12 @@ class Refused(Exception):
         self.kind = kind or STATUSES[status][0]
 
 
+def described(value: object) -> str:
+    """What a value of JSON is, for a message."""
+    names = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
 def refusal_of(error: StreamKernelError) -> Refused:
     """The HTTP answer to an error of the package."""
     status = 500

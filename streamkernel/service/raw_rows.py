@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from streamkernel.service.http_errors import Refused
+from streamkernel.service.http_errors import Refused, described
 from streamkernel.table.schema import Column, Schema
 from streamkernel.table.schema.encoder import Encoder
 from streamkernel.type_aliases import Fields, Float
@@ -35,7 +35,16 @@ class RawRows:
 
     def takes(self, names: Set[str]) -> bool:
         """Whether a row of these names is of the source, and not of features."""
-        return not {*self.schema.features} <= names
+        return not self._features <= names
+
+    @cached_property
+    def _features(self) -> frozenset[str]:
+        return frozenset(self.schema.features)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        # Made once: it looks through all categories.
+        return Encoder(self.schema, lambda row: f"row {row}")
 
     def encoded(self, rows: Sequence[Any]) -> Float:
         """Features (m, p) of rows that are objects; values of other names are left alone.
@@ -52,8 +61,7 @@ class RawRows:
                 raise Refused(422, f"row {i} is no object of values by name, as the other rows are", "ShapeError")
         columns = [self._column(column, rows) for column in self.schema.columns if column.is_feature]
         batch = pa.RecordBatch.from_arrays(columns, names=list(self.names))
-        encoder = Encoder(self.schema, lambda row: f"row {row}")
-        return np.ascontiguousarray(encoder.rows(batch, 0))
+        return self._encoder.rows(batch, 0)
 
     def _column(self, column: Column, rows: Sequence[Fields]) -> Any:
         values = []
@@ -62,21 +70,10 @@ class RawRows:
                 raise Refused(422, f"row {i} has no column {column.name!r}; give its value, or null", "ShapeError")
             value = row[column.name]
             if not isinstance(value, _VALUES):
-                raise Refused(422, f"row {i}, column {column.name!r} is {_described(value)}, not a value", "DTypeError")
+                raise Refused(422, f"row {i}, column {column.name!r} is {described(value)}, not a value", "DTypeError")
             values.append(value)
         try:
             return pa.array(values)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             # Values of several types: each is what its text is.
-            return pa.array([None if value is None else _text(value) for value in values], pa.string())
-
-
-def _described(value: object) -> str:
-    return "a list" if isinstance(value, list) else "an object"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
+            return pa.array([None if value is None else str(value) for value in values], pa.string())

@@ -16,7 +16,7 @@ import numpy as np
 
 from streamkernel.atomic import RepeatedNameError, parsed_json
 from streamkernel.errors import ShapeError
-from streamkernel.service.http_errors import Refused
+from streamkernel.service.http_errors import Refused, described
 from streamkernel.service.loaded_model import Field
 from streamkernel.service.raw_rows import RawRows
 from streamkernel.service.settings import Limits
@@ -165,18 +165,13 @@ def _clipped(value: float) -> float:
 
 def _wrong(i: int, row: Unchecked, columns: Sequence[str]) -> Refused:
     if type(row) is not list:
-        return Refused(422, f"row {i} is {_describe(row)}, not a list of {len(columns)} numbers", "ShapeError")
+        return Refused(422, f"row {i} is {described(row)}, not a list of {len(columns)} numbers", "ShapeError")
     if len(row) != len(columns):
         names = ", ".join(columns[:5]) + (", ..." if len(columns) > 5 else "")
         return Refused(422, f"row {i} has {len(row)} values; the model takes {len(columns)} ({names})", "ShapeError")
     j = next(j for j, value in enumerate(row) if type(value) not in _NUMBERS)
     kind = "NonFiniteDataError" if row[j] is None else "DTypeError"
-    return Refused(422, f"row {i}, column {columns[j]!r} is {_describe(row[j])}, not a number", kind)
-
-
-def _describe(value: Unchecked) -> str:
-    names = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
+    return Refused(422, f"row {i}, column {columns[j]!r} is {described(row[j])}, not a number", kind)
 
 
 def one_answer(fields: Sequence[Field], classes: Sequence[Any] | None, values: Fields) -> bytes:
