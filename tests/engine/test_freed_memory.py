@@ -1,0 +1,46 @@
+"""Freed memory goes back to the system: a process of its own, because a heap has a history."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the allocator is not glibc's")
+
+# Blocks of a size, of which the last one stays: it keeps a heap from shrinking by itself.
+FREED = """
+import psutil
+import numpy as np
+from streamkernel.engine.peak_memory import limit_heaps, release_freed
+
+def resident():
+    return psutil.Process().memory_info().rss / 2**20
+
+{before}
+np.ones(30 << 17)  # freed: glibc now takes blocks of up to 30 MiB from its heaps
+blocks = [np.ones({mebibytes} << 17) for _ in range(160 // {mebibytes})]
+full, last = resident(), blocks.pop()
+del blocks
+{after}
+print(full - resident())
+"""
+
+
+def freed(mebibytes: int, before: str = "", after: str = "") -> float:
+    """MiB that went back, of 160 in blocks of this size."""
+    source = FREED.format(mebibytes=mebibytes, before=before, after=after)
+    return float(subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout)
+
+
+def test_large_arrays_are_given_back_at_once() -> None:
+    assert freed(5) < 20
+    assert freed(5, before="limit_heaps()") > 140
+
+
+def test_what_the_heaps_hold_is_given_back_after_large_sums() -> None:
+    assert freed(1, before="limit_heaps()") < 20
+    assert freed(1, before="limit_heaps()", after="release_freed(4 << 20)") > 140
+    assert freed(1, before="limit_heaps()", after="release_freed(1 << 20)") < 20
