@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ class Line:
         yield row
 
 
-class _Bar:
+class _Bar(ABC):
     """A progress bar, visible while there is something to show; where there is no terminal, a line from time to time.
 
     Parameters
@@ -108,9 +109,9 @@ class _Bar:
         elif not self.quiet:
             self._thread.join()
 
+    @abstractmethod
     def line(self) -> Line | None:
         """What there is to show now; None for nothing."""
-        raise NotImplementedError
 
     def note(self, text: str) -> None:
         """Print a line above the bar."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 from streamkernel.errors import DataError, NonFiniteDataError, SourceFormatError
 from streamkernel.table.schema._column import Column
 from streamkernel.table.schema.schema import Schema
-from streamkernel.table.schema.values import WrongValueError, booleans, canonical, categories, dates, numbers
+from streamkernel.table.schema.values import (
+    WrongValueError,
+    booleans,
+    canonical,
+    categories,
+    dates,
+    days_since_1970,
+    numbers,
+)
 from streamkernel.type_aliases import Bool, Float, Int, Untyped
 from streamkernel.wording import option
 
@@ -47,7 +55,7 @@ class Encoder:
         The place of a row, for messages.
     of_others
         For the rows of the fit, by column of target means: the means (folds, categories + 2, outputs) of the rows of
-        all other folds; the last two are that of the missing category, and that of all. See `fit_schema`.
+        all other folds; the last two are that of the missing category, and that of all. See `SchemaFit`.
     fold
         Folds (b,) of rows by their numbers.
     """
@@ -220,11 +228,7 @@ def codes_of(labels: Untyped, known: Untyped) -> Int:
 
 def days_of(moment: str | None) -> float:
     """Days from 1970-01-01 to a date of ISO 8601."""
-    if moment is None:
-        return 0.0
-    found = datetime.fromisoformat(moment)
-    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    return (found - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400.0
+    return 0.0 if moment is None else days_since_1970(datetime.fromisoformat(moment))
 
 
 def _part_of_year(days: Float) -> Float:

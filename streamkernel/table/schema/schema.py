@@ -139,7 +139,7 @@ class Schema:
 
     @classmethod
     def from_config(cls, config: Unchecked, place: str = "the schema") -> Schema:
-        """The schema of plain JSON, or of what a TOML file holds.
+        """The schema in a JSON object, or in the content of a TOML file.
 
         Raises
         ------

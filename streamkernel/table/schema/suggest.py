@@ -48,16 +48,16 @@ _LONGEST_CATEGORY = 80
 def suggested(look: Untyped, *, targets: Sequence[str], decimal: str = ".") -> Schema:
     """The schema that a look at the rows suggests.
 
-    Raises
-    ------
-    SourceFormatError
-        A column holds numbers with another decimal point.
-
     Parameters
     ----------
     look : Arrow table of the first rows, text as it stands in the source.
     targets : names of the targets.
     decimal : the decimal point of numbers in text.
+
+    Raises
+    ------
+    SourceFormatError
+        A column holds numbers with another decimal point.
     """
     columns = []
     for name in look.column_names:

@@ -309,9 +309,13 @@ def _is_of_python(form: str) -> bool:
 
 
 def _days_by_python(label: str, form: str) -> float:
-    found = datetime.strptime(label, form)
-    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    return (found - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400.0
+    return days_since_1970(datetime.strptime(label, form))
+
+
+def days_since_1970(moment: datetime) -> float:
+    """Days from 1970-01-01 to a moment, which is of UTC where it has no time zone."""
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400.0
 
 
 def _no_year(days: Float) -> Bool:
