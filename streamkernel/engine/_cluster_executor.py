@@ -203,7 +203,7 @@ class ClusterExecutor:
                 number = f"{prefix}/payload-{len(payloads)}"
                 payloads.append(self._submit(hold, number, *self._sent, workers=workers))
             spans = [layout.spans[leaves.start : leaves.stop] for leaves in tasks]
-            # In one message, which costs the scheduler half of what single ones do.
+            # One message for all of these tasks: the scheduler needs half the time that it needs for single messages.
             futures = self._client.map(
                 task,
                 [payloads[-1]] * len(tasks),

@@ -360,7 +360,7 @@ def make_plan(
 
 
 def _map_bytes(table: Table) -> int:
-    """Bytes of what maps rows: a metric; of sparse columns the scales, and where the entries of the points begin."""
+    """Bytes of the scaler: of a metric; for sparse rows, of the scales and of the starts of the points' entries."""
     if table.sparse:
         return _SPARSE_COLUMN_BYTES * table.n_features
     return table.scaler.held_bytes if isinstance(table.scaler, MetricScaler) else 0

@@ -113,8 +113,8 @@ class Compiled:
         view.flags.writeable = False  # one compiled version for rows that may and may not be written
         inverses = 1.0 / periods
         if self.function("circles", rows.dtype)(view, periods, inverses, out):
-            # So many turns are rare: time does not matter. The remainder is exact, and none of what is not finite. The
-            # other numbers stay as they are: their bits must not depend on the rows beside them.
+            # Numbers of so many turns are rare: time does not matter. The remainder of a finite number is exact, and
+            # others have none. All other numbers stay as they are: their bits must not depend on the rows beside them.
             x = view.astype(np.float64)
             with np.errstate(invalid="ignore", over="ignore"):
                 near = np.where(np.abs(x * inverses) <= MOST_TURNS, x, np.fmod(x, periods))

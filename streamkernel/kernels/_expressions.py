@@ -72,7 +72,7 @@ class _Reader:
         # Python counts columns in each line; spaces in front would be an indentation.
         self.shown = re.sub(r"\s", " ", text).lstrip(" ")
         self.skipped = len(text) - len(self.shown)
-        # Python's parser sees as many plain letters in place of what is quoted, whose text is found by its place.
+        # Quoted text is replaced by as many plain letters for Python's parser. Its position finds the text again.
         self.quoted: dict[tuple[int, int], str] = {}
         self.text = re.sub(r"\s", " ", _QUOTED.sub(self.masked, text)[self.skipped :])
 

@@ -130,7 +130,7 @@ def logarithm_double(t):  # type: ignore[no-untyped-def]  # Numba infers them
     return fused(q, g, k)
 
 
-# Up to so many turns the nearest whole number of turns is exact, and what is left of x has all its digits.
+# Up to this number of turns the nearest whole number of turns is exact, and the remainder of x has all its digits.
 MOST_TURNS = 2.0**48
 
 
@@ -138,8 +138,8 @@ MOST_TURNS = 2.0**48
 def cosine_and_sine(x, period, inverse, turns):  # type: ignore[no-untyped-def]  # Numba infers them
     """``cos(2 pi x / period)`` and the sine, in float64, each within 1.5 ulp, for at most MOST_TURNS turns.
 
-    `inverse` is 1 / period, rounded, and `turns` ``x inverse``. x less whole turns is exact, and what is left is
-    divided with twice the digits, so that the error is relative near the zeros, too.
+    `inverse` is 1 / period, rounded; `turns` is ``x inverse``. The remainder, x minus whole turns, is exact. It is
+    divided with twice the digits, so that the relative error stays small near the zeros, too.
     """
     magic = 6755399441055744.0  # 1.5 2^52
     rest = fused(-((turns + magic) - magic), period, x)
