@@ -61,8 +61,13 @@ class BranchSums:
             self._coming[coming] = branch, root  # the result of a future that nobody holds is forgotten
             self._since.setdefault(branch, time.monotonic())
 
-    def take(self, *, wait: bool) -> None:
+    def take(self, *, wait: bool) -> bool:
         """Add the sums that are here; with `wait` wait half a second for one.
+
+        Returns
+        -------
+        bool
+            Whether one was here.
 
         Raises
         ------
@@ -71,7 +76,8 @@ class BranchSums:
         """
         if wait:
             await_ready(self._client, lambda: any(each.done() for each in self._coming), 0.5)
-        for each in [each for each in self._coming if each.done()]:
+        here = [each for each in self._coming if each.done()]
+        for each in here:
             branch, _ = self._coming.pop(each)
             if branch in self._here:
                 continue  # the second sum, or its error
@@ -83,6 +89,7 @@ class BranchSums:
             if branch in self._again:
                 self._tasks.drop(self._tasks.given(self._branches.leaves(branch)))
         self._repeat(time.monotonic())
+        return bool(here)
 
     def _repeat(self, now: float) -> None:
         """Run branches again whose sums do not come, if a worker is not heard of."""

@@ -23,6 +23,7 @@ from streamkernel.engine._branches import Branches, branch_leaves, summed_states
 from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaves, write_leaf
 from streamkernel.engine._killed_worker import blame, killed_worker
 from streamkernel.engine._leaf_tasks import LeafTasks
+from streamkernel.engine._paused_workers import PauseWatch
 from streamkernel.engine._task_leaves import FixedCut, LeafCut, task_sizes
 from streamkernel.engine._tasks import Advance, Receiver
 from streamkernel.engine.cluster_state import (
@@ -110,16 +111,18 @@ class ClusterExecutor:
             summed = summed_states(sum_bytes)
             branches: Branches[Future] = Branches(leaves, size, summed, combine, reduction.combine)
             sums, done = BranchSums(self._client, branches, tasks, sum_bytes), set[int]()
+            watch = PauseWatch(self._client, self._scheduler)
             try:
                 while tasks or sums:
-                    for few, task in tasks.take() if tasks else ():
+                    ended = tasks.take() if tasks else []
+                    for few, task in ended:
                         self._check(map_leaves, prefix, layout, tasks, few, task)
                         if few.start not in done:
                             done.add(few.start)
                             advance(layout.spans[few[-1]][1] - layout.spans[few[0]][0])
                         sums.add(few, task)
                     try:
-                        sums.take(wait=not tasks)
+                        watch.look(sums.take(wait=not tasks) or bool(ended))
                     except KilledWorker as error:
                         raise killed_worker(self._client, error, "a task that adds up sums") from error
                     except (NoValidWorkerError, NoWorkerError) as error:
@@ -132,9 +135,14 @@ class ClusterExecutor:
         self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
     ) -> None:
         with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
-            tasks = self._leaves(write_leaf, prefix, [payload], layout)
+            tasks, watch = (
+                self._leaves(write_leaf, prefix, [payload], layout),
+                PauseWatch(self._client, self._scheduler),
+            )
             while tasks:
-                for few, task in tasks.take():
+                ended = tasks.take()
+                watch.look(bool(ended))
+                for few, task in ended:
                     self._check(write_leaf, prefix, layout, tasks, few, task)
                     [leaf] = few
                     written(leaf, task.result(_ANSWER))

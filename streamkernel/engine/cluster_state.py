@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed import Client, LocalCluster, Nanny, Scheduler, Status, Worker
@@ -44,6 +45,7 @@ __all__ = [
     "FuturesCancelledError",
     "NoValidWorkerError",
     "NoWorkerError",
+    "Pause",
     "a_worker_failed",
     "audible_workers",
     "await_ready",
@@ -52,6 +54,7 @@ __all__ = [
     "is_closing",
     "kill_workers",
     "memory_at_end",
+    "paused_workers",
     "task_state",
     "worker_threads",
 ]
@@ -145,6 +148,32 @@ def audible_workers(client: Client) -> list[str]:
     # Workers report every half second, and of n more than 200 every 1 + n / 200 seconds.
     silent = 10.0 + 2.0 * (1.0 + len(seen) / 200.0)
     return [address for address, last in seen.items() if last > max(seen.values()) - silent]
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A worker that begins no task, because of its memory.
+
+    Attributes
+    ----------
+    worker : its address.
+    held, limit : bytes that its process holds, and its memory limit, 0 for none.
+    """
+
+    worker: str
+    held: int
+    limit: int
+
+
+def paused_workers(client: Client) -> list[Pause] | None:
+    """The workers, if all are paused; None if one runs, or if there is none."""
+    workers = _answer(client, lambda: client.scheduler_info(n_workers=-1))["workers"]
+    if not workers or any(worker["status"] != Status.paused.name for worker in workers.values()):
+        return None
+    return [
+        Pause(address, int(worker["metrics"]["memory"]), int(worker["memory_limit"] or 0))
+        for address, worker in workers.items()
+    ]
 
 
 def executing(client: Client) -> dict[str, int]:
