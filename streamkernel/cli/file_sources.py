@@ -142,7 +142,7 @@ def _is_file(source: str) -> bool:
 
 
 def _check_place(source: str, resources: Resources) -> None:
-    if resources.scheduler.address not in ("local", "threads"):
+    if not resources.scheduler.here:
         raise ParameterError(
             f"{source} is read by this process, and the sweeps run on {resources.scheduler.address}; ingest it to a "
             "place that the workers can read, and give that"

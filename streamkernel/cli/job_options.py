@@ -42,8 +42,8 @@ class JobPlace:
         return connect(jobs=self.place)
 
     def session(self, timeout: float = 10.0) -> JobsSession:
-        """A session with the scheduler; without its address (or with "local" or "threads") one of records."""
-        if self.scheduler.address in (None, "local", "threads"):
+        """A session with the scheduler; without its address one of records."""
+        if self.scheduler.here:
             return connect(jobs=self.place, insecure=self.scheduler.insecure, timeout=timeout)
         target = execution_target(Resources(self.scheduler))
         return connect(target.scheduler, target.security, jobs=self.place, insecure=target.insecure, timeout=timeout)

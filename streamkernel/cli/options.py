@@ -18,6 +18,8 @@ from streamkernel.updating.staleness import STALE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+CORES_OF_THREADS = 4  # up to so many, threads are as fast as processes (`execution.default_place`)
+
 Bounds = tuple[int | None, int | None] | None  # the value of `--rows`
 
 
@@ -132,13 +134,18 @@ rows = section_option(
 
 @dataclass(frozen=True)
 class Scheduler:
-    """The value of `--scheduler` (`local`, `threads` or an address), and the options to reach that address."""
+    """The value of `--scheduler` (`local`, `threads`, an address or None), and the options to reach that address."""
 
     address: str | None
     tls_ca: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
     insecure: bool = False
+
+    @property
+    def here(self) -> bool:
+        """Whether the work runs on this machine."""
+        return self.address in (None, "local", "threads")
 
 
 @dataclass(frozen=True)
@@ -179,12 +186,12 @@ _PLACE = stack(
         MACHINE,
         "--scheduler",
         "address",
-        default="local",
-        show_default=True,
+        default=None,
         metavar="local|threads|ADDRESS",
         envvar="STREAMKERNEL_SCHEDULER",
         help="Where the work runs: a Dask cluster on this machine (local), threads of this process (threads), or the "
-        "scheduler at a tls:// or tcp:// address.",
+        f"scheduler at a tls:// or tcp:// address. [default: threads on up to {CORES_OF_THREADS} cores; local on more, "
+        "and with --workers]",
     ),
     tls_options,
 )

@@ -14,7 +14,9 @@ import pytest
 import zarr
 
 from streamkernel import Factor, KernelRidge, open_table
+from streamkernel.cli.execution import execution_target
 from streamkernel.cli.main import main
+from streamkernel.cli.options import Resources, Scheduler
 from streamkernel.models import RidgeModel
 
 FIT_KEYS = {
@@ -165,11 +167,30 @@ def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
     assert (classes[group["prediction"][:]] == labels).mean() > 0.9
 
 
-def test_the_default_scheduler_is_a_local_cluster_with_the_bits_of_threads(
-    cli: Callable, store: Path, model: Path, tmp_path: Path
-) -> None:
-    result = cli("fit", store, tmp_path / "m", "--basis", 100, "--rows", "0:5000", "--json").result
+def test_a_local_cluster_has_the_bits_of_threads(cli: Callable, store: Path, model: Path, tmp_path: Path) -> None:
+    result = cli(
+        "fit", store, tmp_path / "m", "--basis", 100, "--rows", "0:5000", "--scheduler", "local", "--json"
+    ).result
     assert result["digest"] == RidgeModel.load(model).digest
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "given", "place"),
+    [
+        (1, None, None, "threads"),
+        (4, None, None, "threads"),
+        (5, None, None, "local"),
+        (1, 1, None, "local"),
+        (64, None, "threads", "threads"),
+        (1, None, "local", "local"),
+    ],
+)
+def test_few_cores_work_as_threads_unless_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, cores: int, workers: int | None, given: str | None, place: str
+) -> None:
+    monkeypatch.setattr("streamkernel.cli.execution.available_cpus", lambda: cores)
+    found = execution_target(Resources(Scheduler(given), workers))
+    assert (found.scheduler, found.workers) == (place, 0 if place == "threads" else workers or cores)
 
 
 @pytest.mark.slow  # tests/objects has the same from a folder and from a URL

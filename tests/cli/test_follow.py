@@ -75,7 +75,7 @@ def test_a_line_for_each_fold(cli: Callable, own: Path, more: Callable) -> None:
 
 
 @pytest.mark.slow
-def test_the_default_scheduler_gives_the_bits_of_threads(cli: Callable, own: Path, more: Callable) -> None:
+def test_a_local_cluster_gives_the_bits_of_threads(cli: Callable, own: Path, more: Callable) -> None:
     shutil.copytree(own / "m", own / "n")
     more(own, 5000, 6000)
     one = cli("follow", own / "s", own / "m", "--once", "--json", "--workers", 1).out.splitlines()[-1]

@@ -77,10 +77,11 @@ def test_numbers_that_do_not_fit_together(cli: Callable, store: Path) -> None:
 
 def test_rates_of_a_file(cli: Callable, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write_rates(BUILT_IN.changed(measured="today, here", task_seconds=1.0), tmp_path / "rates.json")
-    slow = cli("plan", store, *PLAIN, "--rates", place, "--json")
+    local = [*PLAIN, "--scheduler", "local"]  # threads wait for no scheduler
+    slow = cli("plan", store, *local, "--rates", place, "--json")
     assert slow.result["rates"] == "today, here"
     assert slow.err == ""
-    assert slow.result["seconds"] > cli("plan", store, *PLAIN, "--json").result["seconds"]
+    assert slow.result["seconds"] > cli("plan", store, *local, "--json").result["seconds"]
     monkeypatch.setenv(PLACE, str(place))
     assert cli("plan", store, *PLAIN, "--json").result["rates"] == "today, here"
     place.write_text(json.dumps({**BUILT_IN.to_config(), "version": VERSION + 1}))

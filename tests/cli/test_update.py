@@ -78,7 +78,7 @@ def test_ranges_and_an_appended_store(cli: Callable, own: Path, store: Path, tmp
 
 
 @pytest.mark.slow
-def test_alpha_and_the_default_scheduler(cli: Callable, store: Path, own: Path, updated: str) -> None:
+def test_alpha_and_a_local_cluster(cli: Callable, store: Path, own: Path, updated: str) -> None:
     before = RidgeModel.load(own).config["alpha"]
     copy = shutil.copytree(own, own.with_name("copy"))
     assert cli("update", own, store, "--workers", 1, "--json").result["digest"] == updated, (

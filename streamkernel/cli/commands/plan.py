@@ -84,9 +84,12 @@ def _compared(resources: Unchecked) -> tuple[Resources, list[int] | None]:
     given: list[int] | None = resources.workers
     if given is None:
         return resources, None
-    if len(given) == 1 and resources.scheduler.address in ("local", "threads"):
+    if len(given) == 1 and resources.scheduler.here:
         return replace(resources, workers=given[0]), None
-    return replace(resources, workers=None), given
+    scheduler = resources.scheduler
+    if scheduler.address is None:
+        scheduler = replace(scheduler, address="local")  # numbers of workers are of clusters
+    return replace(resources, scheduler=scheduler, workers=None), given
 
 
 def _result(request: FitRequest, found: TimedPlan) -> Fields:
