@@ -122,6 +122,10 @@ def checked_column(values: AnyArray, start: int, source: RowArray) -> Float:
     return values.astype(np.float64)
 
 
+def content_folds(count: int) -> Folds:
+    """Folds whose validation folds are the first parts by content; of `count` parts the last is only trained on."""
+    return Folds(count - 1, count, _SEED)
+
+
 def _by_hash(keys: Keys, count: int) -> Int:
-    # Of `count` buckets none is only trained on: the number of validation folds may be any below that of the buckets.
-    return Folds(count - 1, count, _SEED).of(keys)
+    return content_folds(count).of(keys)

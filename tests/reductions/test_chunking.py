@@ -87,6 +87,7 @@ from streamkernel.reductions.scores import (
     ClassificationScores,
     CountDecisions,
     CountScores,
+    FoldScores,
     GaussianScores,
     HeldOutErrors,
     LabelScores,
@@ -410,6 +411,9 @@ REDUCTIONS: dict[str, Make] = {
     "regression scores": lambda X, Y, chosen: RegressionScores(_predictions(X, Y, chosen)),
     "classification scores": lambda X, Y, chosen: ClassificationScores(_predictions(X, Y, chosen)),
     "label scores": lambda X, Y, chosen: LabelScores(_predictions(X, Y, chosen)),
+    "scores of folds": lambda X, Y, chosen: FoldScores(
+        (RegressionScores(_predictions(X, Y, chosen)), ClassificationScores(_predictions(X, Y, chosen))), Folds(2)
+    ),
     "gaussian scores": lambda X, Y, chosen: GaussianScores(Normal(Y.shape[1])),
     "probability scores": lambda X, Y, chosen: ProbabilityScores(Classes(Y.shape[1])),
     "quantile scores": lambda X, Y, chosen: QuantileScores(

@@ -11,6 +11,7 @@ from streamkernel.reductions.scores.margins import (
     residual_edges,
     value_histogram,
 )
+from streamkernel.reductions.scores.of_folds import FoldScores
 from streamkernel.reductions.scores.one_class import CountDecisions, DecisionValues, LoweredThreshold, OneClassScores
 from streamkernel.reductions.scores.probabilities import ProbabilityScores, Reliability, score_probabilities
 from streamkernel.reductions.scores.quantiles import (
@@ -27,6 +28,7 @@ __all__ = [
     "CountDecisions",
     "CountScores",
     "DecisionValues",
+    "FoldScores",
     "GaussianCalibration",
     "GaussianScores",
     "HeldOutErrors",
