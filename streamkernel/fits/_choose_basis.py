@@ -83,6 +83,7 @@ def choose_basis(
     n: int,
     tuner: Tuner | None = None,
     folds: Folds | None = None,
+    of_rows: int | None = None,
 ) -> Chosen:
     """Scale the rows, find the lengthscale, choose n of the rows.
 
@@ -90,6 +91,7 @@ def choose_basis(
     ----------
     tuner : search for hyper-parameters on the sample; None to use the lengthscale of the settings.
     folds : folds of the rows; targets of rows in validation folds then do not enter the choice.
+    of_rows : number of rows that the fit is to, where the table is a part of them; None for those of the table.
 
     Raises
     ------
@@ -113,8 +115,8 @@ def choose_basis(
     elif in_metric:
         plain = before_metric(table, columns or unit_scaler(table.n_features))
     cache = RowCache(plain.with_keys() if settings.searches_sample else plain, session)
-    draft = Problem(plain, settings.kernel_of(table), n, settings.tol, settings.seed, folds=folds)
-    drawn = _sample_rows(table, settings, draft.trained_share)
+    draft = Problem(plain, settings.kernel_of(table), n, settings.tol, settings.seed, folds=folds, of_rows=of_rows)
+    drawn = _sample_rows(table, settings, draft)
     sampled = drawn.rows
     checked = checked_numbers(table, folds, settings.seed)
     wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows])
@@ -172,11 +174,11 @@ def choose_basis(
     if user_kernel_classes(kernel):
         kernel.check_values(table.read(table.start, min(table.start + _TRIED, table.stop)).X)
     in_metric = isinstance(scaler, MetricScaler)
-    problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric)
+    problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric, of_rows)
     selection = rule.select(problem, session, cache)
     expected = search is not None or not settings.needs_all_functions
     _warn(selection, n, settings, session, _told_of(repeats), expected=expected)
-    held_rows = None if folds is None else held_out(_of_all(cache.get(checked.rows), checked), folds)
+    held_rows = None if folds is None else held_out(cache.get(checked.rows), checked, folds)
     if scaler is not None and not scaler.invertible:
         # A sweep of the choice: `points_of` then finds all rows in the cache.
         cache.fetch(selection.basis.rows[selection.basis.rows >= 0])
@@ -246,9 +248,10 @@ def _statistics(table: Table, settings: BasisSettings, session: Session) -> Tabl
     return session.sweep(Moments.of(plain, plain.n_targets), plain, "column statistics")
 
 
-def _sample_rows(table: Table, settings: BasisSettings, trained_share: float) -> DrawnRows:
+def _sample_rows(table: Table, settings: BasisSettings, draft: Problem) -> DrawnRows:
     """Rows for the lengthscale and for the shares of the classes, in random order."""
-    return draw_rows(table, settings.sampled_rows(table, trained_share), settings.seed, _SAMPLE_STREAM)
+    count = settings.sampled_rows(table, draft.trained_share, draft.of_rows)
+    return draw_rows(table, count, settings.seed, _SAMPLE_STREAM)
 
 
 def _counted(sample: Sample, drawn: DrawnRows, *, once: bool) -> Sample:
@@ -265,11 +268,6 @@ def _counted(sample: Sample, drawn: DrawnRows, *, once: bool) -> Sample:
     if not drawn.complete:
         counted = counted * (min(len(drawn), drawn.total) / drawn.total)
     return replace(sample, weights=counted)
-
-
-def _of_all(sample: Sample, drawn: DrawnRows) -> Sample:
-    """The drawn rows with the weights with which they stand for all rows."""
-    return sample if drawn.weights is None else replace(sample, weights=drawn.importance)
 
 
 def _centre_and_scale(

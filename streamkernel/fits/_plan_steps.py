@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from streamkernel.basis import unfilled
 from streamkernel.engine import Step, TableShape, driver_step, step_of
 from streamkernel.fits._scalers import unit_scaler
 from streamkernel.fits._validation import checked_rows
 from streamkernel.fits.check_rows import check_bytes
 from streamkernel.kernels import filling_bytes, packed_bytes
 from streamkernel.metric import MetricScaler
-from streamkernel.reductions import Moments
+from streamkernel.reductions import Moments, Predictions
 from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
 from streamkernel.selection.greedy import GramForm
@@ -32,25 +33,31 @@ def needs_moments(table: Table, settings: BasisSettings) -> bool:
 
 
 def steps_of_choice(
-    table: Table, settings: BasisSettings, n: int, folds: Folds | None = None
+    table: Table, settings: BasisSettings, n: int, folds: Folds | None = None, of_rows: int | None = None
 ) -> tuple[Problem, list[Step]]:
     """The steps up to a chosen basis, which all fits have in common; the problem's table has the width of its blocks.
 
     A metric that is still to be learned has as many columns as the table: fewer are not known before, and where it
     gains nothing there is none.
+
+    Parameters
+    ----------
+    folds, of_rows : as of `choose_basis`.
     """
     d, plain = table.n_targets, table
     given = settings.given_metric
     if given is not None or settings.learns_metric:
         width = table.n_features if given is None else given.shape[1]
         table = table.with_scaler(MetricScaler.unfilled(unit_scaler(table.n_features), width))
-    problem = Problem(table, settings.kernel_of(table), n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds)
+    kernel = settings.kernel_of(table)
+    problem = Problem(table, kernel, n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds, of_rows=of_rows)
     steps: list[Step] = []
     if needs_moments(table, settings):
         moments = Moments.of(table, 0 if table.classes is not None else d)
         steps.append(before_map(step_of("column statistics", moments, plain, kernel_columns=0), table))
     rule = settings.rule_for(plain)
-    sampled = settings.sampled_rows(table, problem.trained_share) + (0 if folds is None else checked_rows(table, folds))
+    sampled = settings.sampled_rows(table, problem.trained_share, of_rows)
+    sampled += 0 if folds is None else checked_rows(table, folds)
     chosen = _with_sample(rule.steps(problem), problem, sampled)
     if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:
         chosen = [in_double(step, table) for step in chosen]
@@ -61,7 +68,9 @@ def steps_of_choice(
         steps.insert(fetched, scaling_step(settings.scaling_rows(table), table.n_features))
         fetched += 1
     if settings.searches_sample:
-        steps[fetched:fetched] = metric_steps(problem, settings.searched_rows(table), metrics=settings.learns_metric)
+        steps[fetched:fetched] = metric_steps(
+            problem, settings.searched_rows(table, of_rows), metrics=settings.learns_metric
+        )
     elif settings.searches_lengthscale:
         steps.insert(fetched, _lengthscale_step(problem, settings))
     mapped = settings.samples_scaling or settings.learns_metric or settings.given_metric is not None
@@ -83,6 +92,12 @@ def check_step(problem: Problem, n: int) -> Step:
     held += shape.map_bytes
     held += 0 if shape.in_memory else 3 * shape.chunk_bytes
     return driver_step("check", held)
+
+
+def fold_scores_step(problem: Problem, n: int, count: int) -> Step:
+    """The sweep that scores `count` models of n functions, each on a fold; each packs its points."""
+    predictions = Predictions(unfilled_basis(problem, n), unfilled(n, problem.table.n_targets), problem.centre)
+    return step_of("scores", predictions, problem.table, kernel_columns=n, packings=count)
 
 
 def points_bytes(problem: Problem, n: int) -> int:

@@ -7,7 +7,7 @@ folds, which a fit has in memory, are predicted by the coefficients of their fol
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,8 +40,10 @@ def checked_rows(table: Table, folds: Folds) -> int:
     return int(min(_CHECKED / folds.share, most, table.counted))
 
 
-def held_out(sample: Sample, folds: Folds) -> Sample:
-    """The rows of a sample that are in validation folds."""
+def held_out(sample: Sample, drawn: DrawnRows, folds: Folds) -> Sample:
+    """The rows of a sample that are in validation folds, with the weights with which the drawn rows stand for all."""
+    if drawn.weights is not None:
+        sample = replace(sample, weights=drawn.importance)
     assert sample.keys is not None, "folds need a table with keys"
     return sample.at_positions(np.flatnonzero(folds.held_out(sample.keys)))
 

@@ -167,6 +167,9 @@ class LookAheadCSI(Rule):
             if isinstance(value, bool) or not isinstance(value, kind) or not 0 <= value <= most:
                 raise ParameterError(f"{name} = {value!r} is out of range; give {wanted}")
 
+    def scoring_rows(self, problem: Problem) -> int:
+        return problem.table.counted
+
     def prefetch(self, problem: Problem) -> Int:
         return problem.rows
 

@@ -108,7 +108,8 @@ def kinds_of_rounds(draw: Draw, take: Take, problem: Problem) -> dict[tuple[int,
 
 
 def _few(problem: Problem) -> bool:
-    return problem.table.counted <= (_FEW_ROWS_IN_METRIC if problem.in_metric else _FEW_ROWS)
+    rows = problem.table.counted if problem.of_rows is None else problem.of_rows
+    return rows <= (_FEW_ROWS_IN_METRIC if problem.in_metric else _FEW_ROWS)
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ class UniformDraw(Draw):
         if problem.folds is not None:
             drawn = drawn.where(np.isin(drawn.rows, problem.trained_on(cache.get(drawn.rows)).rows))
         drawn = drawn.first(len(drawn) if wanted is None else wanted).ascending()
-        return cache.get(drawn.rows), drawn.importance
+        return cache.get(drawn.rows), problem.times * drawn.importance
 
     def prefetch(self, problem: Problem, take: Take) -> Int:
         parts, rounds = [], list(take.schedule(problem.n))

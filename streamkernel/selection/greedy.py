@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import Reduction, WithoutHeldOut
+from streamkernel.reductions import Reduction, Reweighted, WithoutHeldOut
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns, PoolGram, PoolRoot, PoolSums, ResidualSample, RootSums
 from streamkernel.selection._draws import Draw, Drawn, kinds_of_rounds
@@ -108,6 +108,10 @@ class Greedy(Rule):
 
     def prefetch(self, problem: Problem) -> Int:
         return self.draw.prefetch(problem, self.take)
+
+    def scoring_rows(self, problem: Problem) -> int:
+        rows = self.draw.scoring_rows(problem, problem.n)
+        return problem.table.counted if rows is None else rows
 
     def steps(self, problem: Problem) -> list[Step]:
         steps, kinds = self.draw.steps(problem, self.take), kinds_of_rounds(self.draw, self.take, problem)
@@ -272,4 +276,6 @@ class Greedy(Rule):
             return session.shared(reduction, drawn.scoring)
         if problem.folds is not None and self.score.needs_projection:
             reduction = WithoutHeldOut(reduction, problem.folds)
+        if problem.times != 1.0:
+            reduction = Reweighted(reduction, problem.times)
         return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")

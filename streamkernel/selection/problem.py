@@ -36,6 +36,8 @@ class Problem:
     folds : folds of the rows, whose table has keys, or None. A rule does not use the targets of rows in validation
         folds: it may choose them as points, but they score none.
     in_metric : whether distances are measured in a metric, in which few directions matter.
+    of_rows : number of rows that the table stands for, where it is a part of more: a rule that scores by targets looks
+        at as many rows of it as it would of these, and gives them the weight of these.
     """
 
     table: Table
@@ -47,11 +49,17 @@ class Problem:
     scale: Float = field(default_factory=lambda: np.ones(0))
     folds: Folds | None = None
     in_metric: bool = False
+    of_rows: int | None = None
 
     @property
     def rows(self) -> Int:
         """Numbers of all rows of the table; of those of weight > 0."""
         return counted_rows(self.table)
+
+    @property
+    def times(self) -> float:
+        """How many rows each row of the table stands for."""
+        return 1.0 if self.of_rows is None else self.of_rows / self.table.counted
 
     @property
     def trained_share(self) -> float:
@@ -265,6 +273,10 @@ class Rule(ABC):
     @abstractmethod
     def prefetch(self, problem: Problem) -> Int:
         """Numbers of the rows that the rule will need, as far as they are known before it starts (uniform draws)."""
+
+    def scoring_rows(self, problem: Problem) -> int:
+        """Number of rows that score candidates for the last function; 0 for a rule that scores none."""
+        return 0
 
     @abstractmethod
     def steps(self, problem: Problem) -> list[Step]:

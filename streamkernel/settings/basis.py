@@ -352,16 +352,22 @@ class BasisSettings:
         """Whether fewer independent functions than asked for are an error, because nothing regularises the fit."""
         return False
 
-    def sampled_rows(self, table: Table, trained_share: float = 1.0) -> int:
-        """Number of rows to sample before the basis is chosen; `trained_share` of them are in no validation fold."""
-        metric_rows = min(round(self.searched_rows(table) / trained_share), table.counted)
+    def sampled_rows(self, table: Table, trained_share: float = 1.0, of_rows: int | None = None) -> int:
+        """Number of rows to sample before the basis is chosen; `trained_share` of them are in no validation fold.
+
+        Parameters
+        ----------
+        of_rows : number of rows that the table stands for; None for its own.
+        """
+        metric_rows = min(round(self.searched_rows(table, of_rows) / trained_share), table.counted)
         return max(metric_rows, self.tuning_rows(table), self.scaling_rows(table))
 
-    def searched_rows(self, table: Table) -> int:
-        """Number of rows that the search for a metric and a kernel uses."""
+    def searched_rows(self, table: Table, of_rows: int | None = None) -> int:
+        """Number of rows that the search for a metric and a kernel uses; `of_rows` as of `sampled_rows`."""
         if not self.searches_sample:
             return 0
-        return min(MANY_METRIC_ROWS if table.counted >= _MANY_ROWS else METRIC_ROWS, table.counted)
+        rows = table.counted if of_rows is None else of_rows
+        return min(MANY_METRIC_ROWS if rows >= _MANY_ROWS else METRIC_ROWS, table.counted)
 
     @property
     def samples_scaling(self) -> bool:
