@@ -18,7 +18,9 @@ from streamkernel.engine import Plan
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.factors import Factor
 from streamkernel.fits.boosting import fit_boosting, plan_boosting
+from streamkernel.fits.fold_rows import SharedSums
 from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
+from streamkernel.fits.gaussian_folds import GAUSSIAN_FOLDS
 from streamkernel.fits.generalised import check_counts, fit_generalised, plan_generalised
 from streamkernel.fits.kernel_cca import fit_kernel_cca
 from streamkernel.fits.kernel_cca_plan import plan_kernel_cca
@@ -26,6 +28,7 @@ from streamkernel.fits.margins import fit_margins, plan_margins
 from streamkernel.fits.one_class import fit_one_class, plan_one_class
 from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
 from streamkernel.fits.ridge import fit_ridge, plan_ridge
+from streamkernel.fits.ridge_folds import RIDGE_FOLDS
 from streamkernel.fits.supervised import check_numbers
 from streamkernel.fits.transformer import fit_kernel_pca, fit_nystroem, plan_transformer
 from streamkernel.models.boosting import BoostingModel
@@ -142,6 +145,7 @@ class Predictor(Kind):
     probabilities : whether predictions can have class probabilities, for some settings at least.
     updates : whether new rows can be folded into a model, for some settings at least.
     errors : names of its errors, the usual one first, for some settings at least; none without targets.
+    folds : how fits that leave out one fold each are made together; None where each is a fit of its own.
     """
 
     model: type[PredictingModel]
@@ -150,6 +154,7 @@ class Predictor(Kind):
     probabilities: bool = False
     updates: bool = False
     errors: tuple[str, ...] = _OF_NUMBERS
+    folds: SharedSums | None = None
 
     def errors_for(self, table: Table) -> tuple[str, ...]:
         """Those of its `errors` that are of the targets of a table: of classes, or of numbers."""
@@ -180,6 +185,7 @@ PREDICTORS: dict[str, Predictor] = {
             fit_ridge,
             plan_ridge,
             updates=True,
+            folds=RIDGE_FOLDS,
         ),
         Predictor(
             "ridge-classifier",
@@ -195,6 +201,7 @@ PREDICTORS: dict[str, Predictor] = {
             classify=True,
             multilabel=True,
             errors=_OF_PROBABILITIES,
+            folds=RIDGE_FOLDS,
         ),
         Predictor(
             "svc",
@@ -311,6 +318,7 @@ PREDICTORS: dict[str, Predictor] = {
             std=True,
             updates=True,
             errors=(*_OF_NUMBERS, "nlpd"),
+            folds=GAUSSIAN_FOLDS,
         ),
         Predictor(
             "gp-classifier",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
+from streamkernel.fits.fold_rows import FoldRows
 from streamkernel.settings.checks import is_whole
 from streamkernel.table import Table
 from streamkernel.table.part_search import check_filled, content_parts, group_parts, time_parts
 from streamkernel.table.part_weights import PartSums
-from streamkernel.table.row_parts import RowParts
+from streamkernel.table.row_parts import RowParts, content_folds
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
@@ -24,8 +26,9 @@ MOST_FOLDS = 100
 class Splits:
     """The folds of cross-validation.
 
-    By content and by group fold j is part j, and all other parts are fitted to. By time fold j is part j + 1 of
-    ``folds + 1``, and only the parts before it are: an expanding window, as scikit-learn's ``TimeSeriesSplit``.
+    By content and by group fold j is part j, and all other parts are fitted to. By content there may be a part more,
+    which no fold leaves out. By time fold j is part j + 1 of ``folds + 1``, and only the parts before it are fitted to:
+    an expanding window, as scikit-learn's ``TimeSeriesSplit``.
 
     Attributes
     ----------
@@ -44,8 +47,17 @@ class Splits:
     def tables(self) -> Iterator[tuple[Table, Table]]:
         """For each fold the rows that are fitted to, and those that are left out."""
         for fold in range(self.folds):
-            fitted = range(fold + 1) if self.by == "time" else (part for part in range(self.folds) if part != fold)
+            others = (part for part in range(self.parts.count) if part != fold)
+            fitted = range(fold + 1) if self.by == "time" else others
             yield self.sums.table_of(*fitted), self.sums.table_of(fold + (self.by == "time"))
+
+    @cached_property
+    def fold_rows(self) -> FoldRows | None:
+        """The rows of fits that share the sums of a sweep; None where no part is beside the folds."""
+        if self.by != "content" or self.parts.count == self.folds:
+            return None
+        fitted = tuple(table for table, _ in self.tables())
+        return FoldRows(content_folds(self.parts.count), self.table, self.sums.table_of(self.folds), fitted)
 
 
 def checked_folds(folds: Unchecked) -> int:
@@ -108,8 +120,19 @@ def _array(given: Unchecked, name: str, table: Table, *, text: bool) -> RowArray
     return NumpyRows(np.ascontiguousarray(values, dtype=np.float64), name)
 
 
-def splits_of(table: Table, folds: int, groups: RowArray | None, times: RowArray | None) -> Splits:
+def share_beside(folds: int) -> float:
+    """Share of the distinct rows in the part that no fold leaves out: as large as a fold."""
+    return 1.0 / (folds + 1)
+
+
+def splits_of(
+    table: Table, folds: int, groups: RowArray | None, times: RowArray | None, *, beside: bool = False
+) -> Splits:
     """The folds of a table, in a pass over what decides them, and one or four more over a column.
+
+    Parameters
+    ----------
+    beside : whether folds by content leave a part of the rows in none, unless there are too few rows for that.
 
     Raises
     ------
@@ -123,7 +146,9 @@ def splits_of(table: Table, folds: int, groups: RowArray | None, times: RowArray
     elif times is not None:
         by, what, parts = "time", times.name, time_parts(table, times, folds + 1)
     else:
-        by, what, parts = "content", "all features", content_parts(table, folds)
+        by, what, parts = "content", "all features", content_parts(table, folds + beside)
     sums = PartSums(table, parts)
+    if beside and parts.count > folds and not all(each.counted for each in sums.of_parts):
+        return splits_of(table, folds, groups, times)
     check_filled(np.array([each.counted for each in sums.of_parts]), what, folds)
     return Splits(by, folds, table, parts, sums)

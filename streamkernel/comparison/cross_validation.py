@@ -1,7 +1,9 @@
 """Cross-validation: every estimator fitted to all folds but one and scored on that one, by sweeps over a stored table.
 
 Rows are left out by a weight of 0: fits, scores, draws and statistics do not see such rows, whatever the estimator
-(`table.part_weights`). Nothing is copied, and memory is that of the largest fit.
+(`table.part_weights`). Nothing is copied, and memory is that of the largest fit. Where the fits of an estimator can be
+made of the sums of one sweep, they are (`fits.fold_rows`); a part of the rows is then in no fold, for all estimators,
+so that errors are still paired by the same rows.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from streamkernel.comparison._splits import Splits, checked_folds, splits_of, without_columns
+from streamkernel.comparison._splits import Splits, checked_folds, share_beside, splits_of, without_columns
 from streamkernel.comparison.candidates import Candidate, candidates_of, check_candidates
 from streamkernel.comparison.result import Compared, Comparison
 from streamkernel.engine import (
@@ -23,13 +25,16 @@ from streamkernel.engine import (
     Session,
     check_memory,
     executor_of,
+    format_bytes,
     machine_of,
     memory_limits,
     resident_bytes,
 )
 from streamkernel.engine.limits import MemoryLimits, parse_bytes
 from streamkernel.errors import ParameterError
+from streamkernel.fits.fold_rows import FoldRows, SharedSums
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions.scores import FoldScores
 from streamkernel.reductions.scores.standard_errors import without_errors
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Unchecked, Untyped
@@ -38,24 +43,44 @@ from streamkernel.wording import option
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """A checked request: estimators, folds, and the error by which they are compared."""
+    """A checked request: estimators, folds, the error by which they are compared, and which of them can share sums."""
 
     candidates: tuple[Candidate, ...]
     splits: Splits
     error: str
+    sharing: frozenset[str] = frozenset()
 
-    def plans(self, machine: Machine) -> Iterator[tuple[Plan, Callable[[int], Plan], int]]:
-        """For each fit its plan, a function that plans for another basis size, and the basis size."""
+    def shared(self, machine: Machine, limits: MemoryLimits) -> list[tuple[Candidate, SharedSums, FoldRows]]:
+        """The candidates whose fits share sums, as far as memory allows."""
+        return [each for each, plan in self._sharing(machine) if limits.exceeded(plan) is None]
+
+    def _sharing(self, machine: Machine) -> Iterator[tuple[tuple[Candidate, SharedSums, FoldRows], Plan]]:
+        rows = self.splits.fold_rows
+        for each in self.candidates:
+            if each.name in self.sharing and rows is not None and each.kind.folds is not None:
+                yield (each, each.kind.folds, rows), each.kind.folds.plan(rows, each.settings, machine, None)
+
+    def plans(self, machine: Machine, limits: MemoryLimits) -> Iterator[tuple[Plan, Callable[[int], Plan], int]]:
+        """For each fit its plan, a function that plans for another basis size, and that size; shared ones first."""
+        shared = self.shared(machine, limits)
+        for each, sums, rows in shared:
+            shared_plan = partial(sums.plan, rows, each.settings, machine)
+            yield shared_plan(None), shared_plan, rows.resolved(each.settings).components(rows.whole)
         for table, _ in self.splits.tables():
-            for each in self.candidates:
+            for each in self._alone(shared):
                 settings = each.settings.for_table(table)
                 plan_of = partial(each.kind.plan, table, settings, machine)
                 n = settings.components(table)
                 yield plan_of(n), plan_of, n
 
+    def _alone(self, shared: Sequence[tuple[Candidate, SharedSums, FoldRows]]) -> list[Candidate]:
+        """The candidates with a fit of its own for each fold."""
+        names = [each.name for each, _, _ in shared]
+        return [each for each in self.candidates if each.name not in names]
+
     def check_memory(self, machine: Machine, limits: MemoryLimits) -> None:
         """Raise the error of the first fit that would fail before it reads: too little memory, too large a basis."""
-        for plan, plan_of, n in self.plans(machine):
+        for plan, plan_of, n in self.plans(machine, limits):
             check_memory(plan, limits, plan_of, n)
 
     def run(self, executor: Executor, progress: Progress, memory_limit: int | None = None) -> Comparison:
@@ -65,11 +90,19 @@ class CrossValidation:
         ----------
         memory_limit : bytes of all processes together; None for what the machines have.
         """
-        self.check_memory(machine_of(executor, resident_bytes()), memory_limits(executor, memory_limit))
+        machine, limits = machine_of(executor, resident_bytes()), memory_limits(executor, memory_limit)
+        self.check_memory(machine, limits)
+        for (each, _, _), plan in self._sharing(machine):
+            if limits.exceeded(plan) is not None:
+                needed = format_bytes(plan.memory_bytes)
+                progress.note(f"{each.name}: the sums of all folds would need {needed}, so that each fold has a fit")
+        shared = self.shared(machine, limits)
         found: dict[str, list[_Outcome]] = {each.name: [] for each in self.candidates}
+        for each, sums, rows in shared:
+            found[each.name] = self._of_shared_sums(each, sums, rows, executor, progress, memory_limit)
         tables = list(self.splits.tables())
         for fold, (fitted, left_out) in enumerate(tables, 1):
-            for each in self.candidates:
+            for each in self._alone(shared):
                 progress.note(f"{each.name}, fold {fold} of {self.splits.folds}")
                 began = clock.perf_counter()
                 model = each.kind.fit(
@@ -79,21 +112,47 @@ class CrossValidation:
                     memory_limit=memory_limit,
                     **each.kind.options_of_fit(fitted),
                 )
-                error = self._error(each, model, left_out, Session(executor, progress=progress))
-                size = sum(array.nbytes for array in model.arrays.values())
-                found[each.name].append(_Outcome(error, clock.perf_counter() - began, model.record.basis_size, size))
-                progress.note(f"{each.name}, fold {fold} of {self.splits.folds}: {self.error} {error:.6g}")
+                scored = model.prepare(model.prepare_targets(left_out))
+                scores = Session(executor, progress=progress).sweep(model.scores(), scored, "scores")
+                outcome = _Outcome.of(model, self._error(each, scores), clock.perf_counter() - began)
+                found[each.name].append(self._told(each, fold, outcome, progress))
+        together = {each.name for each, _, _ in shared}
         return Comparison(
             self.error,
             self.splits.by,
             tuple(table.counted for table, _ in tables),
             tuple(table.counted for _, table in tables),
-            tuple(_compared(each, found[each.name]) for each in self.candidates),
+            tuple(_compared(each, found[each.name], shared=each.name in together) for each in self.candidates),
         )
 
-    def _error(self, candidate: Candidate, model: PredictingModel, table: Table, session: Session) -> float:
-        """The error of a model on the rows of a table."""
-        found: Any = session.sweep(model.scores(), model.prepare(model.prepare_targets(table)), "scores")
+    def _of_shared_sums(
+        self,
+        candidate: Candidate,
+        sums: SharedSums,
+        rows: FoldRows,
+        executor: Executor,
+        progress: Progress,
+        memory_limit: int | None,
+    ) -> list[_Outcome]:
+        """The outcome of each fold, from the sums of one sweep and the scores of another."""
+        progress.note(f"{candidate.name}, {self.splits.folds} folds from the sums of one sweep")
+        began, session = clock.perf_counter(), Session(executor, progress=progress)
+        models = sums.fit(rows, candidate.settings, session, estimator=candidate.kind.name, memory_limit=memory_limit)
+        # The models differ in their coefficients alone: rows are scaled alike for all of them.
+        scored = models[0].prepare(models[0].prepare_targets(rows.whole)).with_keys()
+        found = session.sweep(FoldScores(tuple(model.scores() for model in models), rows.folds), scored, "scores")
+        seconds = (clock.perf_counter() - began) / len(models)
+        return [
+            self._told(candidate, fold, _Outcome.of(model, self._error(candidate, scores), seconds), progress)
+            for fold, (model, scores) in enumerate(zip(models, found, strict=True), 1)
+        ]
+
+    def _told(self, candidate: Candidate, fold: int, outcome: _Outcome, progress: Progress) -> _Outcome:
+        progress.note(f"{candidate.name}, fold {fold} of {self.splits.folds}: {self.error} {outcome.error:.6g}")
+        return outcome
+
+    def _error(self, candidate: Candidate, found: Any) -> float:
+        """The error in the result of a model's scores."""
         scores = found if isinstance(found, dict) else found.scalars
         if self.error == "error":
             return 1.0 - float(scores["accuracy"])
@@ -114,8 +173,13 @@ class _Outcome:
     functions: int
     model_bytes: int
 
+    @classmethod
+    def of(cls, model: PredictingModel, error: float, seconds: float) -> _Outcome:
+        """The outcome of a model."""
+        return cls(error, seconds, model.record.basis_size, sum(array.nbytes for array in model.arrays.values()))
 
-def _compared(candidate: Candidate, outcomes: Sequence[_Outcome]) -> Compared:
+
+def _compared(candidate: Candidate, outcomes: Sequence[_Outcome], *, shared: bool) -> Compared:
     return Compared(
         candidate.name,
         candidate.kind.name,
@@ -123,6 +187,7 @@ def _compared(candidate: Candidate, outcomes: Sequence[_Outcome]) -> Compared:
         sum(each.seconds for each in outcomes),
         tuple(each.functions for each in outcomes),
         tuple(each.model_bytes for each in outcomes),
+        shared,
     )
 
 
@@ -134,14 +199,38 @@ def cross_validation(
     groups: Unchecked = None,
     time: Unchecked = None,
     error: str | None = None,
+    share: Unchecked = False,
 ) -> CrossValidation:
     """Check a request and find its folds; parameters and errors are those of `cross_validate`."""
     count = checked_folds(folds)
+    if not isinstance(share, bool):
+        raise ParameterError(f"{option('share')} must be True or False, not {share!r}", value=share)
     features, group_values, times = without_columns(table, groups, time)
     if features.classes is None and any(each.kind.classify for each in candidates):
         features = open_table(features, classify=True)
     name = check_candidates(candidates, features, error)
-    return CrossValidation(tuple(candidates), splits_of(features, count, group_values, times), name)
+    sharing = frozenset[str]()
+    if share and group_values is None and times is None and not features.sparse:
+        features.check_weights()
+        sharing = _sharing(features, candidates, share_beside(count))
+    splits = splits_of(features, count, group_values, times, beside=bool(sharing))
+    if sharing:
+        # The part beside the folds has some rows less than its share, or far fewer where many rows are equal.
+        rows = splits.fold_rows
+        beside = 0.0 if rows is None else rows.chosen_on.counted / features.counted
+        sharing = _sharing(features, candidates, beside)
+        if rows is not None and not sharing:
+            splits = splits_of(features, count, group_values, times)
+    return CrossValidation(tuple(candidates), splits, name, sharing)
+
+
+def _sharing(table: Table, candidates: Sequence[Candidate], beside: float) -> frozenset[str]:
+    """Names of the candidates whose fits can share sums, with such a share of the rows in no fold."""
+    return frozenset(
+        each.name
+        for each in candidates
+        if each.kind.folds is not None and each.kind.folds.possible(table, each.settings, beside)
+    )
 
 
 def cross_validate(
@@ -154,6 +243,7 @@ def cross_validate(
     groups: Unchecked = None,
     time: Unchecked = None,
     error: str | None = None,
+    share: bool = False,
     memory_limit: Unchecked = None,
     client: Untyped = None,
     progress: Progress | None = None,
@@ -183,6 +273,11 @@ def cross_validate(
         are never separated, so that all rows of a fit are before all rows of its fold. A column is no feature then.
     error : "rmse", "mae", "nlpd" or "deviance" for numbers, "error" (the share of wrong classes), "log_loss" or "brier"
         for classes, "pinball" for quantiles; None for the first that all the estimators have.
+    share : whether estimators whose coefficients follow from sums (ridge, its classifier, "gp") take all folds from the
+        sums of one sweep, where rows are enough and no `groups` or `time` are given: K folds in about the time of one.
+        Of K + 1 parts of the rows the last is then in no fold. Scaling, hyper-parameters and basis of all K fits are
+        chosen on it, so that no row of a fold has a part in them; that folds have one basis is not in the standard
+        errors. All other estimators see the same folds. `Compared.shared` tells which estimators shared sums.
     memory_limit : int or str, limit on the memory of all processes together; None for that of this machine and, with a
         client, the limits of its workers.
     client : distributed.Client, cluster that runs the sweeps; None for threads of this process.
@@ -215,6 +310,6 @@ def cross_validate(
     candidates = candidates_of(estimators)
     limit = parse_bytes(memory_limit)
     opened = open_table(table, y, weights=sample_weight, classify=any(each.kind.classify for each in candidates))
-    request = cross_validation(opened, candidates, folds=folds, groups=groups, time=time, error=error)
+    request = cross_validation(opened, candidates, folds=folds, groups=groups, time=time, error=error, share=share)
     executor = executor_of(client)
     return request.run(executor, Session(executor, progress=progress).progress, limit)

@@ -52,6 +52,7 @@ class Compared:
     seconds : of all its fits and scores together.
     functions : (K,) number of basis functions of each model.
     model_bytes : (K,) bytes of the arrays of each model.
+    shared : whether its models are of the sums of one sweep, kept apart by fold, and of one basis.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Compared:
     seconds: float
     functions: tuple[int, ...]
     model_bytes: tuple[int, ...]
+    shared: bool = False
 
     @property
     def mean(self) -> float:
@@ -131,6 +133,7 @@ class Comparison:
             "seconds": each.seconds,
             "functions": list(each.functions),
             "model_bytes": list(each.model_bytes),
+            "shared": each.shared,
         }
 
 

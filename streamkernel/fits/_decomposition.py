@@ -70,8 +70,16 @@ def _by_folds(
     return choice.alpha, {"validation": record}, rows.calibration() if classes else {}
 
 
-def decomposition_steps(problem: Problem, n: int, remedy: str, alpha: float | None) -> tuple[list[Step], int]:
-    """Steps and bytes on disk of the direct solve."""
+def decomposition_steps(
+    problem: Problem, n: int, remedy: str, alpha: float | None, *, models: int = 0
+) -> tuple[list[Step], int]:
+    """Steps and bytes on disk of the direct solve.
+
+    Parameters
+    ----------
+    remedy : words for a user whose memory is too small for it.
+    models : number of further models, each without one fold, that are made of the sums; 0 for the one of all rows.
+    """
     table = problem.table
     plain = NormalEquations(unfilled_basis(problem, n), problem.centre)
     usual = NormalEquations.usual(plain.basis, problem.centre, table.counted, alpha)
@@ -83,8 +91,12 @@ def decomposition_steps(problem: Problem, n: int, remedy: str, alpha: float | No
     operations = (1 + count) * (2.0 * n**3 + eigen_flops(n))
     # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix). With
     # folds also the sums of each; in place of the workspace, later, those of all other rows, a matrix and its factor.
-    algebra = 8 * n * ((8 + 3 * count) * n + 4 * table.n_targets)
-    sweep = step_of("final sweep", final, table, kernel_columns=n, held_bytes=8 * (2 + count) * n * n)
+    # Each further model keeps its sums, and two more are made on the way to it.
+    more = models + 2 if models else 0
+    algebra = 8 * n * ((8 + 3 * count + more) * n + 4 * table.n_targets)
+    sweep = step_of(
+        "sums by fold" if models else "final sweep", final, table, kernel_columns=n, held_bytes=8 * (2 + count) * n * n
+    )
     steps = [
         replace(sweep, usual=(usual.flops_per_row(), step_of("", usual, table, kernel_columns=n).leaves)),
         driver_step("solve", algebra, remedy, operations),

@@ -56,7 +56,7 @@ def fit_gaussian(
         chosen = choose_basis(table, settings, session, run.n, tuner if settings.tunes else None)
         chosen, sums = tuner.polished(chosen)
         chosen = at_queries(chosen, settings)
-        noise = _row_noise(settings, chosen, session)
+        noise = row_noise_of(settings, chosen, session)
         weights = None
         if isinstance(noise, BlockNoise):
             noise, sums, weights = sums_of_members(chosen, noise, session, settings)
@@ -92,7 +92,7 @@ def fit_gaussian(
     )
 
 
-def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> RowNoise:
+def row_noise_of(settings: GaussianSettings, chosen: Chosen, session: Session) -> RowNoise:
     """The model of cov(y | f at the basis); variances are in squared units of the targets' spread."""
     if not settings.whitens_rows:
         return ConstantNoise()

@@ -71,6 +71,13 @@ _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
     metavar="COLUMN",
     help="Folds in the order of this column: each is fitted to all rows before it. The column is no feature then.",
 )
+@section_option(
+    _FOLDS,
+    "--share",
+    is_flag=True,
+    help="Take all folds of ridge and gp from the sums of one sweep, where rows are enough and no --group or --time is "
+    "given. A part of the rows is then in no fold, and one basis for all folds is chosen on it.",
+)
 @rows
 @weight
 @click.option("--report", default=None, metavar="OUT.html", help="Draw the comparison as one HTML page, too.")
@@ -85,6 +92,7 @@ def command(
     folds: int,
     group: str | None,
     time: str | None,
+    share: bool,
     rows: Bounds,
     weight: str | None,
     report: str | None,
@@ -101,15 +109,15 @@ def command(
     place, driver_bytes = execution_target(resources), resident_bytes()
     classify = any(each.kind.classify for each in candidates)
     table: Any = cut(with_weights_of(open_table(store, classify=classify), weight), rows)
-    request = cross_validation(table, candidates, folds=folds, groups=group, time=time, error=error)
+    request = cross_validation(table, candidates, folds=folds, groups=group, time=time, error=error, share=share)
     limits = place.limits()
     place = place_within(
-        place, resources, limits, lambda machine: (plan for plan, _, _ in request.plans(machine)), driver_bytes
+        place, resources, limits, lambda machine: (plan for plan, _, _ in request.plans(machine, limits)), driver_bytes
     )
     request.check_memory(place.machine(driver_bytes), limits)
-    plans = [plan for plan, _, _ in request.plans(place.machine(driver_bytes))]
-    share = worker_share(place, limits, max(plans, key=lambda plan: plan.memory_bytes))
-    with SweepBar(display.quiet, plans=plans) as bar, place.executor(bar.note, share) as executor:
+    plans = [plan for plan, _, _ in request.plans(place.machine(driver_bytes), limits)]
+    own_memory = worker_share(place, limits, max(plans, key=lambda plan: plan.memory_bytes))
+    with SweepBar(display.quiet, plans=plans) as bar, place.executor(bar.note, own_memory) as executor:
         found = request.run(executor, bar, place.memory)
     if report is not None:
         write_comparison_report(found, report, overwrite=overwrite)
@@ -124,6 +132,9 @@ def _print(found: Comparison) -> None:
     title = f"{found.best.name} has the least {found.error}" if len(found.estimators) > 1 else found.best.name
     console.print(f"{title}, {found.folds} folds by {found.by}", style="bold")
     console.print(f"fitted to {_range(found.fitted_rows)} rows, left out {_range(found.left_out_rows)}", style="dim")
+    together = [each.name for each in found.estimators if each.shared]
+    if together:
+        console.print(f"all folds from the sums of one sweep: {', '.join(together)}", style="dim")
     columns = ("estimator", found.error, "+-", "to best", "+-", "basis", "size", "seconds")
     table = RichTable(box=None, header_style="dim", pad_edge=False, collapse_padding=True)
     for position, name in enumerate(columns):
