@@ -70,6 +70,21 @@ def test_classes(cli: Callable, labels: Path) -> None:
     assert found["error"] == "error"
 
 
+def test_what_shares_no_sums_is_told(cli: Callable, numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("--estimators", "ridge", *SET, "--set", "basis=10", "--set", "alpha=1", "--folds", 2, "--share", *THREADS)
+    found = cli("compare", numbers, *words, "--json").result
+    expected = cross_validate(numbers, KernelRidge(10, alpha=1.0, **PLAIN), 2, share=True)
+    assert found["estimators"][0]["errors"] == list(expected.estimators[0].errors)
+    assert found["estimators"][0]["shared"] is False
+
+    def shared(self: CrossValidation, *args: object) -> Comparison:
+        one = Compared("ridge", "ridge", (0.5, 0.6), 1.0, (9, 9), (99, 99), shared=True)
+        return Comparison("rmse", "content", (90, 90), (30, 30), (one,))
+
+    monkeypatch.setattr(CrossValidation, "run", shared)
+    assert "all folds from one sweep, with one basis: ridge" in cli("compare", numbers, *words).out
+
+
 def test_the_table_has_80_columns_at_most(cli: Callable, numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def wide(self: CrossValidation, *args: object) -> Comparison:
         errors = tuple(1.2345e-05 * (1 + fold) for fold in range(60))

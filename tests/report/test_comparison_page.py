@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,11 @@ def test_a_page_is_written_whole_and_replaced_only_if_asked(tmp_path: Path) -> N
     with pytest.raises(StoreNotFoundError, match="there is no folder"):
         check_report(tmp_path / "no" / "page.html", overwrite=False)
     assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_sums_that_folds_share_are_told_with_what_they_hide() -> None:
+    found = compared(ERRORS)
+    assert "with one basis" not in words(found)
+    one, *others = found.estimators
+    found = replace(found, estimators=(replace(one, shared=True), *others))
+    assert "All folds are from the sums of one sweep, with one basis: ridge." in words(found)

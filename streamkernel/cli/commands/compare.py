@@ -134,7 +134,7 @@ def _print(found: Comparison) -> None:
     console.print(f"fitted to {_range(found.fitted_rows)} rows, left out {_range(found.left_out_rows)}", style="dim")
     together = [each.name for each in found.estimators if each.shared]
     if together:
-        console.print(f"all folds from the sums of one sweep: {', '.join(together)}", style="dim")
+        console.print(f"all folds from one sweep, with one basis: {', '.join(together)}", style="dim")
     columns = ("estimator", found.error, "+-", "to best", "+-", "basis", "size", "seconds")
     table = RichTable(box=None, header_style="dim", pad_edge=False, collapse_padding=True)
     for position, name in enumerate(columns):

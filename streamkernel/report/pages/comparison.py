@@ -32,12 +32,7 @@ def comparison_page(found: Comparison) -> Page:
         "Comparison of estimators",
         lead,
         _cards(found),
-        [
-            "The least of several errors is on average too small: on new rows expect more than that of the best, "
-            "the more so the more were compared."
-        ]
-        if len(found.estimators) > 1
-        else [],
+        _notes(found),
         [
             Section("Errors", [errors_figure(found), differences_figure(found) if len(found.estimators) > 1 else None]),
             Section("Numbers", [], [_numbers(found), _fold_errors(found)]),
@@ -56,6 +51,22 @@ def comparison_page(found: Comparison) -> Page:
         ],
         None,
     )
+
+
+def _notes(found: Comparison) -> list[str]:
+    notes = []
+    if len(found.estimators) > 1:
+        notes.append(
+            "The least of several errors is on average too small: on new rows expect more than that of the best, the "
+            "more so the more were compared."
+        )
+    shared = ", ".join(plain(each.name, 40) for each in found.estimators if each.shared)
+    if shared:
+        notes.append(
+            f"All folds are from the sums of one sweep, with one basis: {shared}. How much another basis would change "
+            "the error is not in the standard errors."
+        )
+    return notes
 
 
 def _cards(found: Comparison) -> list[Card]:
