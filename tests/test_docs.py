@@ -232,7 +232,8 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     draw = as_rule("few-sweep").draw  # type: ignore[attr-defined]
     sizes = ((10, 10**9), (10**5, 2**16))
     few, many = (
-        SimpleNamespace(n=n, table=SimpleNamespace(n_rows=rows, counted=rows), in_metric=False) for n, rows in sizes
+        SimpleNamespace(n=n, table=SimpleNamespace(n_rows=rows, counted=rows), in_metric=False, of_rows=None)
+        for n, rows in sizes
     )
     rows = [round(draw.scoring_rows(problem, 1000) / 1000) for problem in (many, few)]
     pool = [draw.pool_size(problem, 100, 0) // 100 for problem in (many, few)]
