@@ -17,7 +17,7 @@ from streamkernel.engine._branches import branch_leaves
 from streamkernel.engine._read_ahead import blocks_ahead
 from streamkernel.engine.layout import block_rows, block_rows_of, leaf_count, span_rows, worth_sending
 from streamkernel.engine.threads import available_cpus
-from streamkernel.kernels import Composite, Kernel, packed_bytes, packing_bytes, workspace_bytes
+from streamkernel.kernels import Composite, Kernel, Precomputed, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.metric import MetricScaler
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.reductions.contract import AnyReduction
@@ -63,7 +63,7 @@ class TableShape:
             table.n_targets,
             table.dtype.itemsize,
             table.chunk_rows,
-            table.in_memory and not table.sparse,  # chunks of sparse rows are made, of rows in memory, too
+            table.in_memory and not table.sparse and not table.of_matrix,  # chunks of these are made
             len(table.features.cuts(table.start, table.stop)) - 1,
             _map_bytes(table),
             int(table.weights is not None),
@@ -375,6 +375,8 @@ def _ahead_bytes(table: TableShape, block_rows: int) -> int:
 
 
 def _families(kernel: Kernel) -> tuple[str, ...]:
+    if isinstance(kernel, Precomputed):
+        return ()  # its values are read
     if isinstance(kernel, Composite):
         return tuple(family for part in kernel.parts for family in _families(part))
     # A user's kernel may have no name; rates are measured of ours.

@@ -16,7 +16,8 @@ from streamkernel.engine import Progress, Session, executor_of, layout_of, resid
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
-from streamkernel.kernels import UserKernel
+from streamkernel.kernels import Precomputed, UserKernel
+from streamkernel.kernels.parameters import checked_columns
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.pairs import as_csr
@@ -46,6 +47,11 @@ def takes_sparse(estimator: Untyped) -> bool:
     """Whether an estimator takes sparse rows."""
     settings = getattr(estimator, "_settings_class", None)
     return settings is not None and bool(settings.TAKES_SPARSE)
+
+
+def is_precomputed(kernel: Unchecked) -> bool:
+    """Whether the parameter `kernel` says that rows are those of a kernel matrix."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == Precomputed.name)
 
 
 def _width(y: Unchecked) -> int:
@@ -191,6 +197,8 @@ class SavedEstimator(BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = takes_sparse(self)
+        # scikit-learn's splitters then cut columns as they cut rows.
+        tags.input_tags.pairwise = takes_sparse(self) and is_precomputed(getattr(self, "kernel", None))
         return tags
 
     def _fitted(self) -> Any:
@@ -203,17 +211,27 @@ class SavedEstimator(BaseEstimator, ABC):
         # The names were checked above, so `warn_of_names` is not called.
         return with_names(open_table(X, sparse=takes_sparse(self)), names_of(self))
 
-    def _here(self, X: Unchecked) -> Table:
+    def _here(self, X: Unchecked, diagonal: Unchecked = None) -> Table:
         """Rows in memory for a prediction, scaled as those of the fit."""
-        table: Table = self.model_.prepare(self._in_memory(X, self.model_.known_columns))
-        return table
+        return self._prepared(self._in_memory(X, self.model_.known_columns), diagonal)
 
-    def _values(self, X: Unchecked, work: RowMap, name: str = "prediction") -> ArrayOrDask:
+    def _prepared(self, table: Table, diagonal: Unchecked) -> Table:
+        """Rows as those of the fit; of a kernel matrix with their k(x, x) (m,), where it is given."""
+        prepared: Table = self.model_.prepare(table)
+        if diagonal is None:
+            return prepared
+        if not self.model_.of_matrix:
+            raise ParameterError(
+                "diagonal is of rows of a kernel matrix, and the kernel of this model is not precomputed; leave it out"
+            )
+        return prepared.with_diagonal(checked_columns(diagonal, table.n_rows, "diagonal", "X")[:, 0])
+
+    def _values(self, X: Unchecked, work: RowMap, name: str = "prediction", diagonal: Unchecked = None) -> ArrayOrDask:
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
         if is_array_like(X):
-            return values_now(work, self._here(X), name)
+            return values_now(work, self._here(X, diagonal), name)
         table = warn_of_names(self, self.model_.known_columns, _rows_of(self, X).without_targets())
-        return values_later(work, self.model_.prepare(table), name)
+        return values_later(work, self._prepared(table, diagonal), name)
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the fitted model as a Zarr group with JSON beside it: no pickle.

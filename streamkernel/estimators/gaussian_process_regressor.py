@@ -17,6 +17,7 @@ from streamkernel.models.gaussian import GaussianModel
 from streamkernel.settings.checks import checked_whole
 from streamkernel.settings.gaussian import GaussianSettings
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.wording import option
 
 
 class GaussianProcessRegressor(Regressor, UpdatingEstimator):
@@ -133,7 +134,9 @@ class GaussianProcessRegressor(Regressor, UpdatingEstimator):
         self.effective_df_ = np.asarray(solution.effective_df)
         return self
 
-    def predict(self, X: Unchecked, return_std: bool = False, return_cov: bool = False) -> ArrayOrDask:
+    def predict(
+        self, X: Unchecked, return_std: bool = False, return_cov: bool = False, *, diagonal: Unchecked = None
+    ) -> ArrayOrDask:
         """Predicted targets, as scikit-learn's regressor of the same name.
 
         Parameters
@@ -141,6 +144,8 @@ class GaussianProcessRegressor(Regressor, UpdatingEstimator):
         X : (q, p)
         return_std : also return standard deviations of y, noise included.
         return_cov : also return the covariance of y at the rows of X; for rows in memory.
+        diagonal : (q,) values k(x, x) of the rows, for `return_std` with a precomputed kernel. The square matrix of the
+            fit, or a slice of its table, has them.
 
         Returns
         -------
@@ -157,9 +162,9 @@ class GaussianProcessRegressor(Regressor, UpdatingEstimator):
             return self._values(X, model.predictions())
         work = model.predictions(std=True)
         if not is_array_like(X):
-            return self._values(X, work, "prediction"), self._values(X, work, "std")
+            return self._values(X, work, "prediction", diagonal), self._values(X, work, "std", diagonal)
         # For rows in memory, one computation gives both.
-        moments = work.moments(self._rows(X))
+        moments = work.moments(self._rows(X, diagonal))
         mean, std = moments[0], np.sqrt(moments[1])
         return (mean[:, 0], std[:, 0]) if work.flat and mean.shape[1] == 1 else (mean, std)
 
@@ -185,6 +190,7 @@ class GaussianProcessRegressor(Regressor, UpdatingEstimator):
             `n_samples` is no whole number > 0, or the rows are not in memory.
         """
         model = self._fitted()
+        self._refuse_matrix()
         checked_whole("n_samples", n_samples, 1)
         if not is_array_like(X):
             raise ParameterError("sample_y is for rows in memory; give a NumPy array of a few thousand rows")
@@ -197,10 +203,19 @@ class GaussianProcessRegressor(Regressor, UpdatingEstimator):
         if not is_array_like(X):
             raise ParameterError("return_cov is for rows in memory; give a NumPy array of a few thousand rows")
         model = self._fitted()
+        self._refuse_matrix()
         cov = model.predictions().covariance(self._rows(X))
         return cov[:, :, 0] if model.flat and cov.shape[2] == 1 else cov
 
-    def _rows(self, X: Unchecked) -> Any:
+    def _refuse_matrix(self) -> None:
+        """Refuse what needs kernel values of new rows with each other, which a precomputed kernel has not."""
+        if self.model_.of_matrix:
+            raise ParameterError(
+                "the kernel is precomputed, and kernel values of new rows with each other, which covariances and draws "
+                f"need, are not among K(new rows, rows of the fit); ask for {option('return_std', True)}"
+            )
+
+    def _rows(self, X: Unchecked, diagonal: Unchecked = None) -> Any:
         """Checked rows in memory, scaled as those of the fit."""
-        table = self._here(X)
+        table = self._here(X, diagonal)
         return table.read(0, table.n_rows).X

@@ -145,13 +145,19 @@ class GaussianProcessClassifier(Classifier, GeneralisedEstimator):
     ) -> None:
         self._set_parameters(locals())
 
-    def predict_proba(self, X: Unchecked) -> ArrayOrDask:
-        """Probabilities (m, classes); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._values(X, self._fitted().predictions(), "probability")
+    def predict_proba(self, X: Unchecked, *, diagonal: Unchecked = None) -> ArrayOrDask:
+        """Probabilities (m, classes); a lazy Dask array for Dask, Zarr, xarray or stored rows.
 
-    def predict(self, X: Unchecked) -> ArrayOrDask:
-        """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._labels(self._values(X, self._fitted().predictions(), "prediction"))
+        Parameters
+        ----------
+        X : (m, p)
+        diagonal : (m,) values k(x, x), with a precomputed kernel; as in `GaussianProcessRegressor.predict`.
+        """
+        return self._values(X, self._fitted().predictions(), "probability", diagonal)
+
+    def predict(self, X: Unchecked, *, diagonal: Unchecked = None) -> ArrayOrDask:
+        """Labels, (m,); parameters are those of `predict_proba`, and lazy as there."""
+        return self._labels(self._values(X, self._fitted().predictions(), "prediction", diagonal))
 
 
 class GaussianProcessPoissonRegressor(Regressor, GeneralisedEstimator):
@@ -175,12 +181,19 @@ class GaussianProcessPoissonRegressor(Regressor, GeneralisedEstimator):
 
     _kind = "poisson"
 
-    def predict(self, X: Unchecked, return_std: bool = False) -> ArrayOrDask:
-        """Mean rates (m,), and with `return_std` standard deviations of the counts."""
+    def predict(self, X: Unchecked, return_std: bool = False, *, diagonal: Unchecked = None) -> ArrayOrDask:
+        """Mean rates (m,), and with `return_std` standard deviations of the counts.
+
+        Parameters
+        ----------
+        X : (m, p)
+        return_std : also return the standard deviations.
+        diagonal : (m,) values k(x, x), with a precomputed kernel; as in `GaussianProcessRegressor.predict`.
+        """
         work = self._fitted().predictions(std=return_std)
         if not return_std:
-            return self._values(X, work, "prediction")
-        return self._values(X, work, "prediction"), self._values(X, work, "std")
+            return self._values(X, work, "prediction", diagonal)
+        return self._values(X, work, "prediction", diagonal), self._values(X, work, "std", diagonal)
 
     def score(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> float:
         """``R^2`` of the mean rates; parameters are those of `KernelRidge.score`."""

@@ -18,6 +18,7 @@ from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
 from streamkernel.kernels import (
     Kernel,
+    Precomputed,
     UserKernel,
     columns_of_pairs,
     is_kernel_of_pairs,
@@ -25,6 +26,7 @@ from streamkernel.kernels import (
     user_kernel_classes,
     with_kernel_classes,
 )
+from streamkernel.matrix_rows import LEADING, kernel_values_in, places_in
 from streamkernel.metric import MetricScaler
 from streamkernel.notebook import html_table
 from streamkernel.pairs import are_pairs
@@ -115,6 +117,11 @@ class SavedBasis(ABC):
         return is_kernel_of_pairs(self.record.kernel)
 
     @property
+    def of_matrix(self) -> bool:
+        """Whether its kernel is precomputed: its points are then rows of the matrix k(Z, Z)."""
+        return bool(self.record.kernel.get("kernel") == Precomputed.name)
+
+    @property
     def metric(self) -> Float | None:
         """T (p, r), the linear map of the scaled columns; None for a model without a metric."""
         return self.arrays.get("metric")
@@ -189,7 +196,12 @@ class SavedBasis(ABC):
 
     @property
     def points(self) -> AnyArray:
-        """(n, p) basis points in the units of the rows; of sparse rows in pairs of columns and values."""
+        """(n, p) basis points in the units of the rows; of sparse rows in pairs of columns and values.
+
+        Of a precomputed kernel the matrix k(Z, Z) (n, n), as nothing else is known of them.
+        """
+        if self.of_matrix:
+            return kernel_values_in(self.arrays["components"])
         if "points" in self.arrays:
             # A metric may have fewer columns than the rows, and a column may have been clipped: the points cannot be
             # computed back from the basis.
@@ -225,14 +237,18 @@ class SavedBasis(ABC):
     def prepare(self, table: Table) -> Table:
         """A table of raw rows, with its columns in the order of the basis's table, and scaled like that table.
 
-        Dense rows become sparse ones where those of the basis were, and sparse ones dense.
+        Dense rows become sparse ones where those of the basis were, and sparse ones dense. Rows of a kernel matrix are
+        read at the columns of the basis.
 
         Raises
         ------
         ShapeError
             The table has another number of columns, or other columns.
         """
-        return self.known_columns.matched(table).as_sparse(self.sparse).with_scaler(self.scaler)
+        matched = self.known_columns.matched(table).as_sparse(self.sparse)
+        if self.of_matrix:
+            return matched.as_matrix_at(self.component_indices, self.points[0])
+        return matched.with_scaler(self.scaler)
 
     @property
     def digest(self) -> str:
@@ -318,6 +334,8 @@ class SavedBasis(ABC):
         assert kernel is not None
         if self.sparse:
             self._check_pairs(path, kernel)
+        if self.of_matrix:
+            self._check_matrix(path)
         if scaler is not None and scaler.n_features != len(self.column_names):
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
         return self
@@ -329,13 +347,21 @@ class SavedBasis(ABC):
         if not fitting or isinstance(self.scaler, (Scaler, ClippedScaler, RankScaler, MetricScaler)):
             raise ModelFormatError(f"{path}: its points are no sparse rows of {d} columns; {self._AGAIN}")
 
+    def _check_matrix(self, path: str | PathLike[str]) -> None:
+        """Refuse points that are no rows of k(Z, Z), or columns that the rows do not have."""
+        Z, columns = self.arrays["components"], self.component_indices
+        n, p = len(columns), len(self.column_names)
+        fits = Z.shape[1] == LEADING + n and np.array_equal(places_in(Z), np.arange(n)) and self.scaler is None
+        if not fits or not ((columns >= 0) & (columns < p)).all():
+            raise ModelFormatError(f"{path}: its points are no rows of a kernel matrix of theirs; {self._AGAIN}")
+
     @classmethod
     def _refuse(cls, path: str | PathLike[str], why: object) -> NoReturn:
         raise ModelFormatError(f"{path} is not a {cls._NOUN}: {why}; {cls._AGAIN}") from None
 
     def _check_arrays(self, path: str | PathLike[str]) -> None:
         sizes = {"p": len(self.column_names)}
-        if "metric" not in self.arrays and not self.sparse:
+        if "metric" not in self.arrays and not self.sparse and not self.of_matrix:
             sizes["width"] = sizes["p"]
         names = {**self.SHAPES, **self.OPTIONAL}
         if not all(self._fits(name, sizes) for name in names):

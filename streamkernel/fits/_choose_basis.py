@@ -10,6 +10,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError, SingularKernelError, warn_user
+from streamkernel.fits._kernel_matrix import check_matrix
 from streamkernel.fits._plan_steps import needs_moments
 from streamkernel.fits._scalers import bounded_scaler, standard_scaler, unit_scaler
 from streamkernel.fits._validation import checked_numbers, held_out
@@ -98,6 +99,8 @@ def choose_basis(
     DataError, StoreError, NumericalError
         See `streamkernel.errors`.
     """
+    if table.of_matrix:
+        check_matrix(table)
     statistics = _statistics(table, settings, session)
     columns: RowScaler | None = None
     if settings.scale == "standard":
@@ -235,7 +238,7 @@ def _origins(table: Table, statistics: TableStatistics | None, *, scaled: bool) 
     sparse_columns = table.n_features if table.sparse else None
     if statistics is None:
         return Origins(sparse_columns=sparse_columns)
-    features = None if scaled or table.sparse else statistics.X
+    features = None if scaled or table.sparse or table.of_matrix else statistics.X
     return replace(
         Origins.of(features, None if table.classes is not None else statistics.y), sparse_columns=sparse_columns
     )

@@ -44,6 +44,7 @@ def steps_of_choice(
     ----------
     folds, of_rows : as of `choose_basis`.
     """
+    table = settings.kernel_rows(table)
     d, plain = table.n_targets, table
     given = settings.given_metric
     if given is not None or settings.learns_metric:

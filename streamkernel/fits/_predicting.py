@@ -73,6 +73,7 @@ class PredictingRun:
         plan: Plan | None = None,
     ) -> None:
         self.n = size_of_fit(settings, table)
+        table, whole = settings.kernel_rows(table), None if whole is None else settings.kernel_rows(whole)
         self._plan = checked_plan(
             lambda machine, n: plan_of(table, settings, machine, n),
             self.n,

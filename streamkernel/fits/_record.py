@@ -10,9 +10,11 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_info
 
+from streamkernel.basis import Basis
 from streamkernel.engine import Plan, Session
 from streamkernel.fits._choose_basis import Chosen
-from streamkernel.kernels import free_parts
+from streamkernel.kernels import Precomputed, free_parts
+from streamkernel.matrix_rows import at_own_columns
 from streamkernel.metric import MetricScaler, mapped_names
 from streamkernel.models.gaussian import TuningRecord
 from streamkernel.records import Executor, Rows, Run, ScalerRecord
@@ -33,7 +35,7 @@ def basis_fields(chosen: Chosen, settings: BasisSettings, n: int) -> Fields:
     table, selection = chosen.table, chosen.selection
     return {
         "settings": settings.to_record(),
-        "kernel": chosen.kernel.to_config(),
+        "kernel": (basis_of_model(chosen).kernel if table.of_matrix else chosen.kernel).to_config(),
         "lengthscale": getattr(chosen.kernel, "lengthscale", None),
         "lengthscale_choice": chosen.lengthscale,
         "metric_choice": chosen.metric,
@@ -110,12 +112,20 @@ def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, AnyArray]:
         **scaler_arrays(chosen.scaler),
     }
     return {
-        "components": selection.basis.points,
+        "components": basis_of_model(chosen).points,
         "component_indices": selection.basis.rows,
         "gains": selection.gains,
         "residual_path": residual_path,
         **{name: values for name, values in followed.items() if values is not None},
     }
+
+
+def basis_of_model(chosen: Chosen) -> Basis:
+    """The basis as a model has it: that of the fit; of a kernel matrix with its own columns alone."""
+    basis = chosen.selection.basis
+    if not chosen.table.of_matrix:
+        return basis
+    return Basis(Precomputed(len(basis)), at_own_columns(basis.points), basis.rows)
 
 
 def run_record(session: Session, plan: Plan, seconds: float, peak_bytes: int) -> Run:

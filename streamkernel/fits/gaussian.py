@@ -53,7 +53,7 @@ def fit_gaussian(
     run = SupervisedRun(table, settings, session, plan_gaussian, estimator=estimator, **options)
     tuner = GaussianTuner(settings, session)
     with run.measured():
-        chosen = choose_basis(table, settings, session, run.n, tuner if settings.tunes else None)
+        chosen = choose_basis(run.table, settings, session, run.n, tuner if settings.tunes else None)
         chosen, sums = tuner.polished(chosen)
         chosen = at_queries(chosen, settings)
         noise = row_noise_of(settings, chosen, session)

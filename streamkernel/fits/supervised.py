@@ -91,7 +91,7 @@ class SupervisedRun(PredictingRun):
                 "classes"
             )
         self._class_weights = settings.class_weights(table)
-        self.table = self.weighted(table)
+        self.table = self.weighted(self.table)
         _check_weighted_classes(self.table)
 
     def weighted(self, table: Table) -> Table:

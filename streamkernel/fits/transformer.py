@@ -12,7 +12,7 @@ from streamkernel.engine import Machine, Plan, Session, Step, step_of
 from streamkernel.errors import warn_user
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._record import basis_arrays, fitted_fields
+from streamkernel.fits._record import basis_arrays, basis_of_model, fitted_fields
 from streamkernel.fits.ridge import plan_ridge
 from streamkernel.fits.run import checked_plan, measured, size_of_fit
 from streamkernel.linalg import solve_lower
@@ -44,12 +44,13 @@ def fit_nystroem(
     table = table.without_targets()
     n, plan = _planned(table, settings, session, memory_limit, driver_bytes, plan)
     with measured(session, plan) as run:
-        chosen = choose_basis(table, settings, session, n)
+        chosen = choose_basis(settings.kernel_rows(table), settings, session, n)
         basis, rows = chosen.selection.basis, FeatureRows(chosen.table, chosen.selection.basis)
         sums = session.sweep(FeatureGram.within(rows.features, _ROUNDING), chosen.table, "final sweep")
         inverse = np.ascontiguousarray(solve_lower(basis.L, np.eye(len(basis))))
     fields, arrays = _parts(NystroemModel.KIND, chosen, settings, n, sums, run())
-    return NystroemModel(FittedRecord(**fields), {**arrays, "normalization": inverse}).with_basis(basis)
+    model = NystroemModel(FittedRecord(**fields), {**arrays, "normalization": inverse})
+    return model.with_basis(basis_of_model(chosen))
 
 
 def fit_kernel_pca(
@@ -66,7 +67,7 @@ def fit_kernel_pca(
     n, plan = _planned(table, settings, session, memory_limit, driver_bytes, plan)
     stop = None
     with measured(session, plan) as run:
-        chosen = choose_basis(table, settings, session, n)
+        chosen = choose_basis(settings.kernel_rows(table), settings, session, n)
         rows = FeatureRows(chosen.table, chosen.selection.basis)
         sums = session.sweep(FeatureGram.within(rows.features, 0.0), chosen.table, "final sweep")
         if settings.cuts_at_bound:
@@ -89,7 +90,7 @@ def fit_kernel_pca(
     if inverse is not None:
         fields, arrays = {**fields, "inverse": inverse.record}, {**arrays, **inverse.arrays}
     model = KernelPCAModel.of(eigen, {**fields, "stop": cut}, arrays, wanted)
-    return model.with_basis(chosen.selection.basis)
+    return model.with_basis(basis_of_model(chosen))
 
 
 def plan_transformer(table: Table, settings: TransformerSettings, machine: Machine, n: int | None = None) -> Plan:

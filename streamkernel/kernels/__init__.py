@@ -45,6 +45,7 @@ from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, compile_all, ker
 from streamkernel.kernels.of_columns import OfColumns, located, sees_names
 from streamkernel.kernels.periodic import Periodic
 from streamkernel.kernels.polynomial import Polynomial
+from streamkernel.kernels.precomputed import Precomputed, has_precomputed
 from streamkernel.kernels.prepared import filling_bytes, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
@@ -76,6 +77,7 @@ __all__ = [
     "OfColumns",
     "Periodic",
     "Polynomial",
+    "Precomputed",
     "PreparedKernel",
     "Product",
     "RationalQuadratic",
@@ -93,6 +95,7 @@ __all__ = [
     "free_parts",
     "function_gradient_bytes",
     "has_free_lengthscale",
+    "has_precomputed",
     "is_compiled",
     "is_kernel_of_pairs",
     "kernel_from_config",

@@ -40,6 +40,7 @@ from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.hamming import Hamming
 from streamkernel.kernels.lengthscales import log_lengthscales
 from streamkernel.kernels.parameters import checked_rows
+from streamkernel.kernels.precomputed import Precomputed
 from streamkernel.kernels.sparse import PreparedSparse, SparseKernel
 from streamkernel.type_aliases import Float
 
@@ -77,7 +78,7 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
     """
     points = checked_rows(Z, "Z").astype(np.float64, copy=False)
     kernel.check_features(points.shape[1])
-    if isinstance(kernel, Fixed):
+    if isinstance(kernel, Fixed | Precomputed):
         return _NoGradient(points)
     if isinstance(kernel, Scaled):
         return _ScaledGradient(kernel, points)

@@ -24,6 +24,7 @@ from streamkernel.kernels.of_columns import OfColumns
 from streamkernel.kernels.parameters import checked_number
 from streamkernel.kernels.periodic import Periodic
 from streamkernel.kernels.polynomial import Polynomial
+from streamkernel.kernels.precomputed import Precomputed
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
 from streamkernel.kernels.sparse import SparseKernel
@@ -59,6 +60,7 @@ KERNEL_NAMES = tuple(NAMES)
 CLASSES: dict[str, type[Kernel]] = {kind.name: kind for kind, _ in NAMES.values()}
 COMPOSITES: tuple[type[Composite], ...] = (Sum, Product, Scaled, Fixed, OfColumns, SparseKernel)
 CLASSES |= {kind.name: kind for kind in COMPOSITES}
+CLASSES[Precomputed.name] = Precomputed
 
 
 def parameters_of_class(kind: type[Kernel]) -> tuple[str, ...]:
@@ -97,7 +99,8 @@ def as_kernel(
     ----------
     kernel : str, Kernel, function or mapping
         A name of ``KERNEL_NAMES``, an expression of names (``"2*gaussian + linear"``), a kernel, a function of two
-        blocks of rows (`FunctionKernel`), or a configuration from ``Kernel.to_config``.
+        blocks of rows (`FunctionKernel`), "precomputed" where the rows are those of a kernel matrix, or a configuration
+        from ``Kernel.to_config``.
     lengthscale : float or one per feature, optional
         With a kernel object: ``kernel.with_lengthscale(lengthscale)``. With an expression: of the kernels that state
         none.
@@ -135,11 +138,8 @@ def as_kernel(
     if isinstance(kernel, str) and is_expression(kernel):
         given = {"gamma": gamma, **parameters}
         return _of_expression(kernel, lengthscale, [name for name, value in given.items() if value is not None])
-    if kernel == "precomputed":
-        raise ParameterError(
-            f"{option('kernel', kernel)} is a matrix of all pairs of rows, which is never made here: functions are "
-            "rows; give a named kernel, or from Python a function of two blocks of rows"
-        )
+    if kernel == Precomputed.name:
+        return Precomputed()
     if not isinstance(kernel, str) or kernel.lower() not in NAMES:
         raise ParameterError(
             f"{option('kernel')} = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)}, an expression such "
@@ -161,7 +161,7 @@ def leaves_lengthscale(kernel: str) -> bool:
     """Whether the kernel of this name, or a part of this expression, has a lengthscale that is not stated."""
     if is_expression(kernel):
         return has_free_lengthscale(kernel_of_expression(kernel, _named))
-    return issubclass(NAMES[kernel.lower()][0], LengthscaleKernel)
+    return kernel != Precomputed.name and issubclass(NAMES[kernel.lower()][0], LengthscaleKernel)
 
 
 def _of_expression(text: str, lengthscale: Unchecked, others: list[str]) -> Kernel:

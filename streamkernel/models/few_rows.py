@@ -39,10 +39,15 @@ class DirectPredictions:
     Raises
     ------
     ParameterError
-        The model is of sparse rows.
+        The model is of sparse rows, or of a kernel matrix.
     """
 
     def __init__(self, model: PredictingModel, work: RowMap | None = None) -> None:
+        if model.of_matrix:
+            raise ParameterError(
+                f"the {model.record.estimator} model has a precomputed kernel, and its rows are those of a kernel "
+                f"matrix, which are predicted as a table only; give {call('predict')} a store with them"
+            )
         if model.sparse:
             raise ParameterError(
                 f"the {model.record.estimator} model was fitted on sparse rows, which are predicted as a table only; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from streamkernel.matrix_rows import LEADING
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import ColumnStatistics, RowBlock, Table, TableStatistics
 
@@ -28,7 +29,8 @@ class Moments(Reduction[TableStatistics]):
     @classmethod
     def of(cls, table: Table, n_targets: int) -> Self:
         """The statistics of the features of a table and of so many targets."""
-        return cls(table.n_features, n_targets, table.sparse)
+        # Of a kernel matrix no statistics of the m columns are wanted: those of what stands before them do.
+        return cls(LEADING if table.of_matrix else table.n_features, n_targets, table.sparse)
 
     @property
     def _prefixes(self) -> list[str]:
@@ -38,7 +40,7 @@ class Moments(Reduction[TableStatistics]):
         if self.sparse:
             features = ColumnStatistics.of_pairs(block.X, self.n_features, block.weights)
         else:
-            features = ColumnStatistics.of(block.X, block.weights)
+            features = ColumnStatistics.of(block.X[:, : self.n_features], block.weights)
         state = features.to_arrays("x_")
         if self.n_targets:
             assert block.Y is not None

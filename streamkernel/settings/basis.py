@@ -17,8 +17,10 @@ from streamkernel.kernels import (
     FunctionKernel,
     Kernel,
     Linear,
+    Precomputed,
     StationaryKernel,
     as_kernel,
+    has_precomputed,
     leaves_lengthscale,
     located,
     sees_names,
@@ -26,6 +28,7 @@ from streamkernel.kernels import (
 )
 from streamkernel.records import SettingsRecord
 from streamkernel.selection import DENSE_RULES, RULES, Columns, Rule, as_rule
+from streamkernel.settings._precomputed import RULE_OF_MATRIX, check_precomputed, check_square
 from streamkernel.settings.checks import checked_seed
 from streamkernel.settings.parameter import check_values, parameter, parameters_in
 from streamkernel.store.plain import plain
@@ -99,7 +102,8 @@ class BasisSettings:
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {"median": 1000, "auto": 4000}
     MOST_COMPONENTS: ClassVar[int] = 1000  # limit on the default size
     UNUSED: ClassVar[tuple[str, ...]] = ()  # parameters that only have their defaults here
-    TAKES_SPARSE: ClassVar[bool] = False  # whether the rows of a fit may be sparse
+    # Whether the rows of a fit may be sparse, or those of a kernel matrix: nothing but kernels then sees their numbers.
+    TAKES_SPARSE: ClassVar[bool] = False
 
     n_components: int | None = parameter(
         None,
@@ -114,7 +118,8 @@ class BasisSettings:
     kernel: str | Kernel | Fields | None = parameter(
         "gaussian",
         f"The name of the kernel: {_named(KERNEL_NAMES)}; or an expression of names, such as '2*gaussian + linear'; or "
-        f"auto, the one of {_named(CANDIDATES)} with the smallest error on held-out rows of a sample.",
+        f"auto, the one of {_named(CANDIDATES)} with the smallest error on held-out rows of a sample; or precomputed, "
+        "where the columns are those of the kernel matrix of the rows.",
         "kernel",
         kind=str,
         checked=False,
@@ -222,6 +227,11 @@ class BasisSettings:
         if not (isinstance(self.metric, str) or self._is_left("metric")):
             # Tuples: settings are compared, and a caller may change the array.
             object.__setattr__(self, "metric", _matrix(self.metric))
+        if has_precomputed(kernel):
+            check_precomputed(self, kernel)
+            object.__setattr__(self, "scale", "none")
+            if self.rule == type(self).rule and not self.rule_options and not getattr(self, "full", False):
+                object.__setattr__(self, "rule", RULE_OF_MATRIX)
         self._check_metric(kernel)
         self._check_units(kernel)
         if self.needs_positive_definite and not kernel.positive_definite:
@@ -298,6 +308,15 @@ class BasisSettings:
         """The metric T (p, r) that the user gave; None for none."""
         none = self.metric is None or isinstance(self.metric, str)
         return None if none else np.array(self.metric, dtype=np.float64)
+
+    @property
+    def of_matrix(self) -> bool:
+        """Whether the rows of the fit are those of a kernel matrix."""
+        return isinstance(self.kernel_template, Precomputed)
+
+    def kernel_rows(self, table: Table) -> Table:
+        """The rows of a table as the kernel takes them: those of a kernel matrix, where the kernel is precomputed."""
+        return table.as_matrix() if self.of_matrix else table
 
     def check_without_targets(self) -> None:
         """Refuse what is found from targets, for a fit that does not use them.
@@ -415,6 +434,8 @@ class BasisSettings:
     def kernel_of(self, table: Table) -> Kernel:
         """`kernel_template` for the rows of a table, which may be sparse, with positions of the columns it names."""
         template = self.located_kernel(table.columns, table.schema)
+        if table.of_matrix:
+            return Precomputed(table.n_features)
         return sparse_kernel(template, table.n_features) if table.sparse else template
 
     def located_kernel(self, names: Sequence[str], schema: Fields | None) -> Kernel:
@@ -519,6 +540,8 @@ class BasisSettings:
             features.
         """
         self.check_sparse(table)
+        if self.of_matrix:
+            check_square(table)
         metric = self.given_metric
         if metric is not None and len(metric) != table.n_features:
             raise ParameterError(

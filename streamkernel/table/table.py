@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
+from streamkernel.matrix_rows import kernel_values_in
 from streamkernel.notebook import html_table
+from streamkernel.table._matrix_rows import MatrixRows
 from streamkernel.table._sparse_rows import DensifiedRows, SparsifiedRows, check_pairs
 from streamkernel.table.block import RowBlock
 from streamkernel.table.row_keys import row_keys, sparse_row_keys
@@ -21,7 +23,7 @@ from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import cast_rows, check_rows, check_weights, listed
 from streamkernel.table.weight_sums import WeightSums, known_sums
-from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 from streamkernel.wording import option
 
 
@@ -192,6 +194,44 @@ class Table:
             return self
         features = SparsifiedRows(self.features) if sparse else DensifiedRows(self.features)
         return replace(self, features=features, dtype=features.dtype, statistics=None, scaler=None)
+
+    @property
+    def of_matrix(self) -> bool:
+        """Whether rows are those of a kernel matrix (`streamkernel.matrix_rows`)."""
+        return isinstance(self.features, MatrixRows)
+
+    def as_matrix(self) -> Table:
+        """The same rows as those of a kernel matrix whose column i is row i, without scaler."""
+        return self if self.of_matrix else self._of_matrix(MatrixRows(self.features))
+
+    def as_matrix_at(self, columns: Int, first: AnyArray) -> Table:
+        """The same rows as those of a kernel matrix of which some columns are read, without scaler.
+
+        Their k(x, x) is known where this is the square matrix of a fit: that has, in the row of the first of these
+        columns, the values of the fit.
+
+        Parameters
+        ----------
+        columns
+            Positions of the n columns.
+        first
+            (n,) values of the fit in that row.
+        """
+        stored = self.features
+        square = stored.shape[0] == stored.shape[1]
+        if square:
+            row = int(columns[0])
+            values = RowReader(stored).read(row, row + 1)[0, columns]
+            square = np.array_equal(values.astype(first.dtype), first)
+        return self._of_matrix(MatrixRows(stored, columns, square=square))
+
+    def with_diagonal(self, diagonal: Float) -> Table:
+        """The same rows of a kernel matrix, with these values k(x, x) (m,) of the rows of this range."""
+        assert isinstance(self.features, MatrixRows)
+        return self._of_matrix(self.features.with_diagonal(diagonal, self.start))
+
+    def _of_matrix(self, features: MatrixRows) -> Table:
+        return replace(self, features=features, dtype=features.dtype, scaler=None)
 
     @property
     def n_targets(self) -> int:
@@ -433,6 +473,8 @@ class Table:
         X = self.scaled(raw)
         if self.sparse:
             check_pairs(raw, X, first, self.columns, self.features.where)
+        elif isinstance(self.features, MatrixRows):
+            self.features.check(raw, first, self.columns)
         else:
             check_rows(raw, X, first, self.columns, self.features.where)
         Y = None
@@ -445,6 +487,8 @@ class Table:
         return RowBlock(first, X, Y, checked, self._keys(raw) if self.keyed else None)
 
     def _keys(self, raw: AnyArray) -> NDArray[np.uint64]:
+        if self.of_matrix:
+            return row_keys(np.ascontiguousarray(kernel_values_in(raw)))
         return sparse_row_keys(raw, self.n_features) if self.sparse else row_keys(raw)
 
     def read(self, start: int, stop: int) -> RowBlock:

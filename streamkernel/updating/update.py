@@ -151,6 +151,11 @@ def update_model(
     model.check_choices(chosen)
     if model.sparse or table.sparse:
         raise ParameterError("updates do not take sparse rows yet; fit the model again to all rows, or to dense ones")
+    if model.of_matrix:
+        raise ParameterError(
+            "the kernel is precomputed, and further rows would be further columns of its matrix; fit the model again "
+            "to the matrix of all rows"
+        )
     if table.n_targets == 0:
         raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
     # Rows are compared with those seen in the order of the model's columns.

@@ -347,8 +347,8 @@ def tube_errors(model: MarginModel, pairs: Targets | ClassPairs | Absent) -> Tub
 
 
 def decision_map(model: MarginModel) -> DecisionMap | Absent | None:
-    """Values over a grid; None for models of other than two features, or of sparse rows."""
-    if len(model.record.columns) != 2 or model.sparse:
+    """Values over a grid; None for models of other than two features, of sparse rows, or of a kernel matrix."""
+    if len(model.record.columns) != 2 or model.sparse or model.of_matrix:
         return None
     points = np.asarray(model.points, dtype=np.float64)
     around = points

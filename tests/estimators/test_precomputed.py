@@ -1,0 +1,301 @@
+"""A precomputed kernel: the answers are those of the kernel itself on the rows, from a matrix in memory or in Zarr."""
+
+from __future__ import annotations
+
+import json
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_classifier
+from sklearn.kernel_ridge import KernelRidge as TheirRidge
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.svm import SVC
+
+from streamkernel import (
+    BayesianCommitteeMachine,
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
+    GaussianProcessRegressor,
+    KernelBoostingClassifier,
+    KernelCCA,
+    KernelMatchingPursuit,
+    KernelOneClass,
+    KernelPCA,
+    KernelQuantileRegressor,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelSVC,
+    KernelSVR,
+    Nystroem,
+    cross_validate,
+)
+from streamkernel.engine import format_bytes
+from streamkernel.errors import (
+    ModelFormatError,
+    NonFiniteDataError,
+    NumericRangeError,
+    ParameterError,
+    ShapeError,
+    ShapeMismatchError,
+    StreamKernelError,
+)
+from streamkernel.kernels import Gaussian, Precomputed
+from streamkernel.models.ridge import RidgeModel
+from streamkernel.planning import plan
+from streamkernel.table import open_table
+
+M = 240
+_RNG = np.random.default_rng(0)
+X, Q = _RNG.standard_normal((M, 3)), _RNG.standard_normal((40, 3))
+Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * _RNG.standard_normal(M)
+KERNEL = Gaussian(1.5)
+K, KQ = KERNEL(X), KERNEL(Q, X)
+K = 0.5 * (K + K.T)
+GIVEN = {"kernel": "precomputed", "rule": "rpcholesky"}
+
+
+@pytest.fixture
+def stored(tmp_path):
+    group = zarr.open_group(tmp_path / "matrix.zarr", mode="w")
+    for name, values, chunks in (("X", K, (50, 64)), ("y", Y, (50,))):
+        group.create_array(name, shape=values.shape, chunks=chunks, dtype="float64")[:] = values
+    return open_table(group)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*no checksum codec")
+
+
+def test_a_full_basis_is_scikit_learns_ridge():
+    rough = Gaussian(0.5)
+    k = 0.5 * (rough(X) + rough(X).T)
+    for alpha in (0.01, 1.0):
+        ours = KernelRidge(M, kernel="precomputed", alpha=alpha, fit_intercept=False).fit(k, Y)
+        theirs = TheirRidge(alpha=alpha, kernel="precomputed").fit(k, Y)
+        assert len(ours.component_indices_) == M
+        assert_allclose(ours.predict(rough(Q, X)), theirs.predict(rough(Q, X)), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"rule": "sgma"},
+        {"rule": "csi-lookahead"},
+        {"rule": "incomplete-cholesky"},
+        {"rule": "csi"},
+        {"rule": "leverage"},
+        {"rule": "uniform", "fit_intercept": False},
+        {"solver": "cg"},
+        {"tol": 0.05},
+    ],
+    ids=str,
+)
+def test_a_fit_is_that_of_the_kernel(options):
+    given = {**GIVEN, "alpha": 0.1, **options}
+    ours = KernelRidge(30, **given).fit(K, Y)
+    theirs = KernelRidge(30, **{**given, "kernel": KERNEL, "scale": "none", "metric": "none"}).fit(X, Y)
+    assert_array_equal(ours.component_indices_, theirs.component_indices_)
+    assert_allclose(ours.predict(KQ), theirs.predict(Q), rtol=1e-9, atol=1e-9)
+    assert ours.residual_trace_ == pytest.approx(theirs.residual_trace_)
+    assert ours.score(KQ, Q[:, 0]) == pytest.approx(theirs.score(Q, Q[:, 0]))
+
+
+OF_ALL_KINDS = [
+    (KernelPCA(3, basis_size=30), "transform"),
+    (Nystroem(30), "transform"),
+    (KernelRidgeClassifier(30, metric="none", alpha=0.1), "decision_function"),
+    (KernelSVC(30, metric="none"), "decision_function"),
+    (KernelSVC(30, metric="none", loss="hinge"), "predict"),
+    (KernelSVR(30, metric="none"), "predict"),
+    (KernelOneClass(30), "decision_function"),
+    (KernelQuantileRegressor(20, metric="none"), "predict"),
+    (GaussianProcessRegressor(30), "predict"),
+    (GaussianProcessRegressor(30, approximation="dtc", noise_variance=0.1), "predict"),
+    (GaussianProcessClassifier(30, tune="none", signal_variance=4.0), "predict_proba"),
+    (GaussianProcessPoissonRegressor(30, tune="none", signal_variance=0.5), "predict"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "values"), OF_ALL_KINDS, ids=lambda each: str(each)[:60])
+def test_all_kinds_answer_as_with_the_kernel(estimator, values, tmp_path):
+    y = Y > 0 if is_classifier(estimator) else np.round(np.abs(2 * Y)) if "Poisson" in str(estimator) else Y
+    ours = clone(estimator).set_params(**GIVEN).fit(K, y)
+    theirs = clone(estimator).set_params(**{**GIVEN, "kernel": KERNEL, "scale": "none"}).fit(X, y)
+    assert_array_equal(ours.component_indices_, theirs.component_indices_)
+    needs = isinstance(estimator, GaussianProcessClassifier | GaussianProcessPoissonRegressor)
+    own = {"diagonal": np.ones(len(Q))} if needs else {}
+    found = getattr(ours, values)(KQ, **own)
+    assert_allclose(found, getattr(theirs, values)(Q), rtol=1e-8, atol=1e-9)
+    ours.save(tmp_path / "model")
+    loaded = type(ours).load(tmp_path / "model")
+    assert_array_equal(getattr(loaded, values)(KQ, **own), found)
+    assert loaded.model_.digest == ours.model_.digest
+    n = len(ours.component_indices_)
+    assert ours.components_.shape == (n, n)  # k(Z, Z), whatever m is
+    assert_array_equal(loaded.components_, K[np.ix_(ours.component_indices_, ours.component_indices_)])
+
+
+def test_a_full_machine_is_scikit_learns():
+    labels = np.where(Y > 0, 1, -1)
+    ours = KernelSVC(machine="full", loss="hinge", kernel="precomputed", C=2.0, gap_tol=1e-8).fit(K, labels)
+    theirs = SVC(C=2.0, kernel="precomputed", tol=1e-8).fit(K, labels)
+    assert_allclose(ours.decision_function(KQ), theirs.decision_function(KQ), atol=2e-3)
+
+
+def test_standard_deviations_need_the_diagonal(stored):
+    ours = GaussianProcessRegressor(30, **GIVEN).fit(K, Y)
+    theirs = GaussianProcessRegressor(30, kernel=KERNEL, rule="rpcholesky", scale="none").fit(X, Y)
+    wanted = theirs.predict(Q, return_std=True)
+    assert_allclose(ours.predict(KQ, return_std=True, diagonal=np.ones(len(Q))), wanted, rtol=1e-8)
+    # The matrix of the fit holds it, in memory, and in a table of which a slice is predicted.
+    wanted = theirs.predict(X, return_std=True)[1]
+    assert_allclose(ours.predict(K, return_std=True)[1], wanted, rtol=1e-8)
+    part = ours.predict(stored.slice(100, 150), return_std=True)[1].compute()
+    assert_allclose(part, wanted[100:150], rtol=1e-8)
+    given = ours.predict(stored.slice(100, 150), return_std=True, diagonal=4 * np.ones(50))[1].compute()
+    assert (given > part).all()
+    for wrong in (lambda: ours.predict(KQ, return_std=True), lambda: ours.predict(K[::-1], return_std=True)):
+        with pytest.raises(ParameterError, match=r"precomputed, and k\(x, x\) of new rows.*diagonal=\.\.\."):
+            wrong()
+    with pytest.raises(ShapeMismatchError, match=r"diagonal has shape \(3,\), X 40 rows"):
+        ours.predict(KQ, return_std=True, diagonal=np.ones(3))
+    with pytest.raises(NumericRangeError, match="has -1 on its diagonal in row 0"):
+        ours.predict(KQ, return_std=True, diagonal=-np.ones(len(Q)))
+    with pytest.raises(ParameterError, match="the kernel of this model is not precomputed"):
+        theirs.predict(Q, return_std=True, diagonal=np.ones(len(Q)))
+    for wrong in (lambda: ours.predict(KQ, return_cov=True), lambda: ours.sample_y(KQ)):
+        with pytest.raises(ParameterError, match="kernel values of new rows with each other"):
+            wrong()
+
+
+def test_a_stored_matrix_is_read_block_by_block(stored, tmp_path):
+    """Some rows of it are the rows of the fit; others are predicted."""
+    part = stored.slice(20, 200)
+    ours = KernelRidge(30, alpha=0.1, **GIVEN).fit(part)
+    predicted = ours.predict(stored.slice(200, M)).compute()
+    assert ours.component_indices_.min() >= 20
+    assert ours.component_indices_.max() < 200
+    assert_allclose(predicted, ours.predict(K[200:]), rtol=1e-12)
+    assert np.sqrt(np.mean((predicted - Y[200:]) ** 2)) < 0.5
+
+
+def test_the_plan_holds_no_matrix():
+    rows = 100_000
+    big = da.zeros((rows, rows), chunks=(64, rows))
+    for given in ({"rule": "uniform"}, {}, {"objective": "trace"}):
+        made = plan(KernelRidge(100, kernel="precomputed", alpha=0.1, **given), big, np.zeros(rows)).plan
+        assert made.memory_bytes < 8 * rows * rows / 3, format_bytes(made.memory_bytes)
+
+
+def test_folds_of_scikit_learn_cut_rows_and_columns():
+    search = GridSearchCV(KernelRidge(30, **GIVEN), {"alpha": [0.1, 1000.0]}, cv=3).fit(K, Y)
+    assert search.best_params_ == {"alpha": 0.1}
+    assert search.best_score_ > 0.9
+    assert cross_val_predict(KernelRidge(30, alpha=0.1, **GIVEN), K, Y, cv=3).shape == (M,)
+    for given, pairwise in (("precomputed", True), (Precomputed(), True), ("gaussian", False)):
+        assert KernelRidge(kernel=given).__sklearn_tags__().input_tags.pairwise is pairwise
+
+
+def test_estimators_are_compared_by_weights(stored):
+    found = cross_validate(stored, {"10": KernelRidge(10, alpha=0.1, **GIVEN), "60": KernelRidge(60, **GIVEN)}, folds=3)
+    assert found.best.name == "60"
+    of_kernel = {"10": KernelRidge(10, alpha=0.1, kernel=KERNEL, scale="none", metric="none", rule="uniform")}
+    wanted = cross_validate(X, of_kernel, folds=3, y=Y).estimators[0].mean
+    ours = {"10": KernelRidge(10, alpha=0.1, kernel="precomputed", rule="uniform")}
+    assert cross_validate(K, ours, folds=3, y=Y).estimators[0].mean == pytest.approx(wanted, rel=0.5)
+
+
+def test_weights_and_float32_and_whole_numbers():
+    weights = np.repeat([0.0, 1.0, 2.0], M // 3)
+    ours = KernelRidge(20, alpha=0.1, **GIVEN).fit(K, Y, weights)
+    theirs = KernelRidge(20, alpha=0.1, kernel=KERNEL, rule="rpcholesky", scale="none", metric="none")
+    assert_allclose(ours.predict(KQ), theirs.fit(X, Y, weights).predict(Q), rtol=1e-9, atol=1e-9)
+    single = KernelRidge(20, alpha=0.1, **GIVEN).fit(K.astype(np.float32), Y).predict(KQ.astype(np.float32))
+    assert_allclose(single, KernelRidge(20, alpha=0.1, **GIVEN).fit(K, Y).predict(KQ), atol=0.05)
+    counts = (np.round(3 * X) @ np.round(3 * X).T).astype(int)  # of a linear kernel; some rows have k(x, x) = 0
+    assert KernelRidge(3, alpha=0.1, **GIVEN).fit(counts, Y).predict(counts).shape == (M,)
+
+
+def changed(row: int, column: int, value: float) -> np.ndarray:
+    other = K.copy()
+    other[row, column] = value
+    return other
+
+
+INDEFINITE = K - 0.5 * np.eye(M)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "error", "text"),
+    [
+        (K[:, :100], ShapeError, f"its matrix has {M} rows and 100 columns; a fit takes the square one"),
+        (changed(7, 3, np.nan), NonFiniteDataError, r"contains NaN.*row 7, column 'x3'"),
+        (changed(7, 3, 2.0), ParameterError, r"not symmetric: .* in row 3, column 7, and 2 in row 7, column 3"),
+        (changed(5, 5, -1.0), NumericRangeError, r"has -1 on its diagonal in row 5.*: k\(x, x\) is at least 0"),
+        (1e200 * K, NumericRangeError, "squares overflow float64.*divide all values by the largest"),
+        (INDEFINITE, ParameterError, r"not positive semidefinite: .* eigenvalue -0\.5; give .* K \+ c I"),
+        (K[::-1], ParameterError, "not symmetric: .*without shuffle"),
+    ],
+    ids=["shape", "nan", "one-sided", "diagonal", "large", "indefinite", "order"],
+)
+def test_what_is_no_kernel_matrix_is_refused(matrix, error, text):
+    for estimator in (KernelRidge(20, kernel="precomputed"), Nystroem(20, kernel="precomputed")):
+        with pytest.raises(error, match=text):
+            estimator.fit(matrix, Y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "text"),
+    [
+        (KernelRidge(lengthscale=2.0), "lengthscale is of kernels of features"),
+        (KernelRidge(lengthscale="auto"), "lengthscale is of kernels of features"),
+        (KernelRidge(gamma=0.1), "gamma is of kernels of features"),
+        (KernelRidge(degree=3), "degree is of kernels of features"),
+        (KernelRidge(kernel_params={"nu": 1.5}), "kernel_params is of kernels of features"),
+        (KernelRidge(scale="robust"), "scale is of kernels of features"),
+        (KernelRidge(metric="learned"), "metric is of kernels of features"),
+        (KernelRidge(metric=np.eye(M)), "metric is of kernels of features"),
+        (KernelRidge(metric_rank=2), "metric_rank is of kernels of features"),
+        (KernelRidge(rule="kmeans"), "the rule 'kmeans' makes points that are no rows"),
+        (KernelRidge(rule="columns"), "the rule 'columns'"),
+        (GaussianProcessRegressor(ard=True), "ard"),
+        (GaussianProcessRegressor(approximation="pitc", partition="cells"), "partition is of rows of features"),
+        (KernelPCA(3, fit_inverse_transform=True), "fit_inverse_transform is of rows of features"),
+        (KernelMatchingPursuit(20), "takes no precomputed kernel"),
+        (BayesianCommitteeMachine(20), "takes no precomputed kernel"),
+        (KernelBoostingClassifier(), "takes no precomputed kernel"),
+        (KernelCCA(2), "takes no precomputed kernel"),
+    ],
+    ids=lambda each: str(each)[:60],
+)
+def test_what_needs_features_is_refused(estimator, text):
+    with pytest.raises(ParameterError, match=text):
+        estimator.set_params(kernel="precomputed").fit(K, Y > 0 if is_classifier(estimator) else Y)
+
+
+def test_other_errors(tmp_path):
+    with pytest.raises(ParameterError, match="a part of the kernel is precomputed"):
+        KernelRidge(kernel=2.0 * Precomputed() + KERNEL).fit(K, Y)
+    model = KernelRidge(20, alpha=0.1, **GIVEN).fit(K, Y)
+    with pytest.raises(ParameterError, match="further rows would be further columns of its matrix"):
+        model.update(K, Y)
+    with pytest.raises(StreamKernelError, match="precomputed"):
+        model.partial_fit(K, Y)
+    with pytest.raises(ValueError, match=f"expecting {M} features"):
+        model.predict(KQ[:, :100])
+    with pytest.raises(NonFiniteDataError, match="X contains"):
+        model.predict(changed(1, 2, np.inf))
+    # An archive whose points are no rows of k(Z, Z).
+    damaged = {**model.model_.arrays, "components": model.model_.arrays["components"][:, :-1].copy()}
+    with pytest.raises(ModelFormatError, match="no rows of a kernel matrix"):
+        RidgeModel(model.model_.record, damaged).save(tmp_path / "model")
+
+
+def test_the_kernel_as_json():
+    from streamkernel.kernels import as_kernel, kernel_from_config
+
+    assert as_kernel("precomputed") == Precomputed()
+    assert kernel_from_config(json.loads(json.dumps(Precomputed(30).to_config()))) == Precomputed(30)
