@@ -77,6 +77,7 @@ COUNTS = _RNG.poisson(np.exp(Y[:, 0])).astype(np.float64)
 QUERIES = _RNG.standard_normal((12, 3))
 SPARSE = scipy.sparse.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
 OLD, NEW = slice(0, 120), slice(120, 160)  # rows of the fit, rows of the update after it
+GRAM = (X[OLD] @ X[OLD].T + 1.0) ** 2
 NAMES = ("age", "income", "rooms")
 
 
@@ -159,6 +160,15 @@ def _make_sparse_model(folder: Path) -> None:
 def _read_sparse_model(folder: Path) -> Arrays:
     model = KernelRidge.load(folder / "model")
     return {"predict": np.asarray(model.predict(SPARSE[NEW])), "components": model.components_.toarray()}
+
+
+def _make_matrix_model(folder: Path) -> None:
+    KernelRidge(8, kernel="precomputed", alpha=0.1, random_state=0).fit(GRAM, Y[OLD]).save(folder / "model")
+
+
+def _read_matrix_model(folder: Path) -> Arrays:
+    model = KernelRidge.load(folder / "model")
+    return {"predict": np.asarray(model.predict((QUERIES @ X[OLD].T + 1.0) ** 2)), "components": model.components_}
 
 
 def _read_table(folder: Path) -> Arrays:
@@ -438,6 +448,7 @@ FROZEN: dict[str, Frozen] = {
     "table": Frozen(_make_table, _read_table),
     "table-sparse": Frozen(_make_sparse_table, _read_sparse_table),
     "ridge-sparse": Frozen(_make_sparse_model, _read_sparse_model),
+    "ridge-precomputed": Frozen(_make_matrix_model, _read_matrix_model),
     "rows": Frozen(_make_rows, _read_rows),
     "run": Frozen(_make_run, _read_run),
     "unfinished": Frozen(_make_unfinished, _read_unfinished),
