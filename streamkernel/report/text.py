@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from streamkernel.factors import SavedBasis
 from streamkernel.type_aliases import FieldsView, Unchecked
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -15,6 +16,9 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u2028-\u
 
 # Kernels that are named after a person; the words of the others are those of their names.
 _KERNELS = {"gaussian": "Gaussian", "laplacian": "Laplacian", "matern": "Matérn"}
+
+
+_MOST_SEEN = 5  # columns of a kernel that are named
 
 
 def plain(text: object, longest: int = 60) -> str:
@@ -108,20 +112,32 @@ def duration(seconds: float | None) -> str:
     return f"{count(hours)} h {minutes} min" if minutes else f"{count(hours)} h"
 
 
-def kernel_text(config: FieldsView) -> str:
-    """A kernel's configuration as a phrase: "Matérn 3/2".
+def kernel_of(model: SavedBasis) -> str:
+    """The kernel of a model as a phrase (`kernel_text`); the columns of a metric have no names."""
+    return kernel_text(model.record.kernel, model.column_names if model.metric is None else ())
 
-    Its lengthscale stands elsewhere; those of the parts of a sum, a product or a multiple are in the phrase.
+
+def kernel_text(config: FieldsView, columns: Sequence[str] = ()) -> str:
+    """A kernel's configuration as a phrase: "Matérn 3/2", "Gaussian (lengthscale 2.000, columns=[age, hours])".
+
+    Its lengthscale stands elsewhere; those of the parts of a sum, a product or a multiple are in the phrase, and the
+    columns that a part sees.
+
+    Parameters
+    ----------
+    columns : names of all columns; without them a part sees positions.
     """
-    return _composite_text(config) or _formula_text(config, ("kernel", "lengthscale"))
+    return _composite_text(config, columns) or _formula_text(config, ("kernel", "lengthscale"))
 
 
-def _composite_text(config: FieldsView) -> str:
+def _composite_text(config: FieldsView, columns: Sequence[str]) -> str:
     """A kernel that is made of others; empty for one that is not."""
     name, parts = str(config.get("kernel", "unknown")), [each for each in config.values() if isinstance(each, Mapping)]
+    if name == "of_columns" and parts:
+        return _seen_text(parts[0], config.get("columns", ()), columns)
     inner = []
     for part in parts:
-        text = _composite_text(part) or _formula_text(part, ("kernel",))
+        text = _composite_text(part, columns) or _formula_text(part, ("kernel",))
         is_sum = part.get("kernel") == "sum"
         inner.append(f"({text})" if is_sum and name not in ("sum", "fixed") else text)
     if name == "scaled" and inner:
@@ -129,10 +145,25 @@ def _composite_text(config: FieldsView) -> str:
     return {"sum": " + ", "product": " × "}.get(name, f" {plain(name)} ").join(inner)
 
 
+def _seen_text(part: FieldsView, seen: Sequence[int], columns: Sequence[str]) -> str:
+    """A part that sees some of the columns: a few of their names, and the number of the others."""
+    known = [columns[each] if each < len(columns) else str(each) for each in seen]
+    shown = [plain(each, 30) for each in known[:_MOST_SEEN]]
+    more = [f"{len(known) - _MOST_SEEN} more"] if len(known) > _MOST_SEEN else []
+    text = f"columns=[{', '.join([*shown, *more])}]"
+    inner = _composite_text(part, known)
+    if inner:
+        return f"({inner}) ({text})"
+    formula = _formula_text(part, ("kernel",))
+    return f"{formula[:-1]}, {text})" if formula.endswith(")") else f"{formula} ({text})"
+
+
 def _formula_text(config: FieldsView, hidden: tuple[str, ...]) -> str:
     """A kernel of one formula, with the parameters that are not hidden."""
     name = str(config.get("kernel", "unknown"))
     words = _KERNELS.get(name, plain(name.replace("_", " ")))
+    if name == "precomputed":
+        hidden = (*hidden, "n_columns")
     if name == "matern":
         words, hidden = f"{words} {round(2 * config.get('nu', 0.5))}/2", (*hidden, "nu")
     shown = ", ".join(f"{plain(key)} {_value(value)}" for key, value in config.items() if key not in hidden)

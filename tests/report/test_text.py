@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -95,3 +96,22 @@ def test_kernel_text() -> None:
         "Gaussian (lengthscale 2.000) + linear + 0.5000 × (Gaussian (lengthscale 2.000) + linear)"
     )
     assert kernel_text({"kernel": "polynomial", "degree": 3, "coef0": 1.0}) == "polynomial (degree 3, coef0 1.000)"
+    assert kernel_text({"kernel": "precomputed", "n_columns": 30}) == "precomputed"
+
+
+def test_kernel_text_tells_which_columns_a_part_sees() -> None:
+    gaussian = {"kernel": "gaussian", "lengthscale": 2.0}
+
+    def of(part: Any, *columns: int) -> Any:
+        return {"kernel": "of_columns", "part": part, "columns": list(columns)}
+
+    both = {"kernel": "sum", "left": of(gaussian, 2, 0), "right": of({"kernel": "linear"}, 1)}
+    assert kernel_text(both) == "Gaussian (lengthscale 2.000, columns=[2, 0]) + linear (columns=[1])"
+    names = ["age", "hours a week", "x" * 100]
+    assert kernel_text(of(gaussian, 0, 1), names) == "Gaussian (lengthscale 2.000, columns=[age, hours a week])"
+    # Those of a part within a part are counted among its columns.
+    assert kernel_text(of(both, 1, 2, 0), ["a", "b", "c"]) == (
+        "(Gaussian (lengthscale 2.000, columns=[a, b]) + linear (columns=[c])) (columns=[b, c, a])"
+    )
+    assert kernel_text(of({"kernel": "linear"}, *range(9))) == "linear (columns=[0, 1, 2, 3, 4, 4 more])"
+    assert len(kernel_text(of(gaussian, 2), names)) < 80

@@ -13,7 +13,7 @@ from streamkernel.factors import Factor, SavedBasis
 from streamkernel.kinds import transformer_class
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import TransformerModel
-from streamkernel.report.text import count, kernel_text, percent
+from streamkernel.report.text import count, kernel_of, percent
 from streamkernel.table.info import table_info
 from streamkernel.table.row_outputs import RowOutput
 from streamkernel.table.values import listed
@@ -62,7 +62,7 @@ def _shown(output: RowOutput) -> Fields:
 def _emit(path: str, saved: SavedBasis, title: str, display: Display) -> None:
     result = {"path": path, **_fields(saved), "digest": saved.digest}
     shown = readable(result)
-    shown["kernel"] = kernel_text(result["kernel"])
+    shown["kernel"] = kernel_of(saved)
     shown["rule_options"] = ", ".join(f"{name} {value}" for name, value in result["rule_options"].items()) or None
     shown["relative_residual_at_rank"] = ", ".join(
         f"{count(int(rank))}: {percent(left)}" for rank, left in result["relative_residual_at_rank"].items()

@@ -26,7 +26,7 @@ from streamkernel.report.pages.parts import (
     prediction_section,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import capitalised, count, kernel_of, percent, plain, plural, significant
 from streamkernel.type_aliases import FieldsView
 
 _METHODS = {"resampling": "resampling (AdaBoost)", "filtering": "filtering (three machines)"}
@@ -64,7 +64,7 @@ def boosting_picture(model: BoostingModel) -> Picture:
 
 def _opening(model: BoostingModel) -> str:
     solution = model.record.solution
-    kernel, learner = kernel_text(model.record.kernel), _LEARNERS.get(solution.learner, plain(solution.learner))
+    kernel, learner = kernel_of(model), _LEARNERS.get(solution.learner, plain(solution.learner))
     word = plural(solution.kept, f"{learner} member")
     return f"Vote of {word} with {kernel} kernels, each fitted to some of"
 

@@ -42,7 +42,7 @@ from streamkernel.report.pages.parts import (
 from streamkernel.report.text import (
     capitalised,
     count,
-    kernel_text,
+    kernel_of,
     percent,
     plain,
     plural,
@@ -93,7 +93,7 @@ def gaussian_picture(model: TunedModel) -> Picture:
 
 def _opening(model: TunedModel) -> str:
     record = model.record
-    kernel, n, how = kernel_text(record.kernel), record.basis_size, _approximation(model)
+    kernel, n, how = kernel_of(model), record.basis_size, _approximation(model)
     if record.estimator == "committee":
         members = model.arrays.get("member_weights")
         of = "of members" if members is None else f"of {plural(len(members), 'member')}"

@@ -43,7 +43,7 @@ from streamkernel.report.pages.parts import (
 from streamkernel.report.text import (
     capitalised,
     count,
-    kernel_text,
+    kernel_of,
     percent,
     plain,
     plural,
@@ -122,7 +122,7 @@ def _loss(model: MarginModel) -> str:
 
 
 def _opening(model: MarginModel) -> str:
-    kernel, n, loss = kernel_text(model.record.kernel), model.record.basis_size, plain(_loss(model)).replace("_", "-")
+    kernel, n, loss = kernel_of(model), model.record.basis_size, plain(_loss(model)).replace("_", "-")
     end = f" with the {loss} loss" if loss else ""
     return f"{capitalised(kernel)} kernel on {plural(n, noun_of_functions(model))}{end}, fitted to"
 

@@ -29,7 +29,7 @@ from streamkernel.report.pages.parts import (
     rising_notice,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plural, significant
+from streamkernel.report.text import capitalised, count, kernel_of, percent, plural, significant
 from streamkernel.type_aliases import FieldsView
 
 
@@ -57,7 +57,7 @@ def one_class_picture(model: OneClassModel) -> Picture:
 
 
 def _opening(model: OneClassModel) -> str:
-    kernel, n = kernel_text(model.record.kernel), model.record.basis_size
+    kernel, n = kernel_of(model), model.record.basis_size
     return f"{capitalised(kernel)} kernel on {plural(n, noun_of_functions(model))}, fitted without targets to"
 
 

@@ -35,7 +35,7 @@ from streamkernel.report.text import (
     capitalised,
     count,
     duration,
-    kernel_text,
+    kernel_of,
     percent,
     plain,
     plural,
@@ -308,7 +308,7 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
 def common_settings(model: SavedBasis, lengthscale: tuple[str, str]) -> tuple[Rows, Rows]:
     """The first and the last rows of a table of settings; those of a kind stand between them."""
     record, (value, how) = model.record, lengthscale
-    return [("Kernel", kernel_text(record.kernel)), ("Lengthscale", f"{value} ({how})")], [
+    return [("Kernel", kernel_of(model)), ("Lengthscale", f"{value} ({how})")], [
         ("Rule", plain(record.rule)),
         *((f"Rule's {plain(name)}", plain(each)) for name, each in record.settings.rule_options.items()),
         ("Features", scaling_text(model)),

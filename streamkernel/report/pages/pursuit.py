@@ -41,7 +41,7 @@ from streamkernel.report.pages.parts import (
     prediction_section,
     scaling_text,
 )
-from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
+from streamkernel.report.text import count, kernel_of, percent, plain, plural, significant
 from streamkernel.settings.pursuit import ValidationTable
 from streamkernel.type_aliases import FieldsView
 
@@ -84,7 +84,7 @@ def pursuit_picture(model: PursuitModel) -> Picture:
 
 def _opening(model: PursuitModel) -> str:
     record = model.record
-    kernel, variant = kernel_text(record.kernel), plain(record.settings.variant)
+    kernel, variant = kernel_of(model), plain(record.settings.variant)
     return f"{plural(record.basis_size, 'function')} of a {kernel} kernel, picked one by one ({variant}) for"
 
 

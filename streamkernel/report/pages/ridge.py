@@ -44,7 +44,7 @@ from streamkernel.report.pages.parts import (
     rising_notice,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant, with_error
+from streamkernel.report.text import capitalised, count, kernel_of, percent, plain, plural, significant, with_error
 from streamkernel.type_aliases import FieldsView
 
 _FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred rows can explain
@@ -82,7 +82,7 @@ def _alpha_figure(model: RidgeModel) -> plot.Drawing:
 
 
 def _opening(model: RidgeModel) -> str:
-    kernel, n = kernel_text(model.record.kernel), model.record.basis_size
+    kernel, n = kernel_of(model), model.record.basis_size
     return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted to"
 
 

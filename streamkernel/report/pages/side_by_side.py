@@ -15,7 +15,7 @@ from streamkernel.report.facts.standing import Standing, ranks, standing
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.side_by_side import MEASURES, score_text, scores_figure
 from streamkernel.report.pages.parts import Card, Page, Section, Table, listed
-from streamkernel.report.text import capitalised, count, duration, kernel_text, percent, plain, plural
+from streamkernel.report.text import capitalised, count, duration, kernel_of, percent, plain, plural
 from streamkernel.type_aliases import AnyArray
 
 _MOST_MODELS = 60
@@ -125,7 +125,7 @@ def _row(each: _Model) -> tuple[str, ...]:
         f"{MEASURES[score.measure]} {score_text(score)}" if isinstance(score, Standing) else f"none: {score.reason}",
         _rank_text(each),
         count(score.rows) if isinstance(score, Standing) else "–",
-        kernel_text(record.kernel),
+        kernel_of(model),
         count(record.basis_size),
         percent(record.certificate.relative_residual_trace),
         format_bytes(_bytes(model.arrays)),

@@ -39,7 +39,17 @@ from streamkernel.report.pages.parts import (
     provenance,
     scaling_text,
 )
-from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant, with_error
+from streamkernel.report.text import (
+    capitalised,
+    count,
+    kernel_of,
+    kernel_text,
+    percent,
+    plain,
+    plural,
+    significant,
+    with_error,
+)
 from streamkernel.type_aliases import FieldsView, Float
 
 Subspace = KernelPCAModel | KernelCCAModel
@@ -60,7 +70,7 @@ def cca_page(model: KernelCCAModel, pairs: FieldsView | None = None) -> Page:
 
 
 def _page(model: Subspace, kind: str, of: str, sections: list[Section], cards: list[Card], settings: Rows) -> Page:
-    record, kernel = model.record, kernel_text(model.record.kernel)
+    record, kernel = model.record, kernel_of(model)
     lead = (
         f"{capitalised(kernel)} kernel on {plural(record.basis_size, 'basis function')}{of}, "
         f"from {plural(record.rows.count, 'row')} of "
