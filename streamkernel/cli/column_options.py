@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeGuard
 
 import click
 
+from streamkernel.blobs import is_url
 from streamkernel.cli.grouped_help import section_option
 from streamkernel.cli.options import as_one, stack
-from streamkernel.table.schema import MISSING_POLICIES, UNKNOWN_POLICIES
+from streamkernel.table.schema import MISSING_POLICIES, UNKNOWN_POLICIES, Schema
 from streamkernel.type_aliases import Fields
 
 COLUMNS = "Columns of files"
@@ -41,10 +43,32 @@ class ColumnOptions:
     unknown: str | None = None
     id: str | None = None
 
-    @property
-    def given(self) -> Fields:
-        """The keywords of `ingest`."""
-        return {**asdict(self), "target": [_name_or_index(each) for each in self.target], "keep": self.keep or None}
+    def keywords(self) -> Fields:
+        """The keywords of `ingest`; a schema that a store or a model carries is read.
+
+        Raises
+        ------
+        ParameterError, StoreError
+            The store or the model has none.
+        """
+        return {
+            **asdict(self),
+            "target": [_name_or_index(each) for each in self.target],
+            "keep": self.keep or None,
+            "schema": _schema_at(self.schema) if _is_saved(self.schema) else self.schema,
+        }
+
+
+def _is_saved(schema: str | None) -> TypeGuard[str]:
+    """Whether the option names a store or a model, and not a file or "auto"."""
+    return schema is not None and (is_url(schema) or Path(schema).is_dir())
+
+
+def _schema_at(place: str) -> Schema:
+    # Models load all that a fit needs: a command on plain files does not wait for them.
+    from streamkernel.cli.saved_objects import saved_schema
+
+    return saved_schema(place)
 
 
 def _name_or_index(value: str) -> str | int:
@@ -71,10 +95,10 @@ column_options = stack(
     section_option(
         COLUMNS,
         "--schema",
-        metavar="FILE|auto",
+        metavar="FILE|STORE|MODEL|auto",
         default=None,
-        help="What each column is, a JSON or TOML file; auto: what a look at the first rows suggests. [default: all "
-        "columns are numbers]",
+        help="What each column is: a JSON or TOML file, or the store or model whose rows had the same columns; auto: "
+        "what a look at the first rows suggests. [default: all columns are numbers]",
     ),
     _many("--categories", "A column of categories: one-hot, or with more than 32 the mean target of each."),
     _many("--dates", "A column of dates: elapsed time, and the positions in the year, week and day."),

@@ -118,7 +118,7 @@ def rows_of_fit(
         yield source, weight
         return
     _check_place(source, resources)
-    with _ingested(source, display, weight=weight, **kinds.given, **asdict(csv)) as place:
+    with _ingested(source, display, weight=weight, **kinds.keywords(), **asdict(csv)) as place:
         yield place, None
 
 

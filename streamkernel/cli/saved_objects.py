@@ -1,18 +1,20 @@
-"""The kind of a saved object at a path: a table, a model, a transformer or a factor."""
+"""The saved object at a path: its kind (a table, a model, a transformer or a factor), and what it carries."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from streamkernel.blobs import joined
-from streamkernel.errors import ModelFormatError
+from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.factors.factor import entries_of
-from streamkernel.kinds import predicting_class, transforming_class, updatable
+from streamkernel.kinds import predicting_class, transformer_class, transforming_class, updatable
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.store import bundle_kind
+from streamkernel.table import open_table
+from streamkernel.table.schema import Schema
 from streamkernel.table.synthetic import is_synthetic
 
 
@@ -76,3 +78,28 @@ def transformer_model(path: str) -> TransformerModel:
         There is none at the path; see `SavedModel.load`.
     """
     return transforming_class(kind_of(path), path).load(path)
+
+
+def saved_schema(path: str) -> Schema:
+    """The schema of the rows of a table, or of the rows that a model or a transformer was fitted to.
+
+    Raises
+    ------
+    ParameterError
+        They had numbers only, and no schema.
+    StoreError
+        There is nothing at the path that has one.
+    """
+    kind = kind_of(path)
+    if kind is None:
+        config = open_table(path, sparse=True).schema
+    elif transformer := transformer_class(kind):
+        config = transformer.load(path).record.table_schema
+    else:
+        config = predicting_model(path).record.table_schema
+    if config is None:
+        raise ParameterError(
+            f"{path} was made of rows of numbers and has no schema; leave --schema out where all columns are numbers, "
+            "or give a file or auto"
+        )
+    return Schema.from_config(config, f"the schema of {path}")

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from messy_tables import messy
 
-from streamkernel import KernelRidge, ingest
+from streamkernel import KernelRidge, ingest, open_table
+from streamkernel.errors import ParameterError
 from streamkernel.table.schema import Schema
 
 Run = Callable[..., Any]
@@ -147,3 +148,49 @@ def test_german_csv(cli: Run, folder: Path) -> None:
     fitted = cli("fit", folder / "de.csv", folder / "m", "--target", "y", "--schema", "auto", *how, *PLAIN, *THREADS)
     assert fitted.status == 0, fitted.err
     assert cli("evaluate", folder / "m", folder / "de.csv", *how, *THREADS, "--json").result["r2"] > 0.7
+
+
+def test_a_second_file_goes_by_the_schema_of_a_store_or_a_model(cli: Run, folder: Path) -> None:
+    ingest(folder / "rows.csv", folder / "s", target="y", schema="auto", dtype="float64")
+    assert cli("fit", folder / "s", folder / "m", *PLAIN, *THREADS).status == 0
+    second = messy(80, 5)
+    second.loc[0, "job"] = "pirate"  # which the first rows have not
+    second[["y", "when", "hours", "married", "age", "city", "job", "key"]].to_csv(folder / "two.csv", index=False)
+    Schema.from_config(open_table(folder / "s").schema).write(folder / "s.json")
+    stores = {"file": folder / "s.json", "store": folder / "s", "model": folder / "m"}
+    for name, schema in stores.items():
+        ran = cli("ingest", folder / "two.csv", folder / name, "--schema", schema, "--dtype", "float64")
+        assert "'pirate' of column 'job' is none of its categories" in ran.err.replace("\n", " ")
+    tables = [open_table(folder / name) for name in stores]
+    assert len({table.fingerprint for table in tables}) == 1
+    assert tables[0].columns == open_table(folder / "s").columns
+    assert tables[0].target_names == ("y",)
+    # A file without the target is ingested, too; and a fit takes the schema as ingest does.
+    second.drop(columns="y").to_csv(folder / "three.csv", index=False)
+    found = cli("ingest", folder / "three.csv", folder / "no-y", "--schema", folder / "m", "--json").result
+    assert found["target_names"] == []
+    two = cli("fit", folder / "two.csv", folder / "m2", "--schema", folder / "m", *PLAIN, *THREADS, "--json")
+    assert two.result["rows"] == 80
+    one = cli("plan", folder / "two.csv", "--schema", folder / "s", *PLAIN, *THREADS, "--json")
+    assert one.status == 0
+
+
+def test_the_schema_of_a_transformer_is_taken(cli: Run, folder: Path) -> None:
+    given = ("--schema", "auto", "--drop", "y", "--estimator", "nystroem", "--basis", "20", "--kernel", "gaussian")
+    assert cli("fit", folder / "rows.csv", folder / "n", *given, *THREADS).status == 0
+    found = cli("ingest", folder / "rows.csv", folder / "s", "--schema", folder / "n", "--json").result
+    assert "job=self" in found["columns"]
+    assert "age is missing" in found["columns"]
+
+
+def test_what_carries_no_schema_is_refused(cli: Run, folder: Path) -> None:
+    ingest(open_table(np.eye(9), np.arange(9.0)), folder / "numbers")
+    (folder / "empty").mkdir()
+    ingested = ("ingest", folder / "rows.csv", folder / "s", "--schema")
+    assert "numbers was made of rows of numbers and has no schema" in cli(*ingested, folder / "numbers").error
+    assert "empty" in cli(*ingested, folder / "empty").error
+    assert "no schema at" in cli(*ingested, folder / "nothing.json").error
+    assert "is named .json or .toml" in cli(*ingested, folder / "nothing").error
+    assert not (folder / "s").exists()
+    with pytest.raises(ParameterError, match="is a folder, not the JSON or TOML file of a schema"):
+        ingest(folder / "rows.csv", folder / "s", schema=folder / "numbers")

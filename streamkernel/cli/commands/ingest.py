@@ -111,7 +111,7 @@ def command(
         _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
         _refuse({f"--{name}": getattr(kinds, name) for name in OF_SCHEMA})
     given: Fields = {
-        **kinds.given,
+        **kinds.keywords(),
         **asdict(csv),
         "weight": _weight(weight),
         "X": features,
@@ -159,7 +159,7 @@ def _suggest(
     overwrite: bool,
 ) -> None:
     """Write or print the schema that a look at the rows suggests."""
-    found = suggest_schema(source, **{**kinds.given, **asdict(csv)})
+    found = suggest_schema(source, **{**kinds.keywords(), **asdict(csv)})
     if place == "-":
         sys.stdout.write(found.to_toml())
         return

@@ -242,6 +242,11 @@ def checked_suffix(path: str | os.PathLike[str]) -> Path:
     """
     place = Path(path)
     if place.suffix.lower() not in _SUFFIXES:
+        if place.is_dir():
+            raise ParameterError(
+                f"{place} is a folder, not the JSON or TOML file of a schema; that of a store is "
+                "open_table(path).schema, that of a model TableEncoder.of(model).schema"
+            )
         raise ParameterError(f"{place}: the file of a schema is named .json or .toml; choose another name")
     return place
 
