@@ -18,6 +18,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.table.columns import NO_WEIGHTS, are_real
 from streamkernel.table.schema import Schema
+from streamkernel.table.values import DTypeName
 from streamkernel.type_aliases import Fields, Unchecked
 
 _PLAIN = CsvOptions()
@@ -34,11 +35,13 @@ def rows_of_model(
     weight: str | None = None,
     unknown: str | None = None,
     csv: CsvOptions = _PLAIN,
+    dtype: DTypeName = "keep",
 ) -> Iterator[tuple[str, str | None]]:
     """The store with rows for a model, and the column of row weights that is still to be named.
 
     A store is itself. Of a file only the columns of the model are read, by name, and with `targets` its target; other
-    columns may hold anything. Numbers keep all their digits. The copy lies in the temporary folder.
+    columns may hold anything. Numbers keep all their digits, unless another `dtype` says otherwise. The copy lies in
+    the temporary folder.
 
     Raises
     ------
@@ -62,10 +65,10 @@ def rows_of_model(
             weight=weight,
             schema=schema,
             unknown=unknown,
-            dtype="keep",
+            dtype=dtype,
             **asdict(csv),
         ) as place:
-            yield place, None
+            yield place, _left(weight)
         return
     if unknown is not None:
         raise ParameterError("--unknown is of categories, and the model was fitted to numbers; leave it out")
@@ -79,10 +82,66 @@ def rows_of_model(
         target=y[0] if y else None,
         weight=weight,
         keep=names if are_real(names) else None,
-        dtype="keep",
+        dtype=dtype,
         **asdict(csv),
     ) as place:
-        yield place, None
+        yield place, _left(weight)
+
+
+@contextlib.contextmanager
+def rows_of_update(
+    model: PredictingModel,
+    source: str,
+    resources: Resources,
+    display: Display,
+    *,
+    weight: str | None,
+    as_new: bool,
+    unknown: str | None,
+    csv: CsvOptions,
+) -> Iterator[tuple[str, str | None]]:
+    """As `rows_of_model`, with targets, for an update, which recognises the rows of a file that the fit has seen.
+
+    Raises
+    ------
+    ParameterError
+        Rows of a file cannot be recognised, as the fit had other mean targets for its own rows, and `as_new` does not
+        say that none was seen; the rows of the fit had weights, and those of the file are not named; or as of
+        `rows_of_model`.
+    """
+    record = model.record
+    if _is_file(source):
+        schema = None if record.table_schema is None else schema_of_model(model, targets=True)
+        means = [] if schema is None else [each.name for each in schema.columns if each.means is not None]
+        if means and not as_new:
+            raise ParameterError(
+                f"the mean targets of {', '.join(map(repr, means))} in a row of the fit leave out its own target, so "
+                f"that rows of {source} that the fit has seen cannot be told from new ones; give --as-new if all rows "
+                "of the file are new, or append them to the table of the fit by streamkernel ingest --append, and "
+                "update from it"
+            )
+        named = record.weight_column if schema is None else schema.weight
+        total = getattr(record.totals, "weight", None)
+        if (
+            weight is None
+            and named is None
+            and record.class_weights is None
+            and total not in (None, record.totals.rows)
+        ):
+            raise ParameterError(
+                f"the rows of the fit had weights; name the column of {source} that has those of its rows by --weight, "
+                f"or give --weight {NO_WEIGHTS} to count each once"
+            )
+        weight = weight or (record.weight_column if schema is None else None)
+    with rows_of_model(
+        model, source, resources, display, targets=True, weight=weight, unknown=unknown, csv=csv, dtype=record.dtype
+    ) as given:
+        yield given
+
+
+def _left(weight: str | None) -> str | None:
+    """What is still to be said of the weights of a file that is ingested: that a schema's are not to count."""
+    return weight if weight == NO_WEIGHTS else None
 
 
 def schema_of_model(model: SavedModel, *, targets: bool) -> Schema:
@@ -119,7 +178,7 @@ def rows_of_fit(
         return
     _check_place(source, resources)
     with _ingested(source, display, weight=weight, **kinds.keywords(), **asdict(csv)) as place:
-        yield place, None
+        yield place, _left(weight)
 
 
 def _changed(csv: CsvOptions) -> Fields:
@@ -130,6 +189,21 @@ def _refuse_for_store(source: str, given: Fields) -> None:
     wrong = [name for name, value in given.items() if value]
     if wrong:
         raise ParameterError(f"--{wrong[0]} is for a file as STORE, and {source} is none; leave it out")
+
+
+def refuse_file(source: str, why: str) -> None:
+    """Refuse a file for a command that needs a store.
+
+    Raises
+    ------
+    ParameterError
+        `source` is a CSV, Parquet or Arrow file.
+    """
+    if _is_file(source):
+        raise ParameterError(
+            f"{source} is a file, and {why}; make a store by streamkernel ingest {source} STORE, where the workers can "
+            "read it, and give that"
+        )
 
 
 def _is_file(source: str) -> bool:
@@ -156,6 +230,6 @@ def _ingested(source: str, display: Display, *, weight: str | None, **options: U
     with tempfile.TemporaryDirectory(prefix="streamkernel-rows-") as folder:
         place = str(Path(folder) / "rows")
         with IngestBar(display.quiet) as bar:
-            # A file has no weights of its own that `none` would leave out.
+            # `none` leaves out weights that a schema names, once they are stored.
             ingest(source, place, weight=None if weight == NO_WEIGHTS else weight, **options, progress=bar)
         yield place

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from streamkernel.cli.execution import execution_target
+from streamkernel.cli.file_sources import refuse_file
 from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import settings_given
 from streamkernel.cli.grouped_help import GroupedCommand
@@ -46,6 +47,7 @@ def command(
             "a job outlives this process, and needs a cluster that does: give --scheduler the address of one, such as "
             "tls://host:8786; streamkernel fit runs here"
         )
+    refuse_file(store, "a job reads its rows from the workers of the cluster, after this process has ended")
     settings = settings_given(options)
     queries = settings.pop("queries", None)
     with JobPlace(place, resources.scheduler).session() as session:

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from streamkernel.cli.column_options import CsvOptions, csv_options, unknown_option
 from streamkernel.cli.execution import execution_target
+from streamkernel.cli.file_sources import rows_of_update
 from streamkernel.cli.options import Bounds, NumberOr, Resources, common, cut, grow_option, run_options, stale_option
 from streamkernel.cli.options import rows as rows_option
 from streamkernel.cli.options import weight as weight_option
@@ -46,6 +48,8 @@ from streamkernel.updating.update import Update, known_rows, new_rows
 @stale_option
 @grow_option
 @click.option("--as-new", is_flag=True, help="Treat a store with changed rows as another store.")
+@unknown_option
+@csv_options
 @run_options
 @common
 def command(
@@ -58,6 +62,8 @@ def command(
     stale: float,
     grow: int,
     as_new: bool,
+    unknown: str | None,
+    csv: CsvOptions,
     resources: Resources,
     display: Display,
 ) -> None:
@@ -65,12 +71,18 @@ def command(
 
     Rows are recognised by their content, not by the path: a repeated update folds in nothing, and an update from a
     store that has grown folds in only the new rows. The model is then that of a fit to all rows with the same basis.
+
+    STORE may be a CSV, Parquet or Arrow file with the columns and the target of MODEL, in any order.
     """
     place = execution_target(resources)
     before = updatable_model(model)
-    opened = new_rows(before, store) if weight is None else with_weights_of(known_rows(before, store), weight)
-    table = cut(opened, rows)
     with ExitStack() as stack:
+        given = rows_of_update(
+            before, store, resources, display, weight=weight, as_new=as_new, unknown=unknown, csv=csv
+        )
+        found, left = stack.enter_context(given)
+        opened = new_rows(before, found) if left is None else with_weights_of(known_rows(before, found), left)
+        table = cut(opened, rows)
         bar = stack.enter_context(SweepBar(display.quiet))
 
         def session(checkpoints: Checkpoints) -> Session:
