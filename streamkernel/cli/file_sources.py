@@ -18,7 +18,6 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.table.columns import NO_WEIGHTS, are_real
 from streamkernel.table.schema import Schema
-from streamkernel.table.values import DTypeName
 from streamkernel.type_aliases import Fields, Unchecked
 
 _PLAIN = CsvOptions()
@@ -35,7 +34,7 @@ def rows_of_model(
     weight: str | None = None,
     unknown: str | None = None,
     csv: CsvOptions = _PLAIN,
-    dtype: DTypeName = "keep",
+    dtype: str = "keep",
 ) -> Iterator[tuple[str, str | None]]:
     """The store with rows for a model, and the column of row weights that is still to be named.
 

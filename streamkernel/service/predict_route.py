@@ -99,7 +99,7 @@ class Predict:
                 await self._send(request, send, Answer(outputs, spool, wanted, single=rows.single))
             return
         async with received_arrow(request, limits.body_bytes) as body:
-            source = await self._at_work(arrow_rows, body, served.known_columns, limits)
+            source = await self._at_work(arrow_rows, body, served.known_columns, limits, served.raw)
             with self._spool(request, outputs, source.rows) as spool:
                 for first, last in direct.blocks(source.rows, source.dtype):
                     await self._at_work(self._arrow_block, outputs, spool, source, first, last)

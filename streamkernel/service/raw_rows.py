@@ -12,7 +12,7 @@ import pyarrow as pa
 from streamkernel.service.http_errors import Refused, described
 from streamkernel.table.schema import Column, Schema
 from streamkernel.table.schema.encoder import Encoder
-from streamkernel.type_aliases import Fields, Float
+from streamkernel.type_aliases import AnyArray, Fields, Float, Untyped
 
 _VALUES = (str, int, float, bool, type(None))
 
@@ -62,6 +62,33 @@ class RawRows:
         columns = [self._column(column, rows) for column in self.schema.columns if column.is_feature]
         batch = pa.RecordBatch.from_arrays(columns, names=list(self.names))
         return self._encoder.rows(batch, 0)
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse columns of a batch that lack one of those that are used.
+
+        Raises
+        ------
+        Refused
+            With the name of the first one.
+        """
+        missing = [name for name in self.names if name not in names]
+        if missing:
+            raise Refused(
+                422,
+                f"column {missing[0]!r} is missing ({len(missing)} in all); give the columns of the table of the fit, "
+                "or its features",
+                "ShapeError",
+            )
+
+    def fill(self, batch: Untyped, start: int, into: AnyArray) -> None:
+        """Write the features (b, p) of a record batch, whose first row is row `start`, into an array.
+
+        Raises
+        ------
+        DataError
+            As of `encoded`.
+        """
+        into[:] = self._encoder.rows(batch, start)
 
     def _column(self, column: Column, rows: Sequence[Fields]) -> Any:
         values = []

@@ -9,14 +9,17 @@ from typing import Any
 import httpx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from messy_tables import messy
 from service.live import Live
 
 from streamkernel import KernelRidge, TableEncoder, ingest, open_table
+from streamkernel.service.formats import ARROW, MEDIA_TYPES
 from streamkernel.service.settings import Settings
 
 FRAME = messy(300)
+ARROW_TYPE = MEDIA_TYPES[ARROW]
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +85,61 @@ def test_what_is_wrong_is_said_by_row_and_column(served: tuple[httpx.Client, Any
     answer = post(client, {"rows": rows})
     assert answer.status_code == 422
     assert words in answer.json()["error"]["message"]
+
+
+def stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=70)
+    return sink.getvalue().to_pybytes()
+
+
+def post_arrow(client: httpx.Client, table: pa.Table) -> httpx.Response:
+    return client.post("/v1/models/m/predict", content=stream(table), headers={"content-type": ARROW_TYPE})
+
+
+def test_an_arrow_stream_of_the_table_is_encoded(served: tuple[httpx.Client, Any]) -> None:
+    client, model = served
+    expected = model.predict(TableEncoder.of(model).set_output(transform="pandas").transform(FRAME))
+    table = pa.Table.from_pandas(FRAME, preserve_index=False)
+    when = pa.array(pd.to_datetime(FRAME["when"]), pa.timestamp("ms"))
+    of_types = {
+        # Columns in another order, without a target, with others; of other types of the same values.
+        "as it is": table,
+        "another order": table.drop(["y", "key"]).select(["hours", "when", "married", "city", "job", "age"]),
+        "dates": table.set_column(table.column_names.index("when"), "when", when),
+        "long text": table.cast(
+            pa.schema([pa.field(f.name, pa.large_string() if f.type == pa.string() else f.type) for f in table.schema])
+        ),
+    }
+    for name, given in of_types.items():
+        answer = post_arrow(client, given)
+        assert answer.status_code == 200, (name, answer.content[:300])
+        found = pa.ipc.open_stream(answer.content).read_all().column("prediction").to_numpy()
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+    # Features are taken as before.
+    encoded = TableEncoder.of(model).set_output(transform="pandas").transform(FRAME)
+    answer = post_arrow(client, pa.Table.from_pandas(encoded, preserve_index=False))
+    np.testing.assert_array_equal(pa.ipc.open_stream(answer.content).read_all().column("prediction"), expected)
+
+
+def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, values)
+
+
+def test_what_is_wrong_in_an_arrow_stream_is_said_by_row_and_column(served: tuple[httpx.Client, Any]) -> None:
+    client, _ = served
+    table = pa.Table.from_pandas(FRAME, preserve_index=False)
+    age = [*map(str, range(299)), "old"]
+    wrong = {
+        "row 299: 'old' of column 'age' is not a number": _with(table, "age", pa.array(age)),
+        "column 'age' is missing (1 in all); give the columns": table.drop(["age"]),
+        "column 'job' holds dictionary<": _with(table, "job", table.column("job").dictionary_encode()),
+        "column 'job' holds list<": _with(table, "job", pa.array([["a"]] * 300)),
+        "column 'job' is there twice": table.append_column("job", table.column("job")),
+        "of column 'when' is of type double, not a date": _with(table, "when", pa.array([1.0] * 300)),
+    }
+    for words, given in wrong.items():
+        answer = post_arrow(client, given)
+        assert answer.status_code == 422
+        assert words in answer.json()["error"]["message"]

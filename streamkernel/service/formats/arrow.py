@@ -1,7 +1,8 @@
 """Rows as an Arrow IPC stream: held until it is complete, in memory or in an unnamed file, then read in blocks.
 
 The schema and the headers of the batches are checked before any value is read: only columns of numbers, without
-compression, are accepted. Nested types, dictionaries and compressed buffers are refused.
+compression, are accepted; and of text and dates for a model that was fitted to a table as it came. Nested types,
+dictionaries and compressed buffers are refused.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import mmap
 import struct
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,10 +19,12 @@ import pyarrow as pa
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.http_errors import Refused
+from streamkernel.service.raw_rows import RawRows
 from streamkernel.service.request import Request
 from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
 from streamkernel.table.columns import are_real
+from streamkernel.table.schema.values import is_text
 from streamkernel.type_aliases import AnyArray, AnyDType
 
 _IN_MEMORY = 1 << 20
@@ -56,40 +59,42 @@ class ArrowRows:
 
     Attributes
     ----------
-    order : positions of the model's columns in the stream.
-    names : names of the model's columns.
+    columns : number of features of a row.
     rows : number of rows.
     dtype : dtype in which they are predicted.
+    fill : writes the features (b, p) of a batch, whose first row has this number, into an array.
     """
 
     batches: list[pa.RecordBatch]
-    order: list[int]
-    names: list[str]
+    columns: int
     rows: int
     dtype: AnyDType
+    fill: Callable[[pa.RecordBatch, int, AnyArray], None]
 
     def read(self, first: int, last: int) -> AnyArray:
         """Rows [first, last) (b, p).
 
         Raises
         ------
-        Refused
-            A value is missing.
+        Refused, DataError
+            A value is missing, or is none of its column's kind.
         """
-        block = np.empty((last - first, len(self.order)), self.dtype)
+        block = np.empty((last - first, self.columns), self.dtype)
         start = 0
         for batch in self.batches:
             low, high = max(first, start), min(last, start + batch.num_rows)
             if low < high:
-                part = batch.slice(low - start, high - low)
-                for j, column in enumerate(self.order):
-                    block[low - first : high - first, j] = _values(part.column(column), low, self.names[j])
+                self.fill(batch.slice(low - start, high - low), low, block[low - first : high - first])
             start += batch.num_rows
         return block
 
 
-def arrow_rows(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits) -> ArrowRows:
+def arrow_rows(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits, raw: RawRows | None = None) -> ArrowRows:
     """The rows of a body.
+
+    Parameters
+    ----------
+    raw : the reader of rows as the table of the fit had them; None for a model of numbers.
 
     Raises
     ------
@@ -97,26 +102,36 @@ def arrow_rows(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits) -
         The body is no Arrow stream, or its columns or sizes are not accepted.
     """
     try:
-        return _read_stream(buffer, model_columns, limits)
+        return _read_stream(buffer, model_columns, limits, raw)
     except (Refused, StreamKernelError):
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, EOFError, StopIteration, struct.error, IndexError):
         raise Refused(400, "the body is not an Arrow IPC stream: pyarrow.ipc.new_stream writes one") from None
 
 
-def _read_stream(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits) -> ArrowRows:
+def _read_stream(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits, raw: RawRows | None) -> ArrowRows:
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer))
     first = reader.read_next_message()
     if first.type != "schema":
         # Arrow would read any other message as a schema, follow its offsets, and crash the process.
         raise pa.ArrowInvalid("the first message is no schema")
     schema = pa.ipc.read_schema(first)
+    as_it_came = raw is not None and are_real(schema.names) and raw.takes({*schema.names})
     for field in schema:
-        if not (pa.types.is_primitive(field.type) or pa.types.is_string(field.type)):
-            raise Refused(422, f"column {field.name!r} holds {field.type}; give real numbers", "DTypeError")
-    order = _order(schema.names, model_columns)
-    kinds = {_dtype(schema.field(column)) for column in order}
-    batches, rows = [], 0
+        if not (pa.types.is_primitive(field.type) or is_text(field.type)) or pa.types.is_dictionary(field.type):
+            wanted = "plain numbers, truth values, dates or text" if as_it_came else "real numbers"
+            raise Refused(422, f"column {field.name!r} holds {field.type}; give {wanted}", "DTypeError")
+    _refuse_repeated(schema.names)
+    dtype: AnyDType = np.dtype(np.float64)
+    if raw is not None and as_it_came:
+        raw.check_names(schema.names)
+        fill = raw.fill
+    else:
+        order = _order(schema.names, model_columns)
+        if {_dtype(schema.field(column)) for column in order} == {np.dtype(np.float32)}:
+            dtype = np.dtype(np.float32)
+        fill = _Numbers(order, model_columns.names)
+    batches, rows, width = [], 0, len(model_columns.names)
     while True:
         try:
             message = reader.read_next_message()
@@ -129,13 +144,36 @@ def _read_stream(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits)
         batch = pa.ipc.read_record_batch(message, schema)
         batch.validate(full=True)
         rows += batch.num_rows
-        if rows > limits.rows or rows * len(order) > limits.elements:
+        if rows > limits.rows or rows * width > limits.elements:
             raise Refused(413, f"more than {limits.rows:,} rows, or {limits.elements:,} values; send fewer at a time")
         batches.append(batch)
     if not rows:
         raise Refused(422, "the stream has no rows", "EmptyDataError")
-    dtype = np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
-    return ArrowRows(batches, order, list(model_columns.names), rows, dtype)
+    return ArrowRows(batches, width, rows, dtype, fill)
+
+
+@dataclass
+class _Numbers:
+    """Columns of numbers as features.
+
+    Attributes
+    ----------
+    order : positions of the model's columns in the stream.
+    names : names of the model's columns.
+    """
+
+    order: list[int]
+    names: Sequence[str]
+
+    def __call__(self, batch: pa.RecordBatch, start: int, into: AnyArray) -> None:
+        for j, column in enumerate(self.order):
+            into[:, j] = _values(batch.column(column), start, self.names[j])
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refused(422, f"column {twice!r} is there twice", "ShapeError")
 
 
 def _order(names: Sequence[str], model_columns: KnownColumns) -> list[int]:
@@ -144,9 +182,6 @@ def _order(names: Sequence[str], model_columns: KnownColumns) -> list[int]:
     Columns are matched by name. They are matched by position if the model or the stream has default names only (x0, x1,
     ...) and no name of the stream is one of the model's.
     """
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Refused(422, f"column {twice!r} is there twice", "ShapeError")
     if not (model_columns.named and are_real(names)) and set(names).isdisjoint(model_columns.names):
         if len(names) != len(model_columns.names):
             message = f"the stream has {len(names)} columns; the model takes {len(model_columns.names)}"
