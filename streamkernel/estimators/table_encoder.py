@@ -99,7 +99,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : rows (m, p): a frame of pandas, polars or pyarrow, an array, or paths of CSV, Parquet or Arrow files.
+        X : rows (m, p): a frame of pandas, polars or pyarrow, or of Dask (which is computed); an array; or paths of
+            CSV, Parquet or Arrow files.
         y : targets (m,) or (m, d): numbers, or labels of text, of truth values or of two numbers. Of files, the name of
             the column, or of several.
         sample_weight : row weights (m,). Of files, the name of the column.

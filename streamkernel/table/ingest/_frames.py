@@ -1,12 +1,16 @@
-"""Frames in memory (pandas, polars, pyarrow, and all that speak Arrow's C interface) as a stream of columns."""
+"""Frames (pandas, polars, pyarrow, and all that speak Arrow's C interface; Dask's, part by part) as columns.
+
+No library of frames is imported: a frame is known by its module, or by Arrow's interface.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
 
-from streamkernel.errors import DTypeError, EmptyDataError
+from streamkernel.errors import DTypeError, EmptyDataError, ParameterError
 from streamkernel.table.columns import check_distinct, default_names
 from streamkernel.table.ingest._reader import BATCH_BYTES
 from streamkernel.table.ingest._streams import ColumnStream
@@ -14,9 +18,26 @@ from streamkernel.type_aliases import Unchecked, Untyped
 
 
 def is_frame(source: Unchecked) -> bool:
-    """Whether rows in memory have typed columns."""
+    """Whether rows have typed columns.
+
+    Raises
+    ------
+    ParameterError
+        It is a query of polars, which has no rows yet.
+    """
+    if _library(source) == "polars" and hasattr(source, "collect"):
+        raise ParameterError(
+            "a LazyFrame of polars has no rows yet; give its collect(), or the file that its sink_parquet writes"
+        )
     # A series of pandas is a stream of Arrow, too, and has no columns.
-    return getattr(source, "ndim", 2) == 2 and (hasattr(source, "__arrow_c_stream__") or _is_pandas(source))
+    return getattr(source, "ndim", 2) == 2 and (
+        hasattr(source, "__arrow_c_stream__") or is_pandas(source) or _is_dask(source)
+    )
+
+
+def frame_stream(frame: Unchecked, place: str) -> ColumnStream:
+    """The columns of a frame; errors as of `FrameStream`."""
+    return DaskFrameStream(frame, place) if _is_dask(frame) else FrameStream(frame, place)
 
 
 class FrameStream(ColumnStream):
@@ -34,7 +55,7 @@ class FrameStream(ColumnStream):
 
     def __init__(self, frame: Unchecked, place: str) -> None:
         self._place = place
-        if _is_pandas(frame):
+        if is_pandas(frame):
             frame, self.named = _named(frame, place)
         try:
             self.table = _arrow_table(frame)
@@ -62,8 +83,65 @@ class FrameStream(ColumnStream):
         return f"{self._place} (row {row})"
 
 
-def _is_pandas(frame: Unchecked) -> bool:
-    return type(frame).__module__.partition(".")[0] == "pandas"
+class DaskFrameStream(ColumnStream):
+    """The columns of a DataFrame of Dask, one partition after the other; each pass computes them again.
+
+    Raises
+    ------
+    DTypeError, ShapeError, EmptyDataError
+        As of `FrameStream`, of the first partition with rows.
+    """
+
+    def __init__(self, frame: Unchecked, place: str) -> None:
+        self._frame, self._place = frame, place
+        self._first, parts = self._first_part()
+        self.names, self.named = self._first.names, self._first.named
+        self.estimated_rows = self._first.table.num_rows * parts
+        self._starts = [0]
+
+    def _first_part(self) -> tuple[FrameStream, int]:
+        """The first partition with rows, and the number of those from it on."""
+        for number in range(self._frame.npartitions):
+            part = self._part(number)
+            if len(part):
+                return FrameStream(part, self._place), self._frame.npartitions - number
+        raise EmptyDataError(f"{self._place} has no rows; give at least one")
+
+    def _part(self, number: int) -> Unchecked:
+        # In this thread: memory holds one partition.
+        return self._frame.partitions[number].compute(scheduler="synchronous")
+
+    def arrow_type(self, name: str) -> Untyped | None:
+        return self._first.arrow_type(name)
+
+    def batches(
+        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+    ) -> Iterator[tuple[Untyped, int]]:
+        self._starts = []
+        row = 0
+        for number in range(self._frame.npartitions):
+            part = self._part(number)
+            self._starts.append(row)
+            if len(part):
+                yield from FrameStream(part, f"partition {number} of {self._place}").batches(names, text, missing)
+                row += len(part)
+
+    def where(self, row: int) -> str:
+        number = max(0, bisect_right(self._starts, row) - 1)
+        return f"partition {number} of {self._place} (row {row - self._starts[number]} of it)"
+
+
+def _library(frame: Unchecked) -> str:
+    return type(frame).__module__.partition(".")[0]
+
+
+def is_pandas(frame: Unchecked) -> bool:
+    """Whether it is an object of pandas."""
+    return _library(frame) == "pandas"
+
+
+def _is_dask(frame: Unchecked) -> bool:
+    return _library(frame) in ("dask", "dask_expr") and hasattr(frame, "npartitions") and hasattr(frame, "columns")
 
 
 def _named(frame: Unchecked, place: str) -> tuple[Unchecked, bool]:
@@ -83,6 +161,6 @@ def _arrow_table(frame: Unchecked) -> Untyped:
         return pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
         return frame
-    if _is_pandas(frame):
+    if is_pandas(frame):
         return pa.Table.from_pandas(frame, preserve_index=False)
     return pa.table(frame)

@@ -13,7 +13,7 @@ from streamkernel.table.ingest._csv import CsvReader, CsvStream
 from streamkernel.table.ingest._datasets import dataset_reader
 from streamkernel.table.ingest._encoded import EncodedReader
 from streamkernel.table.ingest._files import SourceFile, is_zarr, several_sources, source_files
-from streamkernel.table.ingest._frames import FrameStream, is_frame
+from streamkernel.table.ingest._frames import frame_stream, is_frame, is_pandas
 from streamkernel.table.ingest._libsvm import LibsvmReader
 from streamkernel.table.ingest._numpy_files import NpyReader, NpzReader
 from streamkernel.table.ingest._options import SourceOptions
@@ -41,10 +41,12 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
         options.refuse_sparse(str(source))
         return _of_columns(CsvStream([source], options.csv, target), str(source), options)
     several = several_sources(source)
-    if not several and options.described and is_frame(source):
+    # A frame of pandas whose columns are all numbers is an array with names; other frames are columns in any case.
+    if not several and is_frame(source) and (options.described or not is_pandas(source)):
         options.refuse_csv(name_of(source))
         options.refuse_names(name_of(source), "has none")
-        return EncodedReader(FrameStream(source, name_of(source)), name_of(source), options)
+        options.refuse_sparse(name_of(source))
+        return EncodedReader(frame_stream(source, name_of(source)), name_of(source), options)
     if not several and (not isinstance(source, (str, os.PathLike)) or is_synthetic(source)):
         options.refuse_csv(name_of(source))
         options.refuse_columns(name_of(source))
@@ -98,7 +100,7 @@ def column_stream(source: Unchecked, options: SourceOptions) -> ColumnStream:
     if not has_columns(source):
         raise ParameterError(f"{place} has no columns of different kinds; give CSV, Parquet or Arrow files, or a frame")
     if not several and is_frame(source):
-        return FrameStream(source, place)
+        return frame_stream(source, place)
     files = source_files(list(source) if several else [source])
     if files[0].kind == "CSV":
         return CsvStream(files, options.csv, options.target)

@@ -63,11 +63,12 @@ class EncodedRows:
 
 
 def as_arrow(frame: Unchecked) -> Untyped:
-    """A frame as a table of Arrow.
+    """A frame as a table of Arrow; one of Dask is computed.
 
     Raises
     ------
     DTypeError, EmptyDataError, ShapeError
         As of `ingest`.
     """
-    return FrameStream(frame, name_of(frame)).table
+    whole = frame.compute(scheduler="synchronous") if hasattr(frame, "npartitions") else frame
+    return FrameStream(whole, name_of(frame)).table

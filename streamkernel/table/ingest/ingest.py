@@ -80,7 +80,8 @@ def ingest(
         Path of a CSV (.csv, .tsv; also .gz, .bz2, .zst), Parquet or Arrow file (.feather, .arrow), of a folder of such
         files or a pattern (``part-*.csv``, ``data/**/*.parquet``), or a list of such paths: files of one kind with the
         same columns, in any order; .npz (X, y), .npy, libsvm text (.libsvm, .svm, .txt), Zarr array or group; "-",
-        CSV from the standard input; a `synthetic://` table; or rows in memory, of any kind that `open_table` takes.
+        CSV from the standard input; a `synthetic://` table; a frame of pandas, polars or pyarrow, or of Dask, which is
+        computed by partitions, once for each pass; or rows of any other kind that `open_table` takes.
     store
         Path of the new table, whose folder must exist, or a URL such as ``s3://bucket/table``.
     target

@@ -3,7 +3,7 @@
 =============================================================  =========================================================
 values in the look                                             suggestion
 =============================================================  =========================================================
-numbers, without leading zeros                                 number
+numbers, without leading zeros; durations, in days             number
 numbers, and one other text in at most a twentieth of the      number; that text is a missing value
 rows, such as "?"
 true and false, yes and no, t and f, y and n                   boolean
@@ -81,8 +81,8 @@ def _column(name: str, values: Untyped, with_target: bool, decimal: str) -> Colu
         return Column(name, "boolean", missing="indicator")
     categorical = pa.types.is_dictionary(kind)
     if not is_text(kind) and not categorical:
-        known = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if not known:
+        known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_duration)
+        if not any(each(kind) for each in known):
             return Column(name, "text")  # lists, maps, times of a day, nothing at all
         if pa.types.is_integer(kind) and _ID.fullmatch(name) and len(values.unique()) == len(values) > 1:
             return Column(name, "number", "id")

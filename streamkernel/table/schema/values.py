@@ -41,7 +41,7 @@ class WrongValueError(Exception):
 
 
 def numbers(column: Untyped, missing: Collection[str] = ()) -> Float:
-    """Numbers (b,), with NaN for a missing one.
+    """Numbers (b,), with NaN for a missing one; of durations, days.
 
     Raises
     ------
@@ -51,6 +51,8 @@ def numbers(column: Untyped, missing: Collection[str] = ()) -> Float:
     column = _decoded(column)
     if is_text(column.type):
         return _of_text(column, missing, _parsed_numbers, "is not a number")
+    if pa.types.is_duration(column.type):
+        return _days(column)
     if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
         if not (pa.types.is_boolean(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)):
             raise _wrong_type(column, "a number")
@@ -189,7 +191,14 @@ def _encoded(column: Untyped) -> tuple[Int, Untyped]:
         labels = _as_text(values)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         raise _wrong_type(values, "a category: it is no text") from None
-    return column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), labels
+    return dictionary_codes(column), labels
+
+
+def dictionary_codes(column: Untyped) -> Int:
+    """Positions (b,) of the values of a dictionary's column; -1 for a missing one."""
+    # polars has unsigned ones, which hold no -1.
+    codes: Int = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes
 
 
 def _as_text(values: Untyped) -> Untyped:
@@ -212,8 +221,7 @@ def _merged(codes: Int, labels: Untyped, missing: Collection[str]) -> tuple[Int,
     """Codes of the different ones of the texts that rows have; -1 for those that are missing."""
     merged = labels.dictionary_encode()
     gaps = pc.is_in(merged.dictionary, value_set=pa.array([*{*MISSING, *missing}], pa.string()))
-    inner = merged.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    codes = np.append(inner, -1)[codes]
+    codes = np.append(dictionary_codes(merged), -1)[codes]
     kept: Bool = np.append(~gaps.to_numpy(zero_copy_only=False), False)
     used = np.zeros_like(kept)
     used[codes] = True  # a dictionary may have texts that no row has

@@ -1,0 +1,161 @@
+"""Frames of other libraries than pandas: Arrow's tables, DataFrames of Dask and of pl."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from messy_tables import messy
+
+from streamkernel import KernelRidge, TableEncoder, ingest, open_table
+from streamkernel.errors import DTypeError, EmptyDataError, ParameterError
+
+M = 60
+Y = np.arange(M, dtype=float)
+
+
+def stored(frame: Any, folder: Path, name: str = "s", **options: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+    ingest(frame, folder / name, target="y", dtype="float64", **options)
+    table = open_table(folder / name)
+    return table.features.load(0, table.n_rows), table.columns
+
+
+def test_codes_of_a_dictionary_may_be_unsigned(tmp_path: Path) -> None:
+    codes = pa.array([0, 1, None] * 20, pa.uint32())
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["u", "v"]))
+    X, names = stored(pa.table({"c": texts, "y": Y}), tmp_path, schema="auto")
+    assert names == ("c=u", "c=v", "c is missing")
+    np.testing.assert_array_equal(X, np.tile(np.eye(3), (20, 1)))
+    labels = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 30, pa.uint8()), pa.array(["b", "a"]))
+    info = ingest(pa.table({"x": Y, "y": labels}), tmp_path / "labels", target="y")
+    assert info.classes == ("a", "b")
+
+
+def test_columns_of_a_table_of_arrow_keep_their_names(tmp_path: Path) -> None:
+    table = pa.table({"a": Y, "b": Y.astype(np.float32), "y": Y})
+    X, names = stored(table, tmp_path)
+    assert names == ("a", "b")
+    np.testing.assert_array_equal(X, np.stack([Y, Y], axis=1))
+    assert ingest(table, tmp_path / "kept", target="y", drop=["a"]).columns == ("b",)
+    with pytest.raises(ParameterError, match="sparse=True is for libsvm text"):
+        ingest(table, tmp_path / "sparse", target="y", sparse=True)
+
+
+def test_durations_are_days(tmp_path: Path) -> None:
+    hours = pd.to_timedelta(Y, "h")
+    X, _ = stored(pd.DataFrame({"took": hours, "y": Y}), tmp_path, schema="auto")
+    np.testing.assert_allclose(X[:, 0], Y / 24, rtol=1e-15)
+    gap = hours.to_series(index=range(M)).where(Y > 0)
+    X, names = stored(pd.DataFrame({"took": gap, "y": Y}), tmp_path, "gaps", schema="auto")
+    assert names == ("took", "took is missing")
+    np.testing.assert_allclose(X[0], [Y[1:].mean() / 24, 1])
+
+
+def test_a_dask_frame_is_read_by_partitions(tmp_path: Path) -> None:
+    frame = messy()
+    whole, names = stored(frame, tmp_path, "whole", schema="auto", id="key")
+    parts = dd.from_pandas(frame, npartitions=7, sort=False)
+    found, same = stored(parts, tmp_path, "parts", schema="auto", id="key")
+    assert same == names
+    np.testing.assert_array_equal(found, whole)
+    np.testing.assert_array_equal(
+        TableEncoder().fit_transform(parts.drop(columns="y"), frame["y"].to_numpy()),
+        TableEncoder().fit_transform(frame.drop(columns="y"), frame["y"].to_numpy()),
+    )
+    frame.loc[590, "hours"] = "many"
+    hours = [{"name": "hours", "missing": "mean", "missing_values": ["?"]}]
+    with pytest.raises(ValueError, match=r"partition 6 of DataFrame \(row 75 of it\): 'many' of column 'hours'"):
+        ingest(dd.from_pandas(frame, npartitions=7, sort=False), tmp_path / "bad", schema=hours, target="y")
+    # Partitions may have no rows; the whole must have some.
+    some = parts[parts["age"] > 80]
+    rows = frame["age"].to_numpy(dtype=float) > 80
+    assert ingest(some, tmp_path / "some", target="y", keep=["age"]).rows == rows.sum()
+    with pytest.raises(EmptyDataError, match="has no rows"):
+        ingest(parts[parts["age"] > 800], tmp_path / "none", target="y", keep=["age"])
+
+
+def test_a_query_of_polars_is_refused(tmp_path: Path) -> None:
+    class LazyFrame:
+        def collect(self) -> None: ...
+
+    LazyFrame.__module__ = "polars.lazyframe.frame"
+    for read in (lambda frame: ingest(frame, tmp_path / "s", schema="auto"), TableEncoder().fit):
+        with pytest.raises(ParameterError, match=r"has no rows yet; give its collect\(\)"):
+            read(LazyFrame())
+
+
+pl: Any = import_module("polars") if find_spec("polars") else None
+needs_polars = pytest.mark.skipif(pl is None, reason="polars is not installed")
+
+
+def of_polars() -> dict[str, tuple[Any, list[str]]]:
+    """Columns of each type, and the features that they become."""
+    first, start = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)
+    hours = [start + dt.timedelta(hours=i) for i in range(M)]
+    week, day = (["sine of the week", "cosine of the week"], ["sine of the day", "cosine of the day"])
+    odd = [None if i % 7 == 0 else i for i in range(M)]
+    return {
+        "categorical": (pl.Series(["u", "v", None] * 20, dtype=pl.Categorical), ["=u", "=v", " is missing"]),
+        "enum": (pl.Series(["lo", "hi"] * 30, dtype=pl.Enum(["lo", "mid", "hi"])), ["=hi", "=lo"]),
+        "date": (
+            pl.Series([first + dt.timedelta(days=i) for i in range(M)]),
+            [f" ({part})" for part in ("elapsed", *week)],
+        ),
+        "zoned": (
+            pl.Series(hours).dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo"),
+            [f" ({part})" for part in ("elapsed", *day)],
+        ),
+        "plain": (pl.Series(hours).cast(pl.Datetime("ns")), [f" ({part})" for part in ("elapsed", *day)]),
+        "duration": (pl.Series([dt.timedelta(hours=i) for i in range(M)]), [""]),
+        "integer": (pl.Series(odd, dtype=pl.Int16), ["", " is missing"]),
+        "boolean": (
+            pl.Series([None if i is None else i % 2 == 0 for i in odd]),
+            ["", " is missing"],
+        ),
+        "decimal": (pl.Series([decimal.Decimal(i) / 4 for i in range(M)]), [""]),
+        "text": (pl.Series(["a", "b", "c"] * 20), ["=a", "=b", "=c"]),
+        "list": (pl.Series([[1, 2]] * M), []),
+        "struct": (pl.Series([{"a": 1}] * M), []),
+    }
+
+
+@needs_polars
+def test_a_polars_frame_is_ingested_encoded_and_fitted(tmp_path: Path) -> None:
+    columns = of_polars()
+    frame = pl.DataFrame({name: values for name, (values, _) in columns.items()} | {"y": Y})
+    X, names = stored(frame, tmp_path, schema="auto")
+    assert list(names) == [f"{name}{feature}" for name, (_, features) in columns.items() for feature in features]
+    left = ingest(frame, tmp_path / "again", target="y", schema="auto").left_out
+    assert left == ("column 'list' (text)", "column 'struct' (text)")
+    by = dict(zip(names, X.T, strict=True))
+    np.testing.assert_allclose(by["zoned (elapsed)"], Y / 24, atol=1e-12)
+    np.testing.assert_allclose(by["plain (elapsed)"], Y / 24, atol=1e-12)
+    np.testing.assert_allclose(by["duration"], Y / 24, rtol=1e-15)
+    np.testing.assert_array_equal(by["decimal"], Y / 4)
+    encoder = TableEncoder()
+    np.testing.assert_array_equal(encoder.fit_transform(frame.drop("y"), frame["y"]), X)
+    np.testing.assert_array_equal(encoder.transform(frame.drop("y")), X)
+    numbers = frame.select("decimal", "y").with_columns(x=pl.col("y") ** 2)
+    model = KernelRidge(10).fit(numbers.drop("y"), numbers["y"])
+    assert list(model.feature_names_in_) == ["decimal", "x"]
+    swapped = numbers.select("x", "decimal")
+    np.testing.assert_array_equal(model.predict(swapped), model.predict(numbers.drop("y")))
+    with pytest.raises(DTypeError):
+        KernelRidge(10).fit(frame.select("text"), frame["y"])
+    with pytest.raises(ValueError, match="column 'list' is of type large_list"):
+        ingest(frame, tmp_path / "list", target="y", keep=["list"])
+
+
+@needs_polars
+def test_a_query_of_real_polars_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="LazyFrame"):
+        ingest(pl.DataFrame({"a": Y}).lazy(), tmp_path / "s", schema="auto")
