@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from streamkernel.table.ingest._files import SourceFile, check_same_columns
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._partitions import Partitions
 from streamkernel.table.ingest._reader import BATCH_BYTES, FILLING, Batch, Reader
-from streamkernel.table.ingest._streams import ColumnStream
+from streamkernel.table.ingest._streams import NO_MARKS, ColumnStream
 from streamkernel.type_aliases import AnyDType, Untyped
 from streamkernel.wording import option
 
@@ -78,7 +78,7 @@ class TypedStream(ColumnStream):
         return None if found[0] is None else np.result_type(*found)
 
     def batches(
-        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+        self, names: Sequence[str], text: Collection[str], missing: Mapping[str, Collection[str]] = NO_MARKS
     ) -> Iterator[tuple[Untyped, int]]:
         rows = max(1, BATCH_BYTES // (8 * len(names)))
         for each in self._files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest._arrow_values import text_labels
@@ -13,7 +13,7 @@ from streamkernel.table.ingest._files import SourceFile, check_same_columns
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._partitions import Partitions
 from streamkernel.table.ingest._reader import FILLING, Batch, Reader
-from streamkernel.table.ingest._streams import ColumnStream
+from streamkernel.table.ingest._streams import NO_MARKS, ColumnStream
 from streamkernel.type_aliases import AnyArray, Untyped
 
 
@@ -47,7 +47,7 @@ class CsvStream(ColumnStream):
         return any(each.has_text(name) for each in self._files) if text is None else text
 
     def batches(
-        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+        self, names: Sequence[str], text: Collection[str], missing: Mapping[str, Collection[str]] = NO_MARKS
     ) -> Iterator[tuple[Untyped, int]]:
         # Columns of the files that are not parsed may hold anything.
         wanted = {*names, *self.partitions.inside}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
@@ -17,6 +17,8 @@ from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._csv_records import MISSING, first_problem, is_number, records, text_lines
 from streamkernel.table.ingest._files import SourceFile
 from streamkernel.table.ingest._plain_bytes import COMPRESSIONS, TYPICAL_RATIO, plain_bytes
+from streamkernel.table.ingest._streams import NO_MARKS
+from streamkernel.table.schema.values import WrongValueError, numbers
 from streamkernel.type_aliases import Untyped
 from streamkernel.wording import option
 
@@ -92,17 +94,19 @@ class CsvFile:
         return not all(is_number(row[column], self._form.decimal) for row in self.sample if len(row) > column)
 
     def batches(
-        self, columns: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+        self, columns: Sequence[str], text: Collection[str], missing: Mapping[str, Collection[str]] = NO_MARKS
     ) -> Iterator[tuple[Untyped, int]]:
         """Record batches with the columns in this order, and the bytes that were read for each.
 
         Parameters
         ----------
         text : names of the columns that are text; the others are numbers.
-        missing : texts that stand for a missing number, beside `MISSING`.
+        missing : by column, texts that stand for a missing number, beside `MISSING`.
         """
         rows = position = 0
-        types = {name: pa.string() if name in text else pa.float64() for name in columns}
+        # Arrow has one list of missing values for all columns.
+        marked = {name: missing[name] for name in columns if missing.get(name) and name not in text}
+        types = {name: pa.string() if name in text or name in marked else pa.float64() for name in columns}
         try:
             with self._plain() as (plain, raw):
                 parsed = pa_csv.open_csv(
@@ -114,7 +118,7 @@ class CsvFile:
                     convert_options=pa_csv.ConvertOptions(
                         column_types=types,
                         include_columns=list(columns),
-                        null_values=[*MISSING, *missing],
+                        null_values=[*MISSING],
                         strings_can_be_null=False,
                         decimal_point=self._form.decimal,
                     ),
@@ -122,20 +126,27 @@ class CsvFile:
                 for batch in parsed:
                     if batch.num_rows:
                         now = min(raw.tell(), self.total)
-                        yield batch, now - position
+                        yield self._parsed(batch, marked), now - position
                         position = now
                         rows += batch.num_rows
-        except (pa.ArrowException, SourceFormatError, OSError) as error:
+        except (pa.ArrowException, SourceFormatError, WrongValueError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise self._explain(error, rows, {*columns} - {*text}, missing) from error
 
+    def _parsed(self, batch: Untyped, marked: Mapping[str, Collection[str]]) -> Untyped:
+        """The batch with numbers in the columns that have marks of their own for what is missing."""
+        for name, marks in marked.items():
+            values = pa.array(numbers(batch.column(name), marks, self._form.decimal), from_pandas=True)
+            batch = batch.set_column(batch.schema.names.index(name), name, values)
+        return batch
+
     def _explain(
-        self, error: Exception, rows: int, numbers: Collection[str], missing: Collection[str]
+        self, error: Exception, rows: int, numeric: Collection[str], missing: Mapping[str, Collection[str]]
     ) -> SourceFormatError:
         """The error for the parser's exception, with file, line and column."""
         try:
-            first_problem(self.file, self._form, self.names, numbers, rows + self.header, missing)
+            first_problem(self.file, self._form, self.names, numeric, rows + self.header, missing)
         except SourceFormatError as found:
             return found
         if isinstance(error, SourceFormatError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pyarrow.csv import ConvertOptions
 
@@ -89,14 +89,14 @@ def first_problem(
     columns: Sequence[str],
     numbers: Collection[str],
     skip: int,
-    missing: Collection[str] = (),
+    missing: Mapping[str, Collection[str]],
 ) -> None:
     """Raise for the first row, after `skip` ones, with a wrong number of fields or text for a number.
 
     Parameters
     ----------
     numbers : names of the columns that are numbers.
-    missing : texts that stand for a missing number.
+    missing : by column, texts that stand for a missing number.
     """
     for line, _, fields in records(file, form, skip):
         if len(fields) != len(columns):
@@ -106,7 +106,8 @@ def first_problem(
                 "this line"
             )
         for index, field in enumerate(fields):
-            if columns[index] in numbers and field not in missing and not is_number(field, form.decimal):
+            marks = missing.get(columns[index], ())
+            if columns[index] in numbers and field.strip() not in marks and not is_number(field, form.decimal):
                 if form.decimal == "." and is_number(field, ","):
                     raise SourceFormatError(
                         f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is a number with a "

@@ -159,16 +159,13 @@ class EncodedReader(Reader):
         chosen = [self.schema[name] for name in names]
         # An id stays as it is written: 007 is no number.
         text = [column.name for column in chosen if column.kind != "number" or column.role == "id"]
-        # Of CSV, one list of missing values holds for all numbers. Those that are numbers are looked for in their
-        # column alone, when it is read.
+        # Marks that are numbers are looked for when the column is read.
         missing = {
-            value
+            column.name: marks
             for column in chosen
-            if column.name not in text
-            for value in column.missing_values
-            if not is_number(value)
+            if column.name not in text and (marks := [each for each in column.missing_values if not is_number(each)])
         }
-        return self._stream.batches(names, text, sorted(missing))
+        return self._stream.batches(names, text, missing)
 
     def _left_out(self) -> Iterator[str]:
         for name in self._stream.names:

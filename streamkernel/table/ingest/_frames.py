@@ -6,14 +6,14 @@ No library of frames is imported: a frame is known by its module, or by Arrow's 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from streamkernel.errors import DTypeError, EmptyDataError, ParameterError
 from streamkernel.table.columns import check_distinct, default_names
 from streamkernel.table.ingest._reader import BATCH_BYTES
-from streamkernel.table.ingest._streams import ColumnStream
+from streamkernel.table.ingest._streams import NO_MARKS, ColumnStream
 from streamkernel.type_aliases import Unchecked, Untyped
 
 
@@ -72,7 +72,7 @@ class FrameStream(ColumnStream):
         return self.table.schema.field(name).type
 
     def batches(
-        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+        self, names: Sequence[str], text: Collection[str], missing: Mapping[str, Collection[str]] = NO_MARKS
     ) -> Iterator[tuple[Untyped, int]]:
         rows = max(1, BATCH_BYTES // (8 * max(len(names), 1)))
         for batch in self.table.select(list(names)).to_batches(max_chunksize=rows):
@@ -115,7 +115,7 @@ class DaskFrameStream(ColumnStream):
         return self._first.arrow_type(name)
 
     def batches(
-        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+        self, names: Sequence[str], text: Collection[str], missing: Mapping[str, Collection[str]] = NO_MARKS
     ) -> Iterator[tuple[Untyped, int]]:
         self._starts = []
         row = 0

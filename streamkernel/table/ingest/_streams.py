@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from streamkernel.table.schema.values import is_text
 from streamkernel.type_aliases import Untyped
+
+# No column has marks of its own for what is missing.
+NO_MARKS: Mapping[str, Collection[str]] = MappingProxyType({})
 
 
 class ColumnStream(ABC):
@@ -44,14 +48,14 @@ class ColumnStream(ABC):
 
     @abstractmethod
     def batches(
-        self, names: Sequence[str], text: Collection[str], missing: Collection[str] = ()
+        self, names: Sequence[str], text: Collection[str], missing: Mapping[str, Collection[str]] = NO_MARKS
     ) -> Iterator[tuple[Untyped, int]]:
         """Record batches of some columns in this order, and the bytes or rows that were read for each.
 
         Parameters
         ----------
         text : names of the columns that stay text; of the others CSV becomes numbers.
-        missing : texts that stand for a missing number, beside the empty field, NA and the like; of CSV.
+        missing : by column, texts that stand for a missing number, beside the empty field, NA and the like; of CSV.
 
         Raises
         ------

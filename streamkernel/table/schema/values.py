@@ -40,8 +40,8 @@ class WrongValueError(Exception):
         self.row, self.value, self.why = row, value, why
 
 
-def numbers(column: Untyped, missing: Collection[str] = ()) -> Float:
-    """Numbers (b,), with NaN for a missing one; of durations, days.
+def numbers(column: Untyped, missing: Collection[str] = (), decimal: str = ".") -> Float:
+    """Numbers (b,), with NaN for a missing one; of durations, days; of text, with this decimal point.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def numbers(column: Untyped, missing: Collection[str] = ()) -> Float:
     """
     column = _decoded(column)
     if is_text(column.type):
-        return _of_text(column, missing, _parsed_numbers, "is not a number")
+        return _of_text(column, missing, lambda labels: _parsed_numbers(labels, decimal), "is not a number")
     if pa.types.is_duration(column.type):
         return _days(column)
     if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
@@ -257,7 +257,11 @@ def _first_wrong(codes: Int, labels: Untyped, parsed: Callable[[Untyped], Float]
     return int(rows[right])
 
 
-def _parsed_numbers(labels: Untyped) -> Float:
+def _parsed_numbers(labels: Untyped, decimal: str = ".") -> Float:
+    if decimal == ",":
+        if pc.any(pc.match_substring(labels, ".")).as_py():
+            raise ValueError
+        labels = pc.replace_substring(labels, ",", ".")
     with suppress(pa.ArrowInvalid):
         return np.asarray(labels.cast(pa.float64()).to_numpy(zero_copy_only=False))
     found = labels.to_pylist()
