@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +14,7 @@ from streamkernel.table.values import check_finite, check_targets, float_dtype, 
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
 
 MAX_CLASSES = 10_000
+_WHOLE = re.compile(r"-?[0-9]{1,15}\.0")
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,9 @@ class Targets:
         labels, place = self.classes.tolist(), {label: position for position, label in enumerate(classes.tolist())}
         if labels == list(place):
             return self
+        # Stores and models of earlier versions have labels as their files wrote them.
+        forms = {label_form(label): position for label, position in reversed(place.items())}
+        place |= {label: forms[form] for label in labels if label not in place and (form := label_form(label)) in forms}
         # Fewer rows may lack a class.
         unknown = [label for label in labels if label not in place]
         if unknown:
@@ -132,6 +138,17 @@ class Targets:
                 "table was opened with; open the table again"
             )
         return codes
+
+
+def label_form(label: Unchecked) -> Unchecked:
+    """The form that text labels of files have (`schema.values.canonical`); any other label is itself."""
+    if not isinstance(label, str):
+        return label
+    text = unicodedata.normalize("NFC", label.strip(" \t\r\n"))
+    if _WHOLE.fullmatch(text):
+        return text[:-2]
+    low = text.lower() if text.isascii() else text
+    return low if low in ("true", "false") else text
 
 
 def labelled_targets(rows: RowArray, names: tuple[str, ...], *, multilabel: bool = False) -> Targets:

@@ -9,13 +9,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, strategies
 from table.sources import FRAME, M, X, Y, csv, npz
 
 from streamkernel.errors import (
     DataError,
 )
 from streamkernel.table import open_table
-from streamkernel.table.ingest import ingest
+from streamkernel.table.ingest import append_rows, ingest
+from streamkernel.table.schema.values import canonical
+from streamkernel.table.targets import label_form
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -93,3 +96,59 @@ def test_classes_may_be_numbers_and_a_few_words(tmp_path: Path) -> None:
     path.write_text("a,y\n" + "".join(f"{row},{['1', '2', '3', 'other'][row % 4]}\n" for row in range(400)))
     ingest(path, tmp_path / "t.zarr", target="y")
     assert open_table(tmp_path / "t.zarr").classes.tolist() == ["1", "2", "3", "other"]
+
+
+MESSY_LABELS = ["yes", " yes", "yes ", "no", "1", "1.0", "01", "True", "TRUE", "Cafe\u0301", "Caf\u00e9"]
+CLEAN_LABELS = ["yes", "yes", "yes", "no", "1", "1", "01", "true", "true", "Caf\u00e9", "Caf\u00e9"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "schema"])
+def test_one_label_has_one_text(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": np.arange(len(MESSY_LABELS), dtype=float), "y": MESSY_LABELS})
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    frame.to_parquet(tmp_path / "s.parquet", index=False)
+    source = frame if kind == "frame" else tmp_path / ("s.parquet" if kind == "parquet" else "s.csv")
+    options = {"missing": "mean"} if kind == "frame" else {"schema": "auto"} if kind == "schema" else {}
+    info = ingest(source, tmp_path / "t.zarr", target="y", **options)
+    assert info.classes == tuple(sorted(set(CLEAN_LABELS)))
+    table = open_table(tmp_path / "t.zarr")
+    found = table.classes[table.read(0, table.n_rows).Y.argmax(axis=1)]
+    assert found.tolist() == CLEAN_LABELS
+
+
+@pytest.mark.parametrize("options", [{}, {"schema": "auto"}])
+@pytest.mark.parametrize("gap", ["", "NA", "null", " "])
+def test_a_gap_is_no_label(gap: str, options: dict, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(f"a,y\n1,cat\n2,dog\n3,{gap}\n")
+    with pytest.raises(DataError, match=r"s.csv:4"):
+        ingest(tmp_path / "s.csv", tmp_path / "t.zarr", target="y", **options)
+
+
+def test_labels_that_are_appended_have_the_same_form(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("a,y\n1,cat\n2,True\n")
+    (tmp_path / "more.csv").write_text("a,y\n1, TRUE\n2,cat \n")
+    ingest(tmp_path / "s.csv", tmp_path / "t.zarr", target="y")
+    assert append_rows(tmp_path / "more.csv", tmp_path / "t.zarr").rows == 4
+    table = open_table(tmp_path / "t.zarr")
+    assert table.classes[table.read(0, 4).Y.argmax(axis=1)].tolist() == ["cat", "true", "true", "cat"]
+
+
+@given(strategies.text(strategies.characters(exclude_categories=["Cs"])) | strategies.sampled_from(MESSY_LABELS))
+def test_the_form_of_a_label_is_one_in_arrow_and_python(label: str) -> None:
+    assert label_form(label) == canonical(pa.array([label], pa.string()))[0].as_py()
+
+
+def test_stores_and_models_of_labels_as_files_wrote_them_go_on(tmp_path: Path) -> None:
+    # An earlier version stored the labels of a file as they stood there.
+    old = open_table(np.arange(4.0)[:, None], np.array(["True", "False", "yes ", "1.0"]), classify=True)
+    ingest(old, tmp_path / "old.zarr")
+    (tmp_path / "more.csv").write_text("x0,y\n1,true\n2,1.0\n3,yes\n")
+    assert append_rows(tmp_path / "more.csv", tmp_path / "old.zarr", target="y").rows == 7
+    grown = open_table(tmp_path / "old.zarr")
+    assert grown.classes.tolist() == ["1.0", "False", "True", "yes "]
+    assert grown.read(4, 7).Y.argmax(axis=1).tolist() == [2, 0, 3]
+    # The other way round: a model of a file, and a store of an earlier version.
+    seen = grown.for_model(np.array(["1", "false", "true", "yes"]), 4)
+    assert seen.read(0, 4).Y.argmax(axis=1).tolist() == [2, 1, 3, 0]
+    with pytest.raises(DataError, match="'yes ' is none of the model's"):
+        grown.for_model(np.array(["1", "false", "true"]), 3)

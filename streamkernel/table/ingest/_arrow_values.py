@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from streamkernel.errors import SourceFormatError
 from streamkernel.table._row_ids import ID_BYTES, as_rows
-from streamkernel.table.schema.values import dictionary_codes
+from streamkernel.table.schema.values import categories
 from streamkernel.type_aliases import AnyArray, Int, Untyped
 
 # Whole numbers below it are exact as floats.
@@ -25,12 +25,9 @@ def floats(column: Untyped) -> AnyArray:
 
 
 def text_labels(column: Untyped) -> tuple[Int, list[str]]:
-    """Codes (b,) of a column of text (-1: no text), and their labels."""
-    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    codes = dictionary_codes(encoded)
-    labels = encoded.dictionary.to_pylist()
-    empty = [code for code, label in enumerate(labels) if label is None or label == ""]
-    return np.where(np.isin(codes, empty), -1, codes) if empty else codes, [str(label) for label in labels]
+    """Codes (b,) of a column of labels (-1: none), and the labels, in the form of categories (`canonical`)."""
+    codes, labels = categories(column)
+    return codes, labels.to_pylist()
 
 
 def id_rows(column: Untyped, start: int, where: Callable[[int], str], name: str) -> AnyArray:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from streamkernel.errors import EmptyDataError, NonFiniteDataError, ParameterError, warn_user
-from streamkernel.table.ingest._arrow_values import id_rows, text_labels
+from streamkernel.table.ingest._arrow_values import id_rows
 from streamkernel.table.ingest._declared import declared_schema
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.table.ingest.progress import Progress
-from streamkernel.table.schema.encoder import Encoder, read_numbers
+from streamkernel.table.schema.encoder import Encoder, read_categories, read_numbers
 from streamkernel.table.schema.fit import SchemaFit, fold_of, slices
 from streamkernel.table.schema.schema import Schema
-from streamkernel.table.schema.values import is_number, is_text
+from streamkernel.table.schema.values import is_number
 from streamkernel.table.values import check_weights, listed
-from streamkernel.type_aliases import AnyArray, Float, Untyped
+from streamkernel.type_aliases import AnyArray, Float, Int, Untyped
 from streamkernel.wording import option
 
 
@@ -63,7 +62,8 @@ class EncodedReader(Reader):
         self.columns = self.schema.features
         self._check_features()
         if not self.columns:
-            raise EmptyDataError(f"{self._place}: no column becomes a feature; give at least one")
+            left = f" ({listed(self.left_out, 10)})" if self.left_out else ""
+            raise EmptyDataError(f"{self._place}: no column becomes a feature{left}; give at least one")
 
     def _check_features(self) -> None:
         """Refuse two features of one name, such as category b of column a, and a column a=b."""
@@ -106,7 +106,7 @@ class EncodedReader(Reader):
             if bad.size:
                 raise self._no_target(row + int(bad[0]))
             return y, self.target_names
-        codes, names = text_labels(_as_text(batch.column(self.target_names[0])))
+        codes, names = self._labels(batch, row)
         if (codes < 0).any():
             raise self._no_target(row + int(np.argmax(codes < 0)))
         place = np.array([labels.setdefault(name, len(labels)) for name in names], dtype=np.int64)
@@ -138,11 +138,17 @@ class EncodedReader(Reader):
         y: AnyArray | None = None
         labels: list[str] | None = None
         if self.labelled:
-            y, labels = text_labels(_as_text(batch.column(self.target_names[0])))
+            y, labels = self._labels(batch, row)
         elif self._targets:
             y = self._numbers(batch, row)
         ids = None if self.id is None else id_rows(batch.column(self.id), row, self.where, self.id)
         return Batch(X, y, labels, done, self._weights(batch, row), ids)
+
+    def _labels(self, batch: Untyped, row: int) -> tuple[Int, list[str]]:
+        """Codes (b,) of the labels of a batch (-1: none), and the labels."""
+        target = self._targets[0]
+        codes, labels = read_categories(target, batch.column(target.name), row, self.where)
+        return codes, labels.to_pylist()
 
     def _numbers(self, batch: Untyped, row: int) -> Float:
         columns = [read_numbers(each, batch.column(each.name), row, self.where) for each in self._targets]
@@ -183,11 +189,3 @@ class EncodedReader(Reader):
 
     def where(self, row: int) -> str:
         return self._stream.where(row)
-
-
-def _as_text(column: Untyped) -> Untyped:
-    """A column of labels as text."""
-    if is_text(column.type):
-        return column
-    value = column.type.value_type if pa.types.is_dictionary(column.type) else None
-    return (column.cast(value) if value is not None else column).cast(pa.string())

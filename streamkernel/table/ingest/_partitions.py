@@ -16,6 +16,7 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest._arrow_values import floats, text_labels
 from streamkernel.table.ingest._csv_records import MISSING, is_number
 from streamkernel.table.ingest._files import SourceFile
+from streamkernel.table.targets import label_form
 from streamkernel.type_aliases import Untyped
 from streamkernel.wording import option
 
@@ -119,7 +120,8 @@ def _first_other(column: Untyped, text: str) -> int | None:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         codes, labels = text_labels(column)
-        other = np.isin(codes, [code for code, label in enumerate(labels) if label != text]) & (codes >= 0)
+        form = label_form(text)
+        other = np.isin(codes, [code for code, label in enumerate(labels) if label != form]) & (codes >= 0)
     else:
         values = floats(column)
         other = ~np.isnan(values) & (values != (_number(text) if is_number(text) else np.nan))

@@ -26,6 +26,7 @@ from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._standard_input import received
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.schema import Schema
+from streamkernel.table.targets import label_form
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
 from streamkernel.wording import option
@@ -201,8 +202,10 @@ class _KnownLabels:
     """Labels of a table; the labels of the source must be among them."""
 
     def __init__(self, reader: Reader, classes: Sequence[Any], path: str | Path) -> None:
-        self._reader, self._path = reader, path
-        self._codes = {label: code for code, label in enumerate(classes)}
+        self._reader, self._path, self._count = reader, path, len(classes)
+        # A table of an earlier version has labels as its file wrote them.
+        self._codes = {label_form(label): code for code, label in reversed([*enumerate(classes)])}
+        self._codes |= {label: code for code, label in enumerate(classes)}
 
     def encode(self, y: AnyArray | None, labels: Unchecked, start: int) -> Int:
         """Codes (b, 1) of a batch, given as positions in its own labels, or as numeric labels."""
@@ -219,6 +222,6 @@ class _KnownLabels:
             row = int(np.flatnonzero(codes[:, 0] < 0)[0])
             raise DataError(
                 f"label {labels[int(flat[row])]!r} in row {start + row}, in {self._reader.where(start + row)}, is none "
-                f"of the {len(self._codes)} classes of {self._path}; ingest all rows anew to add a class"
+                f"of the {self._count} classes of {self._path}; ingest all rows anew to add a class"
             )
         return codes
