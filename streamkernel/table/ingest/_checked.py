@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError
 from streamkernel.pairs import values_in
 from streamkernel.table.ingest._reader import Reader, Rows
 from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.schema.suggest import date_formats, have_signs
 from streamkernel.table.targets import MAX_CLASSES
 from streamkernel.table.values import check_finite, check_weights
 from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked
@@ -85,7 +87,7 @@ def missing_labels(reader: Reader, codes: AnyArray, start: int) -> None:
         row = start + int(missing[0])
         raise NonFiniteDataError(
             f"y has {missing.size} missing labels, first in row {row}, column {reader.target_names[0]!r}, in "
-            f"{reader.where(row)}; remove those rows"
+            f"{reader.where(row)}; remove those rows (an empty field, NA, null and the like are no label)"
         )
 
 
@@ -118,11 +120,25 @@ class FoundLabels:
     def finished(self) -> tuple[list[Any], Int]:
         """Sorted labels, and the final code of each provisional one."""
         self._refuse_numbers()
+        self._refuse_values()
         labels = sorted(self._codes)
         order = np.empty(len(labels), dtype=np.int64)
         for code, label in enumerate(labels):
             order[self._codes[label]] = code
         return labels, order
+
+    def _refuse_values(self) -> None:
+        """Refuse many dates, or numbers with other signs, each of which would be a class."""
+        if len(self._codes) < _FEWEST_NUMBERS:
+            return
+        labels = list(self._codes)
+        signed = have_signs(labels)
+        if signed or date_formats(pa.array(labels, pa.string())):
+            raise DataError(
+                f"column {self._reader.target_names[0]!r} holds "
+                f"{'numbers with other signs' if signed else 'dates'}, such as {labels[0]!r}, each of which would be "
+                f"a class; write numbers alone, such as 1234.5, or choose another {option('target')}"
+            )
 
     def _refuse_numbers(self) -> None:
         """Refuse a numeric column in which a few text values would turn every number into a class."""

@@ -53,6 +53,11 @@ class CsvFile:
         first = next((line for line in text_lines(file, form.encoding) if line.strip("\r\n")), None)
         if first is None:
             raise SourceFormatError(f"{file}:1:1: the file is empty; give a header and rows, or rows of numbers")
+        if first[:4].lower() == "sep=":
+            raise SourceFormatError(
+                f"{file}:1:1: the line {first.strip()[:20]!r} is Excel's, not a header; remove it, and name the "
+                f"separator by {option('separator')} where it is not found"
+            )
         form = replace(form, separator=form.separator_of(first, tabs=file.suffix == ".tsv"))
         self._form = form
         head = list(islice(records(file, form), _SAMPLE_ROWS + 1))

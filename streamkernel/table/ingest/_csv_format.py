@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
 
 from streamkernel.errors import ParameterError
@@ -11,6 +12,7 @@ from streamkernel.wording import option
 
 # A shell cannot easily give a tab.
 _TABS = ("tab", "\\t")
+_QUOTED = re.compile(r'"[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class CsvFormat:
     Attributes
     ----------
     separator
-        One letter, or "tab"; by default the comma, semicolon or tab that is in the first line.
+        One letter, or "tab"; by default the comma, semicolon or tab of which the first line has most.
     decimal
         "." or ",".
     encoding
@@ -67,7 +69,8 @@ class CsvFormat:
             return "\t"
         # A comma in numbers separates nothing.
         marks = ";\t" if self.decimal == "," else ",;\t"
-        return next((mark for mark in marks if mark in line), marks[0])
+        outside = _QUOTED.sub("", line)
+        return max(marks, key=outside.count)
 
 
 def _can_separate(text: Unchecked) -> bool:

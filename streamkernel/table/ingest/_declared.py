@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from streamkernel.errors import DataError, ParameterError
+from streamkernel.errors import DataError, ParameterError, SourceFormatError
 from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest._reader import position_of
 from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.table.schema import Column
 from streamkernel.table.schema.schema import Schema, as_schema
-from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, date_format, suggested
+from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, both_orders, date_formats, suggested
 from streamkernel.table.schema.values import is_text, texts
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Untyped
@@ -108,8 +109,16 @@ def _with_formats(schema: Schema, stream: ColumnStream, looked_at: Collection[st
         return schema
     names = [column.name for column in unknown]
     look = _first_rows(stream, names)
-    formats = {name: date_format(texts(look.column(name).combine_chunks())[1])[1] for name in names}
+    formats = {name: _format_of(name, texts(look.column(name).combine_chunks())[1], stream) for name in names}
     return schema.replaced(replace(column, format=formats[column.name]) for column in unknown)
+
+
+def _format_of(name: str, labels: Untyped, stream: ColumnStream) -> str | None:
+    """The format of dates in text; None for ISO 8601, and for texts that are no dates, which the reader names."""
+    forms = date_formats(labels)
+    if len(forms) > 1:
+        raise SourceFormatError(f"{stream.where(0)}: {both_orders(name, labels[0].as_py(), forms)}")
+    return forms[0] if forms else None
 
 
 def _may_be_text(stream: ColumnStream, name: str) -> bool:
@@ -185,14 +194,4 @@ def _first_rows(stream: ColumnStream, names: Sequence[str]) -> Untyped:
 
 def _named(names: Sequence[str], wanted: str | int, what: str, place: str) -> str:
     """Name of a column by its name, or its index."""
-    if wanted in names:
-        return str(wanted)
-    try:
-        index = int(wanted)
-    except ValueError:
-        index = len(names)
-    if not -len(names) <= index < len(names):
-        raise ParameterError(
-            f"{place}: there is no {what} {wanted!r}; its columns are {listed(names, 20)} (or give an index)"
-        )
-    return names[index]
+    return names[position_of(names, wanted, what, place)]

@@ -127,10 +127,10 @@ class Reader(ABC):
     ) -> None:
         """Set the names of the features, of the target and of the row weights."""
         if target is not None:
-            self._target = _position(columns, target, "target column", where)
+            self._target = position_of(columns, target, "target column", where)
             self.target_names = (columns[self._target],)
         if weight is not None:
-            self._weight = _position(columns, weight, "column of row weights", where)
+            self._weight = position_of(columns, weight, "column of row weights", where)
             self.weight = columns[self._weight]
             if self._weight == self._target:
                 raise ParameterError(
@@ -145,7 +145,7 @@ class Reader(ABC):
     def _choose_of(self, names: Sequence[str], options: SourceOptions, where: str) -> list[str]:
         """Set the names of features, target and row weights among the columns of the source; return those to read."""
         target, weight = (
-            None if wanted is None else names[_position(names, wanted, what, where)]
+            None if wanted is None else names[position_of(names, wanted, what, where)]
             for wanted, what in ((options.target, "target column"), (options.weight, "column of row weights"))
         )
         read = options.columns_of(names, [name for name in (target, weight) if name is not None], where)
@@ -164,7 +164,7 @@ class Reader(ABC):
         return np.delete(values, taken, axis=1) if taken else values, y, w
 
 
-def _position(columns: Sequence[str], wanted: str | int, what: str, where: Path | str) -> int:
+def position_of(columns: Sequence[str], wanted: str | int, what: str, where: Path | str) -> int:
     """Position of a column by name or index.
 
     A name is tried first. Text that is a whole number but not a name is an index, because a command line passes text.
@@ -176,5 +176,6 @@ def _position(columns: Sequence[str], wanted: str | int, what: str, where: Path 
     if not -len(columns) <= index < len(columns):
         raise ParameterError(
             f"{where}: there is no {what} {wanted!r}; its columns are {listed(columns, 20)} (or give an index)"
+            + (f"; if this is a line of several fields, give {option('separator')}" if len(columns) == 1 else "")
         )
     return index % len(columns)

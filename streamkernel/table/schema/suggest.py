@@ -4,10 +4,10 @@
 values in the look                                             suggestion
 =============================================================  =========================================================
 numbers, without leading zeros; durations, in days             number
-numbers, and one other text in at most a twentieth of the      number; that text is a missing value
-rows, such as "?"
+numbers, and words for no value such as "?" or "n.a.", or      number; that text is a missing value
+one other text in at most a twentieth of the rows
 true and false, yes and no, t and f, y and n                   boolean
-dates and times, of ISO 8601 or of one format only             date
+dates and times, of ISO 8601 or of one format only; 20200131   date
 text with at most 32 different values                          category, one-hot
 text with more values, each of which stands twice on average   category, target-mean where there is a target
 other text                                                     left out
@@ -27,22 +27,40 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from streamkernel.errors import SourceFormatError
+from streamkernel.errors import SourceFormatError, warn_user
 from streamkernel.table.schema._column import MAX_CATEGORIES, Column
 from streamkernel.table.schema.fit import MOST_ONE_HOT
 from streamkernel.table.schema.schema import Schema
-from streamkernel.table.schema.values import all_dates, categories, is_text, texts
+from streamkernel.table.schema.values import all_dates, categories, dates, is_text, texts
 from streamkernel.type_aliases import Int, Untyped
 from streamkernel.wording import option
 
 MOST_ROWS, MOST_BYTES = 100_000, 1 << 26
 # An unambiguous date has a day above 12; those of both orders are tried, and one must fail.
-_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M")
+_DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y")
+_FORMATS = (
+    *_DAYS,
+    *(f"{day} {time}" for day in _DAYS for time in ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")),
+    "%d %b %Y",
+    "%d %B %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+)
+_COMPACT = "%Y%m%d"
 _ID = re.compile(r"(.*[_\W])?(id|index|uuid|key|name)|.*[a-z](Id|ID)|row_?(number|id)?", re.ASCII)
 _BOOLEAN = {frozenset(pair) for pair in (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))}
 _ODD_SHARE = 0.05
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\Z", re.IGNORECASE | re.ASCII)
 _LONGEST_CATEGORY = 80
+# Words that people write for no value, beside those that CSV has for it.
+_NO_VALUE = {"", "?", "-", "--", "---", ".", "none", "nil", "(null)", "n.a.", "n/a", "n/k", "n.d.", "k.a.", "missing"}
+_NO_VALUE |= {"unknown", "nan", "na", "null", "#value!", "#div/0!", "#ref!"}
+# Numbers with signs of currencies, shares and thousands.
+_SIGNED = re.compile(r"[(+\u2212-]?\s*[$€£¥]?\s*[+\u2212-]?\d[\d.,'’\u00a0 ]*\s*[%$€£¥]?\s*\)?")
+_SIGNS = frozenset("(+\u2212$€£¥%,'’\u00a0 ")
+_DATE_OF_DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)
 
 
 def suggested(look: Untyped, *, targets: Sequence[str], decimal: str = ".") -> Schema:
@@ -105,8 +123,10 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
     known = Column(name, missing="indicator")
     if not categorical:
         odd = [code for code, label in enumerate(labels) if not _is_number(label, decimal)]
-        if not odd or (len(odd) == 1 and len(labels) > 2 and (there == odd[0]).mean() <= _ODD_SHARE):
-            whole = all(label.lstrip("+-").isdigit() for code, label in enumerate(labels) if code not in odd)
+        whole = all(label.lstrip("+-").isdigit() for code, label in enumerate(labels) if code not in odd)
+        if not odd and len(labels) > 2 and date_formats(pa.array(labels, pa.string())) == (_COMPACT,):
+            return replace(known, kind="date", format=_COMPACT)
+        if _are_no_values(name, codes, labels, odd):
             if whole and not odd and _ID.fullmatch(name) and len(labels) == there.size > 1:
                 return Column(name, "number", "id")
             # 00501 is a code, not the number 501.
@@ -114,9 +134,16 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
                 return replace(known, missing_values=tuple(labels[code] for code in odd))
         if frozenset(label.lower() for label in labels) in _BOOLEAN:
             return replace(known, kind="boolean")
-        found, form = date_format(pa.array(labels, pa.string()))
-        if found:
-            return replace(known, kind="date", format=form)
+        forms = date_formats(pa.array(labels, pa.string()))
+        if len(forms) == 1:
+            return replace(known, kind="date", format=forms[0])
+        if forms:
+            warn_user(f"{both_orders(name, labels[0], forms)}; it is not read as a date")
+        elif have_signs(labels, 0.0):
+            warn_user(
+                f"column {name!r} holds numbers with other signs, such as {labels[0]!r}, and is not read as numbers; "
+                "write numbers alone, such as 1234.5"
+            )
     known = replace(known, kind="category", unknown="ignore")
     if len(labels) <= MOST_ONE_HOT and (categorical or len(labels) < there.size or there.size < 3):
         # Later rows may have more: with a target, the pass over all rows decides.
@@ -139,9 +166,45 @@ def _is_number(label: str, decimal: str) -> bool:
     return _NUMBER.match(label) is not None
 
 
-def date_format(labels: Untyped) -> tuple[bool, str | None]:
-    """Whether texts (Arrow) are dates, and their format (None for ISO 8601)."""
+def _are_no_values(name: str, codes: Int, labels: list[str], odd: list[int]) -> bool:
+    """Whether the texts of a column that are no numbers stand for missing ones: well-known words, or a rare text."""
+    words = [labels[code] for code in odd]
+    if 2 * len(odd) < len(labels) and all(word.lower() in _NO_VALUE for word in words):
+        return True
+    there = codes[codes >= 0]
+    rare = len(odd) == 1 and len(labels) > 2 and float((there == odd[0]).mean()) <= _ODD_SHARE
+    if rare:
+        warn_user(
+            f"{words[0]!r} among the numbers of column {name!r} is taken for a missing value; where it is none, "
+            f"correct it, or name the column among {option('categories')}"
+        )
+    return rare
+
+
+def have_signs(labels: Sequence[str], share: float = 0.5) -> bool:
+    """Whether texts are numbers, more than a share of them with signs that numbers have not: 5%, $3.50, 1,234."""
+    signed = sum(not _SIGNS.isdisjoint(label) for label in labels)
+    return signed > share * len(labels) and all(map(_SIGNED.fullmatch, labels))
+
+
+def date_formats(labels: Untyped) -> tuple[str | None, ...]:
+    """The formats of texts (Arrow) that are dates, None for ISO 8601; several where these read them as other days."""
     if all_dates(labels, None):
-        return True, None
+        return (None,)
     fitting = [form for form in _FORMATS if all_dates(labels, form)]
-    return (True, fitting[0]) if len(fitting) == 1 else (False, None)
+    found: list[str] = []
+    for form in fitting:
+        days = dates(labels, form)
+        if not any(np.array_equal(days, dates(labels, other)) for other in found):
+            found.append(form)
+    if not found and len(labels) and all(map(_DATE_OF_DIGITS.fullmatch, labels.to_pylist())):
+        return (_COMPACT,) if all_dates(labels, _COMPACT) else ()
+    return tuple(found)
+
+
+def both_orders(name: str, label: str, forms: Sequence[str | None]) -> str:
+    """That the order of day and month cannot be told, and what to do, for a message."""
+    return (
+        f"column {name!r} holds dates such as {label!r}, which {' and '.join(map(str, forms))} both read; give its "
+        "format in the schema"
+    )

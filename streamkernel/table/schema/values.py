@@ -21,6 +21,7 @@ _WHOLE = 2.0**53
 _SPACE = " \t\r\n"
 # Days since 1970 of the first day of year 1, and of that of year 10000.
 _FIRST_DAY, _END = -719_162.0, 2_932_897.0
+_YEAR_1000 = -354_285.0
 _PER_DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 _LOOK = 100
 
@@ -302,6 +303,8 @@ def _dates_of_format(labels: Untyped, form: str) -> Float:
         return np.array([_days_by_python(label, form) for label in labels.to_pylist()], dtype=np.float64)
     moments = pc.strptime(labels, format=form, unit="us")
     days = _days(moments)
+    if "%Y" in form and (days < _YEAR_1000).any():
+        raise ValueError  # Arrow reads 21 as the year 21
     # Arrow reads the 31st of February as the second of March: a first day of a month is read again, where Python has
     # the format.
     doubtful = np.flatnonzero(pc.day(moments).to_numpy(zero_copy_only=False) <= 3)

@@ -1,0 +1,96 @@
+"""What a look at the rows makes of dates, numbers and words as people write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamkernel import ingest, suggest_schema
+from streamkernel.errors import DataError, SourceFormatError, StreamKernelWarning
+from streamkernel.table.schema import Column
+from streamkernel.table.schema.suggest import date_formats, have_signs
+from streamkernel.table.schema.values import dates
+
+
+@pytest.mark.parametrize(
+    ("texts", "formats"),
+    [
+        (["2020-01-31", "2020-02-01T10:00Z"], (None,)),
+        (["31.01.2020", "01.02.2020"], ("%d.%m.%Y",)),
+        (["31.01.20", "01.02.20"], ("%d.%m.%y",)),
+        (["01/02/2020"], ("%d/%m/%Y", "%m/%d/%Y")),
+        (["02/02/2020"], ("%d/%m/%Y",)),  # both orders are one day
+        (["13/02/20 10:30 PM"], ("%d/%m/%y %I:%M %p",)),
+        (["31.01.2020 10:30:59"], ("%d.%m.%Y %H:%M:%S",)),
+        (["02 Jan 2020", "15 Feb 2020"], ("%d %b %Y",)),
+        (["2 January 2020"], ("%d %B %Y",)),
+        (["Jan 2, 2020"], ("%b %d, %Y",)),
+        (["15-Mar-21"], ("%d-%b-%y",)),
+        (["20200131", "19991231"], ("%Y%m%d",)),
+        (["20200231"], ()),
+        (["2020013"], ()),
+        (["31.02.2020"], ()),
+        (["soon"], ()),
+        ([], (None,)),
+    ],
+)
+def test_formats_of_dates(texts: list[str], formats: tuple[str | None, ...]) -> None:
+    assert date_formats(pa.array(texts, pa.string())) == formats
+
+
+def test_a_year_of_two_digits_is_none_of_four() -> None:
+    # Arrow alone reads 15.03.21 by %d.%m.%Y as a day of the year 21.
+    with pytest.raises(Exception, match=r"is not a date of the format %d\.%m\.%Y"):
+        dates(pa.array(["15.03.21"]), "%d.%m.%Y")
+    np.testing.assert_array_equal(dates(pa.array(["01.01.1000"]), "%d.%m.%Y"), [-354_285.0])
+
+
+@pytest.mark.parametrize("text", ["5%", "$3.50", "3.50 €", "1,234", "1 234", "(12)", "\u221212", "1'000.5", "-$5"])
+def test_numbers_with_other_signs(text: str) -> None:
+    assert have_signs([text])
+
+
+@pytest.mark.parametrize("text", ["5", "-5", "1e5", "10.0.0.1", "5 km", "%", "a%", "2020-01-31", "12:30", "A-1"])
+def test_texts_without_other_signs(text: str) -> None:
+    assert not have_signs([text])
+
+
+def look(folder: Path, values: list[str]) -> Column:
+    path = folder / "rows.csv"
+    path.write_text("a,y\n" + "".join(f'"{value}",{row}\n' for row, value in enumerate(values)))
+    return suggest_schema(path, target="y")["a"]
+
+
+def test_words_for_no_value(tmp_path: Path) -> None:
+    found = look(tmp_path, [*"1234", "None", "n.a.", "-", "None", "None"])
+    assert (found.kind, set(found.missing_values)) == ("number", {"None", "n.a.", "-"})
+    assert look(tmp_path, ["none", "1", "none", "1"]).kind == "category"
+    with pytest.warns(StreamKernelWarning, match="'many' among the numbers of column 'a' is taken for a missing value"):
+        found = look(tmp_path, [*map(str, range(40)), "many"])
+    assert found.missing_values == ("many",)
+    # Codes of digits are dates only where all are.
+    assert look(tmp_path, ["20200101", "20200102", "20200103"]).format == "%Y%m%d"
+    assert look(tmp_path, ["20200101", "20200102", "20201303"]).kind == "number"
+
+
+def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+    with pytest.warns(StreamKernelWarning, match="column 'a' holds numbers with other signs, such as '0%'"):
+        assert look(tmp_path, [f"{i}%" for i in range(40)]).kind == "text"
+    with pytest.warns(StreamKernelWarning, match="%d/%m/%Y and %m/%d/%Y both read"):
+        assert look(tmp_path, ["01/02/2020", "02/01/2020", "01/02/2020"]).kind == "category"
+    with pytest.raises(SourceFormatError, match="%d/%m/%Y and %m/%d/%Y both read; give its format in the schema"):
+        ingest(tmp_path / "rows.csv", tmp_path / "s", target="y", dates=["a"])
+
+
+@pytest.mark.parametrize("target", ["{i}%", '"{i},5"', "2020-{month:02d}-{day:02d}"])
+def test_values_that_are_no_labels_are_no_target(target: str, tmp_path: Path) -> None:
+    rows = [target.format(i=i, month=i % 12 + 1, day=i % 28 + 1) for i in range(40)]
+    (tmp_path / "rows.csv").write_text("a,y\n" + "".join(f"{i},{row}\n" for i, row in enumerate(rows)))
+    with pytest.raises(DataError, match="each of which would be a class"):
+        ingest(tmp_path / "rows.csv", tmp_path / "s", target="y")
+    few = (tmp_path / "rows.csv").read_text().splitlines()[:8]  # few labels may be called so
+    (tmp_path / "few.csv").write_text("\n".join([*few, ""]))
+    assert len(ingest(tmp_path / "few.csv", tmp_path / "s", target="y").classes or ()) == 7
