@@ -34,7 +34,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     **Target means** (Micci-Barreca 2001): a column of more than 32 categories becomes, for each target, the mean of the
     target in its category, drawn to the mean of all rows by the ratio of the variances within and between categories.
     `fit_transform` gives each row of the fit the means of the other four fifths of the rows, so that no row's own
-    target is in its features; `transform` gives the means of all rows.
+    target is in its features; `transform` gives the means of all rows. Of class labels the means are the shares of the
+    classes; of more than 32 classes, those of the 31 with most rows, and of all others together.
 
     Parameters
     ----------

@@ -14,12 +14,15 @@ from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.schema.encoder import Encoder, read_categories, read_numbers
-from streamkernel.table.schema.fit import SchemaFit, fold_of, slices
+from streamkernel.table.schema.fit import MOST_OUTPUTS, SchemaFit, fold_of, slices
 from streamkernel.table.schema.schema import Schema
 from streamkernel.table.schema.values import is_number
 from streamkernel.table.values import check_weights, listed
 from streamkernel.type_aliases import AnyArray, Float, Int, Untyped
 from streamkernel.wording import option
+
+# What target means of the rarer ones of many classes are of.
+_OTHERS = "all other labels"
 
 
 class EncodedReader(Reader):
@@ -78,28 +81,39 @@ class EncodedReader(Reader):
                 owners[feature] = column.name
 
     def _fit(self, watcher: Progress) -> None:
+        labels = _FoundLabels()
+        fit = self._passed(watcher, labels)
+        if fit.needs_targets and len(labels.places) > MOST_OUTPUTS:
+            # A mean for each of so many classes is too much: the frequent ones have their own, the others one together.
+            fit = self._passed(watcher, labels.frequent())
+        done_fit = fit.finished()
+        self.schema, self._of_others = done_fit.schema, done_fit.of_others
+
+    def _passed(self, watcher: Progress, labels: _FoundLabels) -> SchemaFit:
+        """What a pass over the rows finds."""
         fit = SchemaFit(self.schema, self.where, labelled=self.labelled)
         wanted = {column.name for column in fit.columns} | ({self.weight} - {None})
         if fit.needs_targets:
             wanted |= {*self.target_names}
-        labels: dict[str, int] = {}
         row = 0
         watcher.start(self.total, self.unit)
         try:
             for batch, done in self._batches([name for name in self._read if name in wanted]):
+                weights = self._weights(batch, row)
                 targets, outputs = None, self.target_names
                 if fit.needs_targets and self._targets:
-                    targets, outputs = self._fit_targets(batch, row, labels)
-                fit.add(batch, targets, outputs, self._weights(batch, row))
+                    targets, outputs = self._fit_targets(batch, row, labels, weights)
+                fit.add(batch, targets, outputs, weights)
                 row += batch.num_rows
                 watcher.advance(done)
         finally:
             watcher.finish()
-        done_fit = fit.finished()
-        self.schema, self._of_others = done_fit.schema, done_fit.of_others
+        return fit
 
-    def _fit_targets(self, batch: Untyped, row: int, labels: dict[str, int]) -> tuple[Float, tuple[str, ...]]:
-        """Targets (b, q) of a batch, one-hot for labels, and the names of their columns."""
+    def _fit_targets(
+        self, batch: Untyped, row: int, labels: _FoundLabels, weights: Float | None
+    ) -> tuple[Float | None, tuple[str, ...]]:
+        """Targets (b, q) of a batch, one-hot for labels (None: these are too many), and the names of their columns."""
         if not self.labelled:
             y = self._numbers(batch, row)
             bad = np.flatnonzero(np.isnan(y).any(axis=1))
@@ -109,10 +123,7 @@ class EncodedReader(Reader):
         codes, names = self._labels(batch, row)
         if (codes < 0).any():
             raise self._no_target(row + int(np.argmax(codes < 0)))
-        place = np.array([labels.setdefault(name, len(labels)) for name in names], dtype=np.int64)
-        one_hot = np.zeros((batch.num_rows, len(labels)))
-        one_hot[np.arange(batch.num_rows), place[codes]] = 1.0
-        return one_hot, tuple(labels)
+        return labels.one_hot(codes, names, weights), labels.names
 
     def _no_target(self, row: int) -> NonFiniteDataError:
         return NonFiniteDataError(
@@ -189,3 +200,43 @@ class EncodedReader(Reader):
 
     def where(self, row: int) -> str:
         return self._stream.where(row)
+
+
+class _FoundLabels:
+    """Labels as columns, in the order of their first rows.
+
+    Parameters
+    ----------
+    known : labels that have a column each; all others have the last one together. None: each has a column.
+    """
+
+    def __init__(self, known: Sequence[str] | None = None) -> None:
+        self.places = {name: place for place, name in enumerate(known or ())}
+        self._closed = known is not None
+        self._weight: Float = np.zeros(len(self.places))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return (*self.places, _OTHERS) if self._closed else tuple(self.places)
+
+    def one_hot(self, codes: Int, names: Sequence[str], weights: Float | None) -> Float | None:
+        """1 in the column of each row's label (b, q), 0 in others; None for too many columns."""
+        if not self._closed:
+            for name in names:
+                self.places.setdefault(name, len(self.places))
+        place = np.array([self.places.get(name, len(self.places)) for name in names], dtype=np.int64)[codes]
+        count = len(self.names)
+        counted = np.bincount(place, weights, minlength=count).astype(np.float64)
+        counted[: len(self._weight)] += self._weight
+        self._weight = counted
+        if count > MOST_OUTPUTS:
+            return None
+        found = np.zeros((codes.size, count))
+        found[np.arange(codes.size), place] = 1.0
+        return found
+
+    def frequent(self) -> _FoundLabels:
+        """The labels of most weight; equal ones in the order of their texts."""
+        weight = dict(zip(self.places, self._weight.tolist(), strict=True))
+        return _FoundLabels(sorted(sorted(weight), key=lambda name: -weight[name])[: MOST_OUTPUTS - 1])

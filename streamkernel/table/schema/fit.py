@@ -25,7 +25,7 @@ FOLDS = 5
 MOST_ONE_HOT = 32
 _SAMPLE = 1 << 16
 _DIGITS = 12
-_MOST_OUTPUTS = 32
+MOST_OUTPUTS = 32
 _YEAR, _TWO_WEEKS = 365.0, 14.0
 
 
@@ -258,7 +258,7 @@ class _Categories:
         missing = codes < 0
         self._gaps += int(missing.sum())
         codes = np.where(missing, -1, np.append(self._places(labels), -2)[codes])
-        if targets is None or targets.shape[1] > _MOST_OUTPUTS:
+        if targets is None or targets.shape[1] > MOST_OUTPUTS:
             return
         outputs = targets.shape[1]
         if self._from is None:
@@ -310,7 +310,7 @@ class _Categories:
             raise DataError(f"{column} has no value in any row; leave it out by {option('drop')}")
         encoding = column.encoding
         if encoding is None:
-            many = len(labels) > MOST_ONE_HOT and 0 < len(outputs) <= _MOST_OUTPUTS
+            many = len(labels) > MOST_ONE_HOT and 0 < len(outputs) <= MOST_OUTPUTS
             encoding = "target-mean" if many else "one-hot"
         gaps = column.gaps
         if column.missing != "refuse" and gaps is None:
@@ -320,9 +320,9 @@ class _Categories:
             return column, None
         if not outputs:
             raise DataError(f"{column} is to become target means, and no column is the {option('target')}; name one")
-        if len(outputs) > _MOST_OUTPUTS:
+        if len(outputs) > MOST_OUTPUTS:
             raise DataError(
-                f"{column} is to become target means of {len(outputs)} classes, and {_MOST_OUTPUTS} are the most; "
+                f"{column} is to become means of {len(outputs)} targets, and {MOST_OUTPUTS} are the most; "
                 f"leave it out by {option('drop')}, or give it one-hot encoding in the schema"
             )
         used = sorted(range(len(outputs)), key=lambda j: outputs[j]) if self._labelled else list(range(len(outputs)))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from streamkernel import ingest, open_table
+from streamkernel import TableEncoder, ingest, open_table
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.table.schema import Column, Schema
 
@@ -84,3 +87,45 @@ def test_targets_far_from_zero_keep_their_digits(tmp_path):
 
 def hash_of(label):
     return 0.3 * int(label[1:])
+
+
+def many_classes(m: int = 4000) -> pd.DataFrame:
+    """A category of 60 values, and 45 classes whose shares differ among them."""
+    rng = np.random.default_rng(3)
+    city = rng.integers(0, 60, m)
+    label = (city + rng.zipf(1.5, m)) % 45
+    return pd.DataFrame({"city": [f"city {each}" for each in city], "y": [f"class {each}" for each in label]})
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_rarer_ones_of_many_classes_have_one_mean(weighted: bool, tmp_path: Path) -> None:
+    frame = many_classes()
+    frame["w"] = np.random.default_rng(0).integers(1, 5, len(frame)).astype(float) if weighted else 1.0
+    weight = frame.groupby("y")["w"].sum()
+    frequent = sorted(weight.index, key=lambda name: (-weight[name], name))[:31]
+    grouped = frame.assign(y=frame["y"].where(frame["y"].isin(frequent), "all other labels"))
+    tables = []
+    for name, each in (("all", frame), ("grouped", grouped)):
+        ingest(each, tmp_path / name, target="y", weight="w", schema="auto", dtype="float64")
+        tables.append(open_table(tmp_path / name))
+    many, few = tables
+    assert many.n_features == 32
+    assert many.columns == few.columns
+    assert (many.n_targets, few.n_targets) == (45, 32)
+    np.testing.assert_array_equal(many.read(0, 4000).X, few.read(0, 4000).X)
+    encoder = TableEncoder().fit(frame[["city"]], frame["y"], frame["w"])
+    assert [name.rpartition(" of ")[2] for name in encoder.get_feature_names_out()] == [
+        name.rpartition(" of ")[2] for name in many.columns
+    ]
+
+
+def test_many_classes_of_a_file_are_the_same_however_it_is_cut(tmp_path: Path) -> None:
+    frame = many_classes(1000)
+    frame.to_csv(tmp_path / "whole.csv", index=False)
+    for part, rows in enumerate(np.array_split(np.arange(1000), 7)):
+        frame.iloc[rows].to_csv(tmp_path / f"part-{part}.csv", index=False)
+    for name, source in (("a", tmp_path / "whole.csv"), ("b", str(tmp_path / "part-*.csv"))):
+        ingest(source, tmp_path / name, target="y", schema="auto")
+    one, two = (open_table(tmp_path / name) for name in "ab")
+    assert one.columns == two.columns
+    np.testing.assert_array_equal(one.read(0, 1000).X, two.read(0, 1000).X)
