@@ -55,7 +55,7 @@ _ODD_SHARE = 0.05
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\Z", re.IGNORECASE | re.ASCII)
 _LONGEST_CATEGORY = 80
 # Words that people write for no value, beside those that CSV has for it.
-_NO_VALUE = {"", "?", "-", "--", "---", ".", "none", "nil", "(null)", "n.a.", "n/a", "n/k", "n.d.", "k.a.", "missing"}
+_NO_VALUE = {"?", "-", "--", "---", ".", "none", "nil", "(null)", "n.a.", "n/a", "n/k", "n.d.", "k.a.", "missing"}
 _NO_VALUE |= {"unknown", "nan", "na", "null", "#value!", "#div/0!", "#ref!"}
 # Numbers with signs of currencies, shares and thousands.
 _SIGNED = re.compile(r"[(+\u2212-]?\s*[$€£¥]?\s*[+\u2212-]?\d[\d.,'’\u00a0 ]*\s*[%$€£¥]?\s*\)?")
