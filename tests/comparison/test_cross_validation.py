@@ -100,7 +100,7 @@ def test_folds_in_time_see_only_the_past() -> None:
     assert ends[-1] == time.max()
     assert fitted.columns == ("x0", "x1")
     # The same numbers as an array, or as dates, make the same folds, and the column is a feature then.
-    dates = np.datetime64("2026-01-01") + time.astype(int)
+    dates = np.datetime64("2026-01-01") + time.astype("timedelta64[D]")
     for given in (time, dates):
         np.testing.assert_array_equal(parts_of(table, folds=4, time=given), part_numbers(request.splits.parts, 0, M))
 
@@ -236,7 +236,7 @@ def test_a_rare_class_may_be_in_one_fold_only() -> None:
         ({"groups": np.array(["a"] * M, dtype=object)}, ParameterError, "groups is the same in all rows"),
         ({"groups": [None] * M}, DTypeError, "groups must be numbers or text"),
         ({"time": ["a"] * M}, DTypeError, "time must be numbers or dates"),
-        ({"time": np.full(M, np.datetime64("NaT"))}, DTypeError, "time lacks some dates"),
+        ({"time": np.full(M, np.datetime64("NaT", "D"))}, DTypeError, "time lacks some dates"),
         ({"time": np.full(M, np.nan)}, NonFiniteDataError, "column of the split contains NaN"),
         ({"time": np.arange(M) // 40}, DataError, "too many of them are equal in time, for 5 folds"),
         ({"y": None}, ParameterError, "no targets"),

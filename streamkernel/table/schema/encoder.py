@@ -235,7 +235,7 @@ def _part_of_year(days: Float) -> Float:
     """Position in [0, 1) within the year, 365 or 366 days long."""
     moments = (days * 86_400e6).astype("datetime64[us]")
     years = moments.astype("datetime64[Y]")
-    begin, end = years.astype("datetime64[us]"), (years + 1).astype("datetime64[us]")
+    begin, end = years.astype("datetime64[us]"), (years + np.timedelta64(1, "Y")).astype("datetime64[us]")
     return np.asarray((moments - begin) / (end - begin), dtype=np.float64)
 
 
