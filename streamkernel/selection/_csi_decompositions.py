@@ -27,7 +27,7 @@ from streamkernel.basis import PIVOT_TOLERANCE
 from streamkernel.selection._csi_scans import LargestScan
 from streamkernel.type_aliases import Bool, Float
 
-_BLOCK = 8192  # rows per block of the QR factorisation
+BLOCK = 8192  # rows of a QR decomposition
 _SMALLEST_SQUARE = 1e-12  # of S_i orthogonal to Q, in units of mean(k_ii)^2: below it, its direction is rounding
 _SMALLEST_SHARE = 1e-12  # of |g|^2 orthogonal to Q: the same bound, for a column that is known exactly
 _ORTHOGONAL = 1e-14  # share of a new direction along Q, above which it is projected out once more
@@ -227,7 +227,7 @@ class LookAhead:
 
 
 def _blocks(M: Float) -> list[slice]:
-    return [slice(start, start + _BLOCK) for start in range(0, M.shape[1], _BLOCK)]
+    return [slice(start, start + BLOCK) for start in range(0, M.shape[1], BLOCK)]
 
 
 def _triangular(M: Float) -> Float:

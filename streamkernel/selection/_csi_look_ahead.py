@@ -26,7 +26,7 @@ from streamkernel.kernels import filling_bytes, packed_bytes
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample
-from streamkernel.selection._csi_decompositions import LookAhead
+from streamkernel.selection._csi_decompositions import BLOCK, LookAhead
 from streamkernel.selection._csi_scans import LargestScan, PublishedScan
 from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
 from streamkernel.type_aliases import Float, Int
@@ -180,6 +180,8 @@ class LookAheadCSI(Rule):
         gather = gather_step(problem, m)
         # The gathered rows and a copy in float64, if they are not float64; Q; A and B; Y and c; vectors.
         held = gather.held_bytes + 8 * m * (p * (table.dtype.itemsize < 8) + n + 1 + 2 * (delta + 1) + 4 * d + _VECTORS)
+        # NumPy decomposes a copy of a copy of a block (one copy before NumPy 2.5).
+        held += 2 * 8 * (delta + 1) * (min(m, BLOCK) + delta + 1)
         # A column is of one point, packed; in the end the picks are.
         held += max(packed_bytes(1, p, problem.kernel.formulas) + filling_bytes(p), packed_bytes(n, p))
         # Q is read four times a column and A and B some ten times each, two operations an entry.

@@ -38,6 +38,7 @@ from streamkernel.report.figures.margins import (
     value_figures,
 )
 from streamkernel.report.pages.kinds import has_page, page_of, picture_of
+from streamkernel.report.text import percent
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((2100, 5))
@@ -121,7 +122,7 @@ def test_the_path_is_that_of_the_record(models: dict[str, Any]) -> None:
     assert figure.x.log
     at_an_end = curve.at in (0, 2)
     assert ("It lies at the end of what was tried" in figure.caption) == at_an_end
-    assert f"{100.0 * curve.error[curve.at]:.2f}"[:4] in Page(undrawn(model)).text
+    assert percent(curve.error[curve.at]) in Page(undrawn(model)).text
 
 
 def test_gaps_are_drawn_down_to_a_part_of_the_tolerance(models: dict[str, Any]) -> None:
