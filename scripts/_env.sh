@@ -21,10 +21,24 @@ unset PYTHONPATH PYTHONHOME
 # Hundreds of processes are started by the tests: none compiles again what another one has compiled.
 unset PYTHONDONTWRITEBYTECODE
 
+# For scripts that run the tests: sets $in_processes, arguments of pytest. It is one process more than cores: some test of
+# another always waits, for a server, a lock or the end of a process. A file is run by one process: its fixtures are made
+# once. The files with few tests, which are slow ones, would come last if xdist sorted them, and one process would wait for
+# the other.
+share_the_cores() {
+  local cores
+  # With a thread of BLAS for each core in all processes, these wait for each other: a solve of twenty rows then takes a
+  # millisecond. Fits limit BLAS themselves; oracles and single parts of them do not.
+  export OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
+  cores=$(getconf _NPROCESSORS_ONLN)
+  # shellcheck disable=SC2034  # read where this is sourced
+  in_processes=(-n "$((cores < 7 ? cores + 1 : 8))" --dist loadfile --no-loadscope-reorder)
+}
+
 find_python() {
   local candidate
   # 3.11 first: it is what constraints.txt was resolved with.
-  for candidate in ${STREAMKERNEL_PYTHON:+"$STREAMKERNEL_PYTHON"} python3.11 python3.12 python3.13 python3 python; do
+  for candidate in ${STREAMKERNEL_PYTHON:+"$STREAMKERNEL_PYTHON"} python3.11 python3.12 python3.13 python3.14 python3 python; do
     # A version manager's shim may stand on the path and still refuse to run: ask, do not trust the name.
     if "$candidate" -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
       "$candidate" -c 'import sys; print(sys.executable)'
