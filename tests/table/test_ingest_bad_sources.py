@@ -28,6 +28,7 @@ RNG = np.random.default_rng(1)
 
 
 NOISE = b"a\n" + b"\n".join(b"%.9f" % value for value in RNG.standard_normal(150_000))
+NOISE_GZ = gzip.compress(NOISE, 1)
 BAD_SOURCES = {
     "ragged short": (write("s.csv", GOOD + "1,2\n" + GOOD), None, SourceFormatError, r"s\.csv:2002:2: 2 fields"),
     "ragged long": (write("s.csv", GOOD + "1,2,3,4\n"), None, SourceFormatError, r"s\.csv:2002:4: 4 fields"),
@@ -96,12 +97,12 @@ BAD_SOURCES = {
     ),
     "beyond float32": (write("s.csv", GOOD + "1,1e39,3\n"), None, NumericRangeError, r"row 2000, column 'b'.*float64"),
     "gz cut off late": (
-        truncated(lambda p: (write("s.csv.gz", gzip.compress(NOISE))(p), None)),
+        truncated(lambda p: (write("s.csv.gz", NOISE_GZ)(p), None)),
         None,
         SourceFormatError,
         "damaged",
     ),
-    "gz flipped late": (write("s.csv.gz", gzip.compress(NOISE)[:-6] + b"\0\0" * 3), None, SourceFormatError, "damaged"),
+    "gz flipped late": (write("s.csv.gz", NOISE_GZ[:-6] + b"\0\0" * 3), None, SourceFormatError, "damaged"),
     "gz cut off": (truncated(lambda p: csv(p / "s.csv.gz")), "t", SourceFormatError, "damaged"),
     "not gz": (write("s.csv.gz", "a,b\n1,2\n"), None, SourceFormatError, "damaged"),
     "not parquet": (write("s.parquet", "hello"), None, SourceFormatError, "not a Parquet file"),
