@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -142,10 +143,17 @@ def canonical(labels: Untyped) -> Untyped:
     There is no space around them, letters with accents are composed (NFC), whole numbers have no point (1.0 is 1), and
     truth values are true and false.
     """
-    labels = pc.utf8_normalize(pc.utf8_trim(labels, _SPACE), "NFC")
+    labels = _composed(pc.utf8_trim(labels, _SPACE))
     labels = pc.replace_substring_regex(labels, pattern=r"^(-?[0-9]{1,15})\.0$", replacement=r"\1")
     low = pc.ascii_lower(labels)
     return pc.if_else(pc.is_in(low, value_set=pa.array(["true", "false"])), low, labels)
+
+
+def _composed(labels: Untyped) -> Untyped:
+    """By Python: `utf8_normalize` of old versions of Arrow decomposes, whatever it is asked for."""
+    if pc.all(pc.string_is_ascii(labels), min_count=0).as_py():
+        return labels
+    return pa.array([each and unicodedata.normalize("NFC", each) for each in labels.to_pylist()], labels.type)
 
 
 def all_dates(labels: Untyped, form: str | None) -> bool:
