@@ -219,7 +219,7 @@ def test_a_ridge_that_is_lost_in_rounding_is_refused() -> None:
 def test_bad_vectors_and_tables() -> None:
     where = session()
     operator = kernel_operator(rows_of(data(9), [0, 1]), where)
-    with pytest.raises(ValueError, match="(?i)dimension mismatch"):
+    with pytest.raises(ValueError, match=r"(?i)dimension mismatch"):
         operator @ np.ones(8)
     with pytest.raises(DTypeError, match="complex"):
         operator @ (1j * np.ones(9))
