@@ -35,8 +35,8 @@ settings.register_profile("thorough", parent=settings.get_profile("default"), ma
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-# Twelve thousand tests are some million objects that stay: each full collection of garbage looked at all of them, for up
-# to a second. What is there once they are found is left out of all later ones.
+# Twelve thousand tests are some million objects that stay: each full collection of garbage looked at all of them,
+# up to a second long. What is there once they are found is left out of all later ones.
 gc.disable()
 
 
