@@ -12,8 +12,10 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from bokeh.core.properties import value
 from bokeh.embed import json_item
 from bokeh.models import (
+    AllLabels,
     BasicTicker,
     BasicTickFormatter,
     ColumnDataSource,
@@ -22,6 +24,7 @@ from bokeh.models import (
     LinearAxis,
     LogTicker,
     LogTickFormatter,
+    NoOverlap,
     NumeralTickFormatter,
     PlainText,
     PrintfTickFormatter,
@@ -32,13 +35,15 @@ from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from streamkernel.report.figures import plot
-from streamkernel.report.figures.axes import decades, log_ticks
+from streamkernel.report.figures.axes import decades, log_ticks, wrapped
 from streamkernel.report.figures.palette import GRID, INK, PAPER, RULE, dark
 from streamkernel.type_aliases import Fields, Untyped
 
 _RIGHT = "right"  # name of the range of the second vertical axis
-_TURNED = 60  # characters of the names below an axis, from which they are turned
+_TURNED = 28  # characters of the names below an axis, from which they are turned: those that a phone has room for
 _FEW = 6
+_WIDEST_LABEL, _BESIDE_NAMES = 40, 28  # characters of a line below a figure of a phone's width, and beside its names
+_FONT = '"Helvetica Neue", Helvetica, Arial, "Liberation Sans", sans-serif'  # that of the page around the figures
 _COLOUR = re.compile('"(#[0-9a-f]{6})"')
 _MARKERS = {"circle": "circle", "dash": "dash", "triangle": "inverted_triangle"}
 
@@ -95,7 +100,7 @@ def drawn(described: plot.Figure) -> figure:
     _dress(canvas.xaxis, x)
     _dress(canvas.yaxis, y)
     if y.names and not x.names:
-        _list_names(canvas)
+        _list_names(canvas, x.label)
     if x.names and max(map(len, x.names)) * len(x.names) > _TURNED:
         canvas.xaxis.major_label_orientation = 0.8
     if described.right is not None:
@@ -131,7 +136,10 @@ def _range(axis: plot.Axis) -> Range1d:
 
 def _dress(axis: Untyped, described: plot.Axis) -> None:
     """Set label, ticks, type and lines of an axis."""
-    axis.axis_label = PlainText(text=described.label) if described.label else None
+    axis.axis_label = PlainText(text=wrapped(described.label, _WIDEST_LABEL)) if described.label else None
+    axis.axis_label_text_font = axis.major_label_text_font = _FONT
+    # A figure is as wide as its reader's window: on a phone every other number may have to go.
+    axis.major_label_policy = NoOverlap(min_distance=6)
     axis.axis_label_text_font_style = "normal"
     axis.axis_label_text_font_size = "12px"
     axis.axis_label_text_color = described.colour
@@ -147,6 +155,7 @@ def _dress(axis: Untyped, described: plot.Axis) -> None:
         _log_ticks(axis, *described.limits)
     else:
         axis.formatter = _number_formatter(*described.limits)
+        axis.ticker = BasicTicker(min_interval=1 if described.whole else 0)
     if described.percent and described.log:
         axis.formatter = PrintfTickFormatter(format="%g %%")
     if described.ticks:
@@ -158,11 +167,12 @@ def _dress(axis: Untyped, described: plot.Axis) -> None:
         # By position, so that equal names stay apart.
         axis.ticker = FixedTicker(ticks=list(range(len(described.names))))
         axis.major_label_overrides = {index: PlainText(text=name) for index, name in enumerate(described.names)}
+        axis.major_label_policy = AllLabels()
         axis.major_tick_line_color = None
         axis.axis_line_color = None
 
 
-def _list_names(canvas: figure) -> None:
+def _list_names(canvas: figure, label: str) -> None:
     """A list of names with their values: there is nothing to zoom into."""
     canvas.toolbar_location = None
     names: Untyped = canvas.yaxis
@@ -170,6 +180,8 @@ def _list_names(canvas: figure) -> None:
     names.major_label_text_color = INK
     names.axis_line_color = RULE
     numbers: Untyped = canvas.xaxis
+    if label:
+        numbers.axis_label = PlainText(text=wrapped(label, _BESIDE_NAMES))
     numbers.axis_line_color = None
 
 
@@ -335,7 +347,7 @@ def _texts(series: plot.Texts, canvas: figure) -> None:
         x,
         y, text="text", source=source, x_offset=series.offset, text_baseline="middle",
         text_font_size=f"{series.size:g}px", text_color=_colour(source, "colour", series.colour),
-        text_align=series.align,
+        text_align=series.align, text_font=value(_FONT),
     )  # fmt: skip
 
 
@@ -345,7 +357,7 @@ def _note(series: plot.Note, canvas: figure) -> None:
         Label(
             x=series.x, y=series.y, text=PlainText(text=series.text), x_offset=series.offset[0],
             y_offset=series.offset[1], text_font_size=f"{series.size:g}px", text_color=series.colour,
-            text_align=series.align, text_baseline=series.baseline, background_fill_color=PAPER,
+            text_align=series.align, text_baseline=series.baseline, text_font=_FONT, background_fill_color=PAPER,
             background_fill_alpha=0.0 if series.plain else 0.85,
         )
     )  # fmt: skip

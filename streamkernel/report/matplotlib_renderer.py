@@ -6,7 +6,6 @@ import io
 import warnings
 from collections.abc import Sequence
 from functools import singledispatch
-from textwrap import fill
 
 import numpy as np
 from matplotlib import rc_context
@@ -19,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from streamkernel.report.figures import plot
-from streamkernel.report.figures.axes import decades
+from streamkernel.report.figures.axes import decades, wrapped
 from streamkernel.report.figures.palette import DASHED, GRID, INK, MUTED, PAPER, RULE
 from streamkernel.report.text import count, power_of_ten, shortened
 from streamkernel.type_aliases import Fields, Untyped
@@ -109,7 +108,7 @@ def _dress(axes: Axes, name: str, described: plot.Axis) -> None:
     axis = getattr(axes, f"{name}axis")
     getattr(axes, f"set_{name}scale")("log" if described.log else "linear")
     getattr(axes, f"set_{name}lim")(*described.limits)
-    getattr(axes, f"set_{name}label")(fill(described.label, _WIDEST_LABEL), color=described.colour)
+    getattr(axes, f"set_{name}label")(wrapped(described.label, _WIDEST_LABEL), color=described.colour)
     axis.set_tick_params(colors=described.colour)
     axis.set_minor_locator(NullLocator())
     low, high = described.limits
@@ -123,7 +122,7 @@ def _dress(axes: Axes, name: str, described: plot.Axis) -> None:
             FuncFormatter(lambda at, _: f"{at:g}{unit}" if plain else power_of_ten(round(np.log10(at))))
         )
     elif not described.names:
-        axis.set_major_locator(MaxNLocator(5))
+        axis.set_major_locator(MaxNLocator(5, integer=described.whole))
         if max(abs(low), abs(high)) < 1e6 and high - low >= 20.0:
             axis.set_major_formatter(FuncFormatter(lambda at, _: count(at)))
     if described.ticks:

@@ -40,6 +40,13 @@ def test_the_page_tells_members_and_margins(boosting: BoostingModel) -> None:
     assert "by Platt's logistic curve" in texts
 
 
+def test_each_figure_has_a_place_of_its_own(boosting: BoostingModel) -> None:
+    """The margins of the vote and those of the check rows had one name, and were drawn into one place."""
+    panels = Page(render(boosting)).panels()
+    assert {"vote-margins", "margins"} <= set(panels)
+    assert len(set(panels)) == len(panels)
+
+
 def test_three_machines_have_no_path() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((800, 2))

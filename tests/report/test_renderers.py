@@ -96,6 +96,35 @@ def test_axes(x: str, y: str) -> None:
         assert f'"text":"{label}"' in text or not label
 
 
+def test_numbers_on_an_axis_never_run_into_each_other_and_names_all_stay() -> None:
+    """On a phone a figure has a third of the width: numbers that have no room are left out there."""
+    numbers, names = document(one(ALL["line"], right=None)), document(one(ALL["line"], x=AXES["names"], right=None))
+    assert numbers.count('"name":"NoOverlap"') == 2
+    assert (names.count('"name":"NoOverlap"'), names.count('"name":"AllLabels"')) == (1, 1)
+    assert '"major_label_orientation":0.8' in names  # seven names are too long to stand side by side
+
+
+def test_counts_have_no_ticks_between_whole_numbers() -> None:
+    whole = document(one(ALL["line"], x=plot.Axis("Sweep", (0.9, 2.1), whole=True), right=None))
+    assert whole.count('"min_interval":1') == 1
+    assert '"min_interval":1' not in document(one(ALL["line"], x=plot.Axis("Error", (0.9, 2.1)), right=None))
+
+
+def test_texts_in_figures_have_the_type_of_the_page() -> None:
+    text = document(one(ALL["note"], ALL["texts"], right=None))
+    for name in ("axis_label_text_font", "major_label_text_font"):
+        assert text.count(f'"{name}":"\\"Helvetica Neue\\"') == 2
+    fonts = re.findall(r'"text_font":(.{60})', text)
+    assert fonts
+    assert all("Helvetica Neue" in font for font in fonts)
+
+
+def test_a_long_label_takes_several_lines() -> None:
+    label = "Lengthscale (standard deviations of the features)"
+    text = document(one(ALL["line"], x=plot.Axis(label, (0.0, 1.0)), y=AXES["list"], right=None))
+    assert '"text":"Lengthscale (standard\\ndeviations of the features)"' in text
+
+
 def arrays(text: str) -> list[Any]:
     """The numbers in the sources of a document."""
     found: list[Any] = []
@@ -137,11 +166,14 @@ def test_both_draw_every_figure_of_every_page(request: pytest.FixtureRequest) ->
         "one_class", "quantiles", "boosting",
     ):  # fmt: skip
         model: PredictingModel = request.getfixturevalue(name)
-        for figure in (each for section in page_of(model).sections for each in section.figures):
-            if isinstance(figure, plot.Figure) and figure.name not in drawn:
+        every = [each for section in page_of(model).sections for each in section.figures]
+        figures = [each for each in every if isinstance(each, plot.Figure)]
+        assert len({figure.name for figure in figures}) == len(figures), name
+        for figure in figures:
+            if figure.name not in drawn:
                 drawn.add(figure.name)
                 assert picture(figure).std() > 0.01, figure.name
                 assert len(document(figure)) > 1000, figure.name
     assert {"members", "freedom", "confusion", "intervals", "transform", "reliability", "rates", "loss"} <= drawn
     assert {"costs", "gap", "decisions", "values-1", "tube", "map-1", "shares", "quantiles"} <= drawn
-    assert {"votes", "member-weights", "margins"} <= drawn
+    assert {"votes", "member-weights", "vote-margins", "margins"} <= drawn

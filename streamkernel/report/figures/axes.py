@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,15 @@ import numpy as np
 from streamkernel.type_aliases import Float
 
 _ROOM = 0.05  # share of an axis, left free beyond the data
+
+
+def wrapped(label: str, longest: int) -> str:
+    """A label in lines of about equal length, of at most `longest` characters unless a word is longer."""
+    lines = max(1, math.ceil(len(label) / longest))
+    # As even as they can be: a last line of one short word looks like a mistake.
+    widths = range(max(1, len(label) // lines), longest + 1)
+    fitting = (textwrap.wrap(label, width, break_long_words=False) for width in widths)
+    return "\n".join(next((each for each in fitting if len(each) <= lines), textwrap.wrap(label, longest)))
 
 
 def decades(low: float, high: float) -> float:

@@ -54,7 +54,7 @@ def vote_figure(found: VoteErrors) -> plot.Figure:
         )
     )
     y = plot.Axis("Wrong rows, %", (0.0, 1.15 * top if top > 0.0 else 1.0))
-    x = plot.Axis("Members", (0.5, tried + 0.5))
+    x = plot.Axis("Members", (0.5, tried + 0.5), whole=True)
     return plot.Figure(caption, x, y, series, keys, height=360, legend=True)
 
 
@@ -80,10 +80,11 @@ def weights_figure(found: MemberWeights) -> plot.Figure:
         caption += f" {plural(out, 'member')} of those that were tried {'are' if out > 1 else 'is'} not in the vote."
     top = float(found.weights.max())
     y = plot.Axis("Weight", (0.0, 1.1 * top if top > 0.0 else 1.0))
-    return plot.Figure(caption, plot.Axis("Member", (0.5, tried + 0.5)), y, series, [(PALE_BLUE, "box", "weight")])
+    x = plot.Axis("Member", (0.5, tried + 0.5), whole=True)
+    return plot.Figure(caption, x, y, series, [(PALE_BLUE, "box", "weight")])
 
 
-@plot.drawing("margins", "Margins of the vote")
+@plot.drawing("vote-margins", "Margins of the vote")
 def margins_figure(found: Margins) -> plot.Figure:
     """Distributions of the margins of the rows."""
     middle = 0.5 * (found.edges[:-1] + found.edges[1:])

@@ -113,7 +113,7 @@ def _transform(check: DistributionCheck) -> plot.Figure:
         caption += f" Mean over {count(len(check.names))} targets; the band is that of one."
     keys = ((PALE_BLUE, "box", "rows"), (ORANGE, "dash", "even"), (_BAND, "box", _band_text(check.count)))
     x = plot.Axis("Predicted probability of values below the target", (0.0, 1.0))
-    y = plot.Axis("Rows", (0.0, 1.12 * max(float(rows.max()), high)))
+    y = plot.Axis("Rows", (0.0, 1.12 * max(float(rows.max()), high)), whole=True)
     return plot.Figure(caption, x, y, series, keys, height=380, summary=summary)
 
 
@@ -192,7 +192,7 @@ def _reliability(check: ProbabilityCheck) -> plot.Figure:
         plot.Axis("Share of rows", (0.0, 1.03)),
         series,
         keys,
-        right=plot.Axis("Rows", (0.0, 4.0 * float(reliability.count.max())), colour=MUTED),
+        right=plot.Axis("Rows", (0.0, 4.0 * float(reliability.count.max())), whole=True, colour=MUTED),
         height=400,
         summary=f"{capitalised(check.where)}: log loss {loss}, Brier score {brier}",
         square=True,

@@ -30,7 +30,7 @@ def members_figure(found: MemberWeights) -> plot.Figure:
         caption += f" A member has {plural(found.block_size, 'row')} at most."
     if members <= _MOST_BARS:
         number = np.arange(1, members + 1)
-        x = plot.Axis("Member, in the order of the rows", (0.4, members + 0.6))
+        x = plot.Axis("Member, in the order of the rows", (0.4, members + 0.6), whole=True)
         y = plot.Axis("Times an even share", (0.0, 1.12 * max(float(times.max()), 1.0)))
         fields: list[plot.Field] = [
             ("member", number, "0,0"),
@@ -43,7 +43,7 @@ def members_figure(found: MemberWeights) -> plot.Figure:
     else:
         edges, inside, _ = histogram(times)
         x = plot.Axis("Times an even share", (float(edges[0]), float(edges[-1])))
-        y = plot.Axis("Members", (0.0, 1.08 * float(inside.max())))
+        y = plot.Axis("Members", (0.0, 1.08 * float(inside.max())), whole=True)
         bars = plot.columns(edges, inside, hover=histogram_fields(edges, inside, "0.00", "members"))
         key = (PALE_BLUE, "box", "members")
     series: list[plot.Series] = [bars, plot.ideal("y" if members <= _MOST_BARS else "x", 1.0)]
@@ -70,5 +70,5 @@ def freedom_figure(freedom: Float) -> plot.Figure:
         "follows the dashed line."
     )
     keys = ((BLUE, "line", "determined by the data"), (FAINT, "dash", "one for each basis function"))
-    x, y = plot.Axis("Basis functions", counts_from_zero(n)), plot.Axis(_FREEDOM, (0.0, 1.12 * total))
+    x, y = plot.Axis("Basis functions", counts_from_zero(n), whole=True), plot.Axis(_FREEDOM, (0.0, 1.12 * total))
     return plot.Figure(caption, x, y, series, keys)

@@ -109,7 +109,7 @@ def _numbered(
     ]
     heights = np.array(seconds) / unit
     bars = plot.Boxes(number - half, number + half, 0.0, heights, colours, edge=None, hover=fields)
-    x, y = plot.Axis("Sweep", (0.5, k + 0.5)), plot.Axis(f"{label} a sweep", (0.0, 1.08 * longest / unit))
+    x, y = plot.Axis("Sweep", (0.5, k + 0.5), whole=True), plot.Axis(f"{label} a sweep", (0.0, 1.08 * longest / unit))
     return plot.Figure(caption, x, y, [bars], keys, height=280)
 
 

@@ -65,7 +65,7 @@ def residual_figure(
     if any(0 < len(curve.ends) <= MOST_ENDS for _, curve in shown):
         keys.append((MUTED, "ring", "end of a round"))
     caption = _residual_caption([curve for _, curve in shown], pca, rows)
-    x = plot.Axis("Rank (basis functions)", counts_from_zero(n))
+    x = plot.Axis("Rank (basis functions)", counts_from_zero(n), whole=True)
     return plot.Figure(caption, x, y, series, keys, height=400, legend=True)
 
 
@@ -117,7 +117,7 @@ def bound_figure(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -
         text = "vacuous along the whole path" if curve.vacuous else text
         keys.append((colour, "dash" if dash else "line", f"{curve.label}: {text}"))
     keys.append((MUTED, "dash", "mean residual of the rows outside the basis"))
-    x = plot.Axis("Rank (basis functions)", counts_from_zero(n))
+    x = plot.Axis("Rank (basis functions)", counts_from_zero(n), whole=True)
     y = plot.Axis("Bound, share of sup k(x, x)", limits, log=True)
     return plot.Figure(_bound_caption(curves, fitted), x, y, series, keys, height=400)
 

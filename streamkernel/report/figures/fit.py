@@ -56,7 +56,7 @@ def trace_figure(curve: TraceCurve) -> plot.Figure:
         plot.dot(n, values[-1]),
         plot.Note(n, float(values[-1]), left, offset=(0, -9), align="right", baseline="top"),
     ]
-    x = plot.Axis("Basis functions", counts_from_zero(n))
+    x = plot.Axis("Basis functions", counts_from_zero(n), whole=True)
     summary = f"Of the kernel matrix of {plural(curve.rows, 'row')}"
     return plot.Figure(_trace_caption(curve), x, y, series, keys, height=340, summary=summary)
 
@@ -66,8 +66,9 @@ def _bands(curve: TraceCurve, top: float) -> list[plot.Series]:
     series: list[plot.Series] = [plot.Zone("x", start, stop) for start, stop in curve.rounds[::2]]
     for index, (start, stop) in enumerate(curve.rounds):
         length = (stop - start) / int(curve.size[-1])
-        if length >= 0.03:
-            text = f"round {index + 1}" if length >= 0.12 else f"{index + 1}"
+        # Of 180 pixels, the width of the figure on a phone: a number needs ten of them, a word forty.
+        if length >= 0.06:
+            text = f"round {index + 1}" if length >= 0.22 else f"{index + 1}"
             middle = 0.5 * (start + stop)
             series.append(plot.Note(middle, top, text, MUTED, (0, -14), "center", "alphabetic", 11.0, plain=True))
     return series
@@ -152,7 +153,7 @@ def validation_figure(curve: ValidationCurve) -> plot.Figure:
     """Error on held-out folds against basis size."""
     error = curve.error
     low, high = min(float(error.min()), curve.interval[0]), max(float(error.max()), curve.interval[1])
-    x = plot.Axis("Basis functions", counts_from_zero(int(curve.size[-1])))
+    x = plot.Axis("Basis functions", counts_from_zero(int(curve.size[-1])), whole=True)
     fields = (
         ("basis functions", curve.size, "0,0"),
         ("error on held-out folds", error, "%.4g"),

@@ -313,7 +313,7 @@ def tube_figure(found: TubeErrors) -> plot.Figure:
         caption += f" {plural(beyond, 'error')} beyond the axis counted in the outermost bars."
     keys = ((PALE_BLUE, "box", "errors"), (MUTED, "dash", "−epsilon and epsilon"))
     x = plot.Axis("Error in deviations of the target", (low, high))
-    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())))
+    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())), whole=True)
     summary = f"{share} outside the tube"
     return plot.Figure(caption, x, y, [*band, bars, *ends], keys, height=360, summary=summary)
 

@@ -39,6 +39,7 @@ class Axis:
     ticks : places of the ticks; chosen by the renderer if there are none.
     labels : texts at `ticks` in place of numbers, for an axis with a scale of its own.
     numbered : whether numbers are written.
+    whole : whether the numbers are counts, between which there is nothing: ticks are whole numbers.
     """
 
     label: str
@@ -49,6 +50,7 @@ class Axis:
     ticks: tuple[float, ...] = ()
     labels: tuple[str, ...] = ()
     numbered: bool = True
+    whole: bool = False
     colour: str = MUTED
 
 

@@ -91,7 +91,7 @@ def _residuals(target: TargetPairs, pairs: Targets) -> plot.Figure:
     )
     keys = (PALE_BLUE, "box", "rows"), (ORANGE, "dash", "no error")
     x = plot.Axis("Predicted minus true", (float(edges[0]), float(edges[-1])))
-    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())))
+    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())), whole=True)
     return plot.Figure(caption, x, y, series, keys, height=380)
 
 
@@ -185,6 +185,6 @@ def _margins(values: Float, pairs: ClassPairs) -> plot.Figure:
         series.append(plot.Rule("x", 0.0, FAINT, ()))
     caption = f"{capitalised(pairs.rows)}: how clearly the true class won, or lost.{_beyond_text(beyond)}"
     x = plot.Axis("Score of the true class less the best other", (float(edges[0]), float(edges[-1])))
-    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())))
+    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())), whole=True)
     keys = (BLUE, "box", "right"), (ORANGE, "box", "wrong")
     return plot.Figure(caption, x, y, series, keys, height=380)

@@ -35,8 +35,8 @@ def program_figure(path: ProgramPath) -> plot.Figure:
         hover=[("functions", functions, "0,0"), ("rows in memory", rows, "0,0")],
     )
     reach = 0.04 * longest
-    x = plot.Axis("Sweep", (1.0 - reach, longest + reach))
-    y = plot.Axis("Functions", with_headroom(0.0, float(max(functions.max(), 1))))
+    x = plot.Axis("Sweep", (1.0 - reach, longest + reach), whole=True)
+    y = plot.Axis("Functions", with_headroom(0.0, float(max(functions.max(), 1))), whole=True)
     series: list[plot.Series] = [line, plot.dot(float(longest), float(functions[-1]))]
     keys: list[plot.Key] = [
         (BLUE, "line", "after each sweep"),

@@ -87,7 +87,7 @@ def _path(caption: str, curve: PathCurve, *, in_percent: bool = False) -> plot.F
             series.append(plot.Note(curve.chosen, limits[1], text, **_away(curve.chosen, last, 6, -4), baseline="top"))
     label = f"{curve.label}, %" if in_percent else curve.label
     y = plot.Axis(label, limits, log=logarithmic, percent=in_percent and logarithmic)
-    x = plot.Axis("Terms", counts_from_zero(last))
+    x = plot.Axis("Terms", counts_from_zero(last), whole=True)
     return plot.Figure(caption, x, y, series, keys, height=360, legend=True)
 
 
@@ -128,7 +128,8 @@ def error_bound_figure(found: PursuitBound, theorem: str, sizes: str = "terms") 
         keys.append((TEAL, "line", "wrong validation rows"))
     series.append(plot.dot(at, bound.minimum))
     keys.append((ORANGE, "dot", "least bound"))
-    x, y = plot.Axis(sizes.capitalize(), counts_from_zero(last)), plot.Axis("Share of wrong rows", limits, log=True)
+    x = plot.Axis(sizes.capitalize(), counts_from_zero(last), whole=True)
+    y = plot.Axis("Share of wrong rows", limits, log=True)
     return plot.Figure(_bound_caption(found, theorem, sizes), x, y, series, keys, height=360)
 
 
@@ -188,5 +189,5 @@ def weakness_figure(values: Float) -> plot.Figure:
         f"{significant(float(values.mean()))}."
     )
     keys = ((PALE_BLUE, "dot", "a pick"), (BLUE, "line", "mean so far"), (ORANGE, "dot", "weakest"))
-    x, y = plot.Axis("Term", (-0.012 * T, 1.02 * T + 1)), plot.Axis("Realised weakness", (0.0, 1.04))
+    x, y = plot.Axis("Term", (-0.012 * T, 1.02 * T + 1), whole=True), plot.Axis("Realised weakness", (0.0, 1.04))
     return plot.Figure(caption, x, y, series, keys, height=360)

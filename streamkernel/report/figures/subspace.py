@@ -28,7 +28,7 @@ def eigenvalues_figure(values: Float, left: float) -> plot.Figure | Absent:
         ("share", [percent(float(each)) for each in share]),
         ("up to here", [percent(float(each)) for each in sums]),
     ]
-    x = plot.Axis("Component", (0.5 - 0.02 * r, r + 0.5 + 0.02 * r))
+    x = plot.Axis("Component", (0.5 - 0.02 * r, r + 0.5 + 0.02 * r), whole=True)
     limits = log_range(100.0 * float(share.min()), 100.0 * float(share.max()), 0.08, 0.08)
     y = plot.Axis("Share of the variance, %", limits, log=True, percent=True)
     line = plot.Line(number, 100.0 * share, rings=6.0 if r <= _MOST_DOTS else 0.0, hover=fields, across=True)
@@ -57,7 +57,7 @@ def correlations_figure(
         ("singular value", singular, form),
     ]
     bars = plot.Boxes(number - half, number + half, 0.0, correlations, hover=fields)
-    x = plot.Axis("Pair of variates", (0.4, r + 0.6), ticks=tuple(number.tolist()) if r <= 20 else ())
+    x = plot.Axis("Pair of variates", (0.4, r + 0.6), whole=True, ticks=tuple(number.tolist()) if r <= 20 else ())
     y = plot.Axis("Correlation", (0.0, 1.04))
     caption = (
         "Correlations of the variates over the rows of the fit; on other rows they correlate less. The ridge makes "
@@ -142,6 +142,6 @@ def quotients_figure(quotients: Float) -> plot.Figure | Absent:
         f"{significant(float(quotients[0]))} at the first to {significant(float(quotients[-1]))} at the last of "
         f"{count(n)}."
     )
-    x = plot.Axis("Pick", (1 - 0.02 * n, 1.02 * n))
+    x = plot.Axis("Pick", (1 - 0.02 * n, 1.02 * n), whole=True)
     y = plot.Axis("Cross quotient", padded(float(quotients.min()), float(quotients.max()), 0.06))
     return plot.Figure(caption, x, y, [line], ((BLUE, "line", "a pick"),), height=360)

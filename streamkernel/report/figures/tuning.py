@@ -66,7 +66,7 @@ def _runs(stage: Int) -> list[tuple[int, int]]:
 
 def _evaluations(points: int) -> plot.Axis:
     room = max(0.02 * points, 0.5)
-    return plot.Axis("Evaluation", (1.0 - room, points + room))
+    return plot.Axis("Evaluation", (1.0 - room, points + room), whole=True)
 
 
 def _stages(stage: Int, top: float) -> list[plot.Series]:

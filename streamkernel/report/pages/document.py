@@ -28,7 +28,10 @@ def html_of(page: Page, title: str | None = None) -> str:
     """
     title = page.title if title is None else plain(title, 200)
     drawings = [each for section in page.sections for each in section.figures]
-    scripts, elements = scripts_and_elements([each for each in drawings if isinstance(each, plot.Figure)])
+    figures = [each for each in drawings if isinstance(each, plot.Figure)]
+    # Each figure is drawn into the element of its name: a second one of that name would leave its own place empty.
+    assert len({each.name for each in figures}) == len(figures), sorted(each.name for each in figures)
+    scripts, elements = scripts_and_elements(figures)
     digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
     style = files("streamkernel.report.pages").joinpath("page.css").read_text(encoding="utf-8")
@@ -117,7 +120,7 @@ def _reason(missing: plot.Missing) -> str:
 
 
 def _figure(figure: plot.Figure, element: str) -> str:
-    keys = "".join(f"<li>{_swatch(colour, form)}{_text(text)}</li>" for colour, form, text in figure.keys)
+    keys = "".join(f"<li>{_swatch(colour, form)}<span>{_text(text)}</span></li>" for colour, form, text in figure.keys)
     legend = f'<ul class="keys">{keys}</ul>\n' if keys else ""
     return (
         f'<article class="panel" id="{escape(figure.name)}">\n<h3>{_text(figure.title)}</h3>\n'
