@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import data_sets
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from streamkernel.models import RidgeModel
 from streamkernel.report.facts.fit import Absent, gcv_curve
 from streamkernel.report.figures import plot
-from streamkernel.report.figures.axes import around_least
+from streamkernel.report.figures.axes import around_least, wrapped
 from streamkernel.report.figures.fit import gcv_figure
 
 
@@ -57,3 +58,28 @@ def test_the_choice_of_alpha_shows_the_minimum(fitted: Callable[..., RidgeModel]
     assert "Larger errors lie above the axis." in figure.caption
     # An error 5 % above the least is at least a tenth of the axis above it.
     assert 0.05 * curve.error.min() / (high - low) > 0.1
+
+
+def test_a_page_says_why_alpha_is_not_that_of_the_least_error(fitted: Callable[..., RidgeModel]) -> None:
+    rows = data_sets.friedman(800)
+    curve = gcv_curve(fitted(rows.X, rows.y, rows=600, n_components=40))
+    assert not isinstance(curve, Absent)
+    least = float(curve.alpha[np.argmin(curve.error)])
+    for chosen, said in ((least, False), (3.0 * least, True)):
+        figure = gcv_figure(replace(curve, chosen=chosen))
+        assert isinstance(figure, plot.Figure)
+        assert ("known to choose too small an alpha" in figure.caption) == said
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12), max_size=12))
+def test_a_wrapped_label_keeps_its_words_and_fits(words: list[str]) -> None:
+    lines = wrapped(" ".join(words), 20).split("\n")
+    assert " ".join(lines).split() == words
+    assert all(len(line) <= 20 for line in lines)
+
+
+def test_lines_of_a_label_are_about_equally_long() -> None:
+    assert wrapped("short", 20) == "short"
+    assert wrapped("Lengthscale (standard deviations of the features)", 28) == (
+        "Lengthscale (standard\ndeviations of the features)"
+    )

@@ -8,17 +8,22 @@ import importlib.util
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from report.rendered import render, undrawn
+from report.rendered import render, undrawn, without_figures
 
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.models import RidgeModel
 from streamkernel.report import write_report
+from streamkernel.report.figures import plot
+from streamkernel.report.pages.document import html_of
+from streamkernel.report.pages.kinds import page_of
+from streamkernel.report.pages.parts import Section
 from streamkernel.report.publish import PAGE
 
 
@@ -165,6 +170,18 @@ def test_a_model_with_nothing_to_draw_says_why(regression: RidgeModel, changed: 
     assert len(reasons) == 6 + 1, "and one that stands where there are no scripts"
     assert "Not drawn" not in page.text
     assert "Software" not in page.texts
+
+
+def test_no_heading_stands_over_reasons_alone(regression: RidgeModel) -> None:
+    """What a section would have shown is said at the end, once, without a heading that promises a picture."""
+    whole = page_of(regression)
+    alone = Section("Alone", [None, plot.Missing("One", "it is not")])
+    with without_figures():
+        page = html_of(replace(whole, sections=[alone, *whole.sections]))
+        assert "<h2>Notes</h2>" not in html_of(whole)
+    assert "<h2>Alone</h2>" not in page
+    assert page.count("One: it is not.") == page.count("<h2>Notes</h2>") == 1
+    assert page.index("<h2>Cost</h2>") < page.index("One: it is not.") < page.index("<h2>Settings and software</h2>")
 
 
 def test_zero_residual(regression: RidgeModel, changed: Any) -> None:

@@ -15,7 +15,9 @@ import numpy as np
 
 from streamkernel.models.margins import QuantileModel
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.ridge import RidgeModel
 from streamkernel.report.facts.fit import Absent
+from streamkernel.report.facts.labels import label_pairs
 from streamkernel.report.facts.pairs import CheckedRows, Targets, check_pairs, checked_rows
 from streamkernel.report.facts.quantiles import quantile_check
 
@@ -67,6 +69,11 @@ def standing(model: PredictingModel) -> Standing | Absent:
         scores, levels = quantiles.calibration.scalars, ",".join(f"{level:g}" for level in model.levels)
         # Losses of other levels are of another size.
         return Standing("pinball", scores["pinball"], scores["pinball_se"], rows, f"{key}:{levels}")
+    if isinstance(model, RidgeModel) and model.multilabel:
+        labels = label_pairs(model)
+        if isinstance(labels, Absent):
+            return labels
+        return Standing("accuracy", labels.all_right, labels.all_right_se, rows, key)
     pairs = check_pairs(model)
     if isinstance(pairs, Absent):
         return pairs

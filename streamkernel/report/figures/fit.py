@@ -193,6 +193,11 @@ def _gcv_caption(curve: GcvCurve, on_axis: bool) -> str:
     text = f"Generalised cross-validation error ({curve.unit}) along the ridge path, all from the sums of one sweep."
     if len(curve.held_alpha):
         text += " Alpha has the least error on held-out folds of the rows; rings are the alphas that were tried there."
+    elif curve.searched and curve.chosen > 1.1 * float(curve.alpha[int(np.argmin(curve.error))]):
+        text += (
+            " The least error alone is known to choose too small an alpha: the model takes a larger one, for which a "
+            "degree of freedom counts 1.4 times and the evidence has a say."
+        )
     if not curve.searched:
         text += " Alpha was given, not searched for."
     if not on_axis:

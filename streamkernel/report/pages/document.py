@@ -35,7 +35,10 @@ def html_of(page: Page, title: str | None = None) -> str:
     digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
     style = files("streamkernel.report.pages").joinpath("page.css").read_text(encoding="utf-8")
-    body = "\n".join(_section(each, elements) for each in page.sections if any(each.figures) or each.tables)
+    shown = [each for each in page.sections if each.tables or any(isinstance(one, plot.Figure) for one in each.figures)]
+    body = "\n".join(_section(each, elements) for each in shown)
+    # A heading over nothing but the reason why there is nothing would promise a picture.
+    left_out = [each for section in page.sections if section not in shown for each in section.figures]
     # A model keeps the version that fitted it.
     software = {"streamkernel": version_of("streamkernel")} if page.record is None else page.record.software or {}
     version = plain(software.get("streamkernel", ""))
@@ -62,7 +65,7 @@ def html_of(page: Page, title: str | None = None) -> str:
 </header>
 <main>
 {body}
-<section>
+{_reasons(left_out)}<section>
 <h2>Settings and software</h2>
 <div class="tables">
 {"".join(_table(table) for table in page.settings)}</div>
@@ -113,6 +116,12 @@ def _section(section: Section, elements: dict[str, str]) -> str:
     grid = f'<div class="panels{odd}">\n{figures}\n</div>\n' if drawn else ""
     tables = "".join(_table(table) for table in section.tables)
     return f"<section>\n<h2>{_text(section.title)}</h2>\n{grid}{reasons}{tables}</section>"
+
+
+def _reasons(drawings: Sequence[plot.Drawing]) -> str:
+    """The section of what has no section, as nothing of it is drawn."""
+    reasons = "".join(_reason(each) for each in drawings if isinstance(each, plot.Missing))
+    return f"<section>\n<h2>Notes</h2>\n{reasons}</section>\n" if reasons else ""
 
 
 def _reason(missing: plot.Missing) -> str:

@@ -171,7 +171,7 @@ def _cards(
 ) -> list[Card]:
     record, solution = model.record, model.record.solution
     first, second = check_cards(model, pairs, check)
-    if isinstance(pairs, ClassPairs):
+    if isinstance(pairs, ClassPairs) and second.label != "Baseline":
         first = Card(first.label, first.value, f"{pairs.where}; commonest {percent(pairs.baseline)}")
     if isinstance(quantiles, QuantileCheck):
         first, second = _quantile_cards(quantiles)

@@ -12,6 +12,7 @@ from streamkernel.errors import StreamKernelError
 from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.ridge import RidgeModel
 from streamkernel.records import BasisRecord
 from streamkernel.report.facts.calibration import Check, ProbabilityCheck
 from streamkernel.report.facts.factors import BoundCurve
@@ -130,9 +131,14 @@ def model_page(
     )
 
 
-def model_picture(model: PredictingModel, opening: str, middle: plot.Drawing) -> Picture:
-    """Lead and figures of the small picture of a model that predicts; `middle` is that of its kind."""
-    predictions = prediction_figures(check_pairs(model))[0]
+def model_picture(model: PredictingModel, opening: str, middle: plot.Drawing, last: plot.Drawing = None) -> Picture:
+    """Lead and figures of the small picture of a model that predicts; `middle` is that of its kind.
+
+    Parameters
+    ----------
+    last : the figure of its predictions, where these are neither numbers nor classes.
+    """
+    predictions = prediction_figures(check_pairs(model))[0] if last is None else last
     return fitted_text(opening, model), [trace_figure(trace_curve(model)), middle, predictions]
 
 
@@ -320,11 +326,13 @@ def common_settings(model: SavedBasis, lengthscale: tuple[str, str]) -> tuple[Ro
 def data_table(model: PredictingModel) -> Table:
     """Table of the data, the software and the machine."""
     record, classes = model.record, class_names(model)
+    several_labels = isinstance(model, RidgeModel) and model.multilabel
+    noun = "Labels" if several_labels else "Classes" if classes else "Targets"
     data = [
         ("Rows", f"{count(record.rows.start)} to {count(record.rows.stop)}, the last excluded"),
         ("Arithmetic of kernel blocks", plain(record.dtype)),
         ("Columns", listed([plain(name, 40) for name in record.columns])),
-        *([("Classes" if classes else "Targets", listed(classes or target_names(model)))] if model.SUPERVISED else []),
+        *([(noun, listed(classes or target_names(model)))] if model.SUPERVISED else []),
         *provenance(record, digest_row(model)),
     ]
     return Table("Data and software", tuple(data))

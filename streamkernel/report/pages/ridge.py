@@ -18,6 +18,7 @@ from streamkernel.report.facts.fit import (
     trace_curve,
     validation_curve,
 )
+from streamkernel.report.facts.labels import LabelPairs, label_pairs
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures
@@ -28,6 +29,8 @@ from streamkernel.report.figures.fit import (
     trace_figure,
     validation_figure,
 )
+from streamkernel.report.figures.labels import label_figures
+from streamkernel.report.pages.labels import label_cards, label_section
 from streamkernel.report.pages.parts import (
     Card,
     Page,
@@ -47,13 +50,16 @@ from streamkernel.report.pages.parts import (
 from streamkernel.report.text import capitalised, count, kernel_of, percent, plain, plural, significant, with_error
 from streamkernel.type_aliases import FieldsView
 
+Checked = Targets | ClassPairs | LabelPairs | Absent
+
 _FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred rows can explain
 _FEW_ROWS = 100
 
 
 def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
-    checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
+    checked = label_pairs(model, pairs) if model.multilabel else check_pairs(model, pairs)
+    check = distribution_check(model, pairs)
     validation = validation_curve(model)
     fit = [
         trace_figure(trace_curve(model)),
@@ -64,7 +70,7 @@ def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
     sections = [
         Section("Basis and regularisation", fit),
         metric_section(model),
-        prediction_section(checked),
+        _predictions(model, checked),
         Section("Probabilities", distribution_figures(check)),
     ]
     notices = _notices(model, checked)
@@ -73,7 +79,21 @@ def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
 
 def ridge_picture(model: RidgeModel) -> Picture:
     """Lead and figures of the small picture."""
-    return model_picture(model, _opening(model), _alpha_figure(model))
+    first = label_figures(label_pairs(model))[0] if model.multilabel else None
+    return model_picture(model, _opening(model), _alpha_figure(model), first)
+
+
+def _predictions(model: RidgeModel, found: Checked) -> Section:
+    # Why there are no rows is said in the words of what the model predicts.
+    if isinstance(found, LabelPairs) or (model.multilabel and isinstance(found, Absent)):
+        return label_section(found)
+    return prediction_section(found)
+
+
+def _scores(model: RidgeModel, found: Checked, check: Check) -> tuple[Card, Card]:
+    if isinstance(found, LabelPairs) or (model.multilabel and isinstance(found, Absent)):
+        return label_cards(found)
+    return check_cards(model, found, check)
 
 
 def _alpha_figure(model: RidgeModel) -> plot.Drawing:
@@ -86,7 +106,7 @@ def _opening(model: RidgeModel) -> str:
     return f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted to"
 
 
-def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+def _cards(model: RidgeModel, found: Checked, check: Check) -> list[Card]:
     record = model.record
     requested, n = record.requested_basis, record.basis_size
     ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
@@ -103,9 +123,9 @@ def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent, check: Check
         Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
         Card("Alpha", significant(record.alpha), _alpha_note(model)),
         Card("Lengthscale", *lengthscale_text(model)),
-        *_validation_cards(model),
-        _gcv_card(model),
-        *check_cards(model, pairs, check),
+        # One error that chose alpha, so that there are twelve cards: that of folds, if there were some.
+        *(_validation_cards(model) or [_gcv_card(model)]),
+        *_scores(model, found, check),
     ]
 
 
@@ -179,7 +199,7 @@ def _lost_digits(model: RidgeModel) -> str:
     )
 
 
-def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
+def _held_out(model: RidgeModel, pairs: Checked) -> str:
     if not isinstance(pairs, Targets) or pairs.where == "training rows" or len(pairs.targets) != 1:
         return ""
     target = pairs.targets[0]
@@ -206,7 +226,7 @@ def _settings(model: RidgeModel) -> Rows:
     ]
 
 
-def _notices(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
+def _notices(model: RidgeModel, pairs: Checked) -> list[str]:
     """Warnings to read before trusting the report: one sentence each, none if all is well."""
     found = [_lost_digits(model), _held_out(model, pairs), _folds_and_gcv(model)]
     return [*(notice for notice in found if notice), *rising_notice(model)]
