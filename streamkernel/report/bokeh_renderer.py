@@ -86,8 +86,10 @@ def drawn(described: plot.Figure) -> figure:
         "active_drag": None,
         "toolbar_location": "above",
         "toolbar_inner": True,
-        "background_fill_color": PAPER,
-        "border_fill_color": PAPER,
+        # The paper of the panel shows through, in either theme. White is Bokeh's own choice: the JSON leaves it out,
+        # and what is not there cannot be made dark.
+        "background_fill_color": None,
+        "border_fill_color": None,
         "outline_line_color": None,
         "min_border_right": 14,
         "min_border_top": 4,

@@ -68,6 +68,14 @@ def test_the_page_says_that_it_has_both_themes(regression: RidgeModel) -> None:
     assert COLOUR.findall(re.sub(r":root \{.*?\}", "", style, flags=re.DOTALL)) == []
 
 
+def test_no_part_of_a_figure_keeps_the_white_of_the_library() -> None:
+    """A colour that is the library's own choice is not in the JSON, and no script can make it dark."""
+    axis = plot.Axis("x", (0.0, 1.0))
+    (_, script), _ = scripts_and_elements([plot.Figure("", axis, axis, [plot.dot(0.5, 0.5)], name="one")])
+    for part in ("background_fill_color", "border_fill_color", "outline_line_color"):
+        assert f'"{part}":null' in script
+
+
 @pytest.mark.skipif(node is None, reason="no node to run the page's script with")
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_figures_are_drawn_in_the_colours_of_the_theme(is_dark: bool, tmp_path: Path) -> None:
