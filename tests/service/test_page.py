@@ -11,6 +11,7 @@ import pytest
 from matplotlib.image import imread
 from service.browser import Browser, missing
 
+from streamkernel import KernelBoostingClassifier, KernelOneClass
 from streamkernel.service import Settings
 
 pytestmark = pytest.mark.skipif(missing is not None, reason=missing or "")
@@ -70,6 +71,24 @@ def test_models_are_shown_and_predict(
     # Ink on paper, or the other way round, in the theme that was asked for; nothing beyond the right edge.
     assert (np.median(drawn) < 0.3) == dark
     assert np.ptp(drawn[:, -1].reshape(-1)) < 0.1
+    assert page.complaints() == []
+
+
+@LIGHT
+def test_what_a_model_has_not_is_not_shown(page: Browser, live: Any, tmp_path: Path) -> None:
+    """A vote of machines leaves no trace of a kernel matrix, and one class has no target."""
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    given: dict[str, Any] = {"kernel": "gaussian", "metric": "none", "random_state": 0}
+    KernelBoostingClassifier(members=2, member_rows=50, **given).fit(X, X[:, 0] > 0.0).save(tmp_path / "vote")
+    KernelOneClass(10, **given).fit(X).save(tmp_path / "one")
+    page.open(live(Settings(tmp_path)).url)
+    page.wait_for(f"{CARDS}.length === 2 && [...{CARDS}].every((each) => each.querySelector('.facts').children.length)")
+    vote, one = (page.run(f"return {card(name)}.innerText") for name in ("vote", "one"))
+    assert "Residual trace" not in vote
+    assert "Functions" in vote
+    assert "Target" in vote
+    assert "Residual trace against basis functions" in one
+    assert "Target" not in one
     assert page.complaints() == []
 
 

@@ -59,14 +59,17 @@ export class Card {
     const kernel = model.kernel.charAt(0).toUpperCase() + model.kernel.slice(1).replace("_", " ");
     this.find(".kind").textContent = `${model.title}, ${kernel} kernel`;
     const held = model.held_out;
+    // Support vectors span no basis of the kernel: there is no trace that they leave, and no curve.
+    const spans = model.residual_curve.share.some((share) => share < 1);
+    this.find("figure").hidden = !spans;
     const facts = [
       held ? [`${scoreName(held)}, ${held.rows.toLocaleString("en")} held-out rows`, scoreText(held), "headline"] : ["Held-out rows", "none", "headline"],
-      ["Residual trace", percent(model.relative_residual_trace), "wide"],
-      ["Basis", model.basis_size.toLocaleString("en")],
+      ...(spans ? [["Residual trace", percent(model.relative_residual_trace), "wide"]] : []),
+      [spans ? "Basis" : "Functions", model.basis_size.toLocaleString("en")],
       ["Sweeps", String(model.sweeps)],
       ["Rows", model.rows.toLocaleString("en")],
       ["Columns", model.columns.length.toLocaleString("en")],
-      [!model.classes && model.target_names.length > 1 ? "Targets" : "Target", targets, "wide"],
+      ...(targets ? [[!model.classes && model.target_names.length > 1 ? "Targets" : "Target", targets, "wide"]] : []),
     ];
     this.find(".facts").replaceChildren(
       ...facts.map(([term, value, kind]) => {
@@ -79,7 +82,7 @@ export class Card {
         return box;
       }),
     );
-    this.find(".chart").replaceChildren(residualChart(model.residual_curve));
+    if (spans) this.find(".chart").replaceChildren(residualChart(model.residual_curve));
     this.find(".from-means").hidden = model.means === null;
     this.drawFields();
   }
