@@ -176,6 +176,14 @@ def eigen_flops(n: int) -> float:
     return 9.0 * n**3
 
 
+def factor_flops(n: int) -> float:
+    """Operations of an eigendecomposition that take as long as a Cholesky factor of a (n, n) matrix, as measured.
+
+    They are more than those of the factor, ``n^3 / 3``, because `Rates.algebra_flops` is that of eigendecompositions.
+    """
+    return eigen_flops(n) / 14.0
+
+
 def step_of(
     name: str,
     work: AnyReduction | RowMap,

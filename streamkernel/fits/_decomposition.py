@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from streamkernel.engine import Session, Step, driver_step, eigen_flops, step_of
+from streamkernel.engine import Session, Step, driver_step, eigen_flops, factor_flops, step_of
 from streamkernel.fits._choose_basis import Chosen
 from streamkernel.fits._iterations import Solved
 from streamkernel.fits._plan_steps import points_bytes
@@ -18,6 +18,8 @@ from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.solvers import FoldSystem, RidgeSystem
 from streamkernel.table import Folds
 from streamkernel.type_aliases import Fields, Float
+
+_FACTORS_OF_A_FOLD = 8  # alphas that a search tries with all functions, and those with fewer as shares of one
 
 
 def by_decomposition(
@@ -87,8 +89,10 @@ def decomposition_steps(
     count = 0
     if problem.folds is not None:
         final, count = FoldEquations(plain, problem.folds), problem.folds.count
-    # The sums and those of each fold are whitened and decomposed.
-    operations = (1 + count) * (2.0 * n**3 + eigen_flops(n))
+    # The sums and those of each fold are whitened. The sums of a model are decomposed, those of a fold that it holds out
+    # have a factor for each alpha.
+    factors = count * max(models, 1) * _FACTORS_OF_A_FOLD
+    operations = (1 + count) * 2.0 * n**3 + (1 + models) * eigen_flops(n) + factors * factor_flops(n)
     # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix). With
     # folds also the sums of each; in place of the workspace, later, those of all other rows, a matrix and its factor.
     # Each further model keeps its sums, and two more are made on the way to it.

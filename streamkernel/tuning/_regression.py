@@ -10,7 +10,14 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError
-from streamkernel.linalg import add_to_diagonal, require_finite, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.linalg import (
+    add_to_diagonal,
+    factor_lower,
+    require_finite,
+    single_threaded_blas,
+    solve_lower,
+    solve_lower_t,
+)
 from streamkernel.reductions.sums import RidgeSums
 from streamkernel.solvers.ridge import least_squares
 from streamkernel.solvers.validation import search
@@ -111,11 +118,10 @@ class Regression:
         matrix = self._H.copy()
         add_to_diagonal(matrix, alpha)
         with single_threaded_blas():
-            try:
-                L: Float = np.linalg.cholesky(matrix).astype(np.float64, copy=False)
-            except np.linalg.LinAlgError:
+            # In place: NumPy's Cholesky copies the matrix twice, which takes a third of its time here.
+            if factor_lower(matrix) is not None:
                 return None
-            beta = solve_lower_t(L, solve_lower(L, self._g))
+            beta = solve_lower_t(matrix, solve_lower(matrix, self._g))
             coefficients = self.basis.coefficients(beta)
             values: Float = block @ coefficients
             if self._intercept:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamkernel.basis import Basis, unfilled
-from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine import Session, Step, factor_flops, step_of
 from streamkernel.kernels import Kernel, Laplacian
 from streamkernel.linalg import metric_factor, single_threaded_blas
 from streamkernel.records import LengthscaleChoice, MetricChoiceRecord, MetricRound
@@ -33,6 +33,7 @@ from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import GradientProducts, NormalEquations
 from streamkernel.selection import Problem
 from streamkernel.tuning._sample_fits import (
+    FOLDS,
     GRADIENT_ROWS,
     Round,
     SampleFit,
@@ -46,7 +47,8 @@ from streamkernel.wording import option
 
 _ALL_FORMS = 3  # rounds that a form may take by itself: few relevant columns of many show in the second or third
 _BEHIND = 1.2  # times the error of the leading form, above which a form is given up
-_MOST_FITS = 25  # usual number of regressions of a search, for the plan
+_MOST_FITS, _MOST_GRADIENTS = 25, 12  # largest usual numbers of regressions and of gradients of a search, for the plan
+_FACTORS = 7  # usual number of alphas of a regression, each with a factor
 _MOST_ROUNDS = 10
 _MOST_STEPS = 4  # of a lengthscale in one direction
 _CHANCE = 3.0  # standard errors of the gain of a metric on held-out rows: some twenty candidates are compared
@@ -282,31 +284,34 @@ def _recorded(fit: SampleFit, records: list[MetricRound]) -> SampleFit:
 
 def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     """The costs of a search on `rows` sampled rows: its regressions, and with `metrics` the gradients."""
-    table, p, d = problem.table, problem.table.width, problem.table.n_targets
+    p, d = problem.table.width, problem.table.n_targets
     n = functions_of(rows)
-    basis = Basis.unfilled(problem.kernel, n, p)
-    sums, gradients = NormalEquations(basis, np.zeros(d)), GradientProducts(basis, unfilled(n, d))
+    trained = max(1, rows - rows // FOLDS.buckets)
+    basis, centre = Basis.unfilled(problem.kernel, n, p), np.zeros(d)
+    table = replace(problem.table, dtype=np.dtype(np.float64))
     # The rows in float64; three regressions at a time, with their rows mapped, blocks, and kernel values of held-out
     # rows; the metrics, points and coefficients of ten regressions, A and its eigenvectors.
     held = 8 * rows * (8 * p + d + 3 * n) + 8 * 15 * p * p + 8 * 10 * n * (p + d)
-    remedy = option("metric", "none") if metrics else ""
-    return [
-        replace(
-            step_of(
-                name,
-                work,
-                replace(table, dtype=np.dtype(np.float64)),
-                sampled=count,
-                kernel_columns=n,
-                where="sample",
-                times=times,
-                held_bytes=held + extra,
-                packings=10,
-            ),
-            remedy=remedy,
+
+    def step(name: str, work: NormalEquations | GradientProducts, count: int, times: int, extra: int) -> Step:
+        return step_of(
+            name,
+            work,
+            table,
+            sampled=count,
+            kernel_columns=n,
+            where="sample",
+            times=times,
+            held_bytes=held + extra,
+            packings=10,
+            algebra=0.0 if isinstance(work, GradientProducts) else _FACTORS * factor_flops(n),
         )
-        for name, work, count, times, extra in (
-            ("regressions for the metric", sums, rows, _MOST_FITS, 8 * 30 * n * n),
-            ("gradients for the metric", gradients, min(rows, GRADIENT_ROWS), _MOST_FITS, 0),
-        )[: 2 if metrics else 1]
-    ]
+
+    sums, usual = NormalEquations(basis, centre), NormalEquations.usual(basis, centre, trained)
+    regressions = step("regressions for the metric", sums, trained, _MOST_FITS, 8 * 30 * n * n)
+    regressions = replace(regressions, usual=(usual.flops_per_row(), regressions.leaves))
+    if not metrics:
+        return [regressions]
+    work = GradientProducts(basis, unfilled(n, d))
+    gradients = step("gradients for the metric", work, min(trained, GRADIENT_ROWS), _MOST_GRADIENTS, 0)
+    return [replace(each, remedy=option("metric", "none")) for each in (regressions, gradients)]
