@@ -107,19 +107,19 @@ def syrk(K: AnyArray, into: AnyArray, *, lower: bool = False) -> None:
     )
 
 
-def add_product(A: Float, B: Float, into: Float) -> None:
-    """``into += A^T B`` for A (b, n), B (b, k) and into (n, k), each row contiguous."""
-    (b, n), k = A.shape, B.shape[1]
+def add_product(A: AnyArray, B: AnyArray, into: AnyArray) -> None:
+    """``into += A^T B`` for A (b, n), B (b, k) and into (n, k) of one dtype, each row contiguous."""
+    (b, n), k, dtype = A.shape, B.shape[1], A.dtype
     if min(b, n, k) == 0:
         return
     for matrix in (A, B, into):
-        require_rows(matrix, _DOUBLE)
+        require_rows(matrix, dtype)
     if len(B) != b or into.shape != (n, k):
         raise ValueError(f"blocks of {A.shape} and {B.shape} do not add to sums of {into.shape}")
     # Fortran reads all three transposed.
-    _GEMM[_DOUBLE](
-        b"N", b"T", _int(k), _int(n), _int(b), _scalar(1.0, _DOUBLE), B.ctypes.data, _leading(B), A.ctypes.data,
-        _leading(A), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
+    _GEMM[dtype](
+        b"N", b"T", _int(k), _int(n), _int(b), _scalar(1.0, dtype), B.ctypes.data, _leading(B), A.ctypes.data,
+        _leading(A), _scalar(1.0, dtype), into.ctypes.data, _leading(into),
     )  # fmt: skip
 
 

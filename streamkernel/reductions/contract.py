@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,21 @@ class SentAsFields:
 
     def __setstate__(self, state: Fields) -> None:
         self.__dict__.update(state)
+
+
+class Divided(NamedTuple, Generic[Result]):
+    """A reduction whose rows come several times over, each time for another part of the sums.
+
+    Attributes
+    ----------
+    reduction : the reduction over the repeated rows (`Table.repeated`); its state of all of them is that of the whole.
+    parts : number of parts, and of times.
+    kernel_columns : number of kernel entries of a row of a part.
+    """
+
+    reduction: Reduction[Result]
+    parts: int
+    kernel_columns: int
 
 
 class Reduction(ABC, Generic[Result]):
@@ -70,6 +85,10 @@ class Reduction(ABC, Generic[Result]):
     def fold(self, state: State, block: RowBlock) -> State:
         """``combine(state, map_block(block))``; a reduction with an `empty` state adds to it in place."""
         return self.combine(state, self.map_block(block))
+
+    def divided(self, rows: int) -> Divided[Result] | None:
+        """The same sums of so many rows, with the same bits, in parts for many workers; None if there are no parts."""
+        return None
 
     @property
     def row_multiple(self) -> int:

@@ -16,6 +16,7 @@ from streamkernel.table.columns import KnownColumns, with_weights_of
 from streamkernel.table.folds import Folds
 from streamkernel.table.info import TableInfo, table_info
 from streamkernel.table.open import open_table, weights_in_memory
+from streamkernel.table.repeated import repeated
 from streamkernel.table.scaler import RowScaler, Scaler
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.table.table import Table
@@ -36,6 +37,7 @@ __all__ = [
     "TableStatistics",
     "WeightSums",
     "open_table",
+    "repeated",
     "table_info",
     "weights_in_memory",
     "with_weights_of",

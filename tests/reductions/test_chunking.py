@@ -73,6 +73,7 @@ from streamkernel.reductions.pools import (
     DictionaryColumns,
     DictionarySums,
     HeldOut,
+    PoolBlocks,
     PoolGram,
     PoolRoot,
     ResidualReservoir,
@@ -371,6 +372,8 @@ REDUCTIONS: dict[str, Make] = {
     "pool, single precision": lambda X, Y, chosen: PoolGram(
         pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X), np.dtype(np.float32))
     ),
+    "pool, by blocks": lambda X, Y, chosen: PoolBlocks(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X))),
+    "pool, by blocks without basis": lambda X, Y, chosen: PoolBlocks(pool_columns(X, Y, [], chosen, _kernel(X))),
     "pool root": lambda X, Y, chosen: PoolRoot(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X))),
     "pool root, centred": lambda X, Y, chosen: PoolRoot(
         replace(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X)), constant=True)

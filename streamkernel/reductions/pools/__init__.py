@@ -7,6 +7,7 @@ from streamkernel.reductions.pools.dictionary_rows import HeldOut, ResidualReser
 from streamkernel.reductions.pools.distinct_rows import CountRepeats, Origins, Repeats
 from streamkernel.reductions.pools.inner_products import Gram
 from streamkernel.reductions.pools.pool import PoolColumns, PoolGram, PoolSums, ResidualColumns
+from streamkernel.reductions.pools.pool_blocks import PoolBlocks
 from streamkernel.reductions.pools.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.pools.residual_sample import ResidualSample, ResidualSampleResult
 
@@ -19,6 +20,7 @@ __all__ = [
     "Gram",
     "HeldOut",
     "Origins",
+    "PoolBlocks",
     "PoolColumns",
     "PoolGram",
     "PoolRoot",

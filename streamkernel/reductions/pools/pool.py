@@ -134,6 +134,23 @@ class PoolSums:
     weight: float
     trace: float
 
+    @classmethod
+    def of(cls, columns: PoolColumns, gram: Float, totals: Float) -> PoolSums:
+        """The parts of the Gram matrix of the columns; `totals` as of `PoolColumns.totals`."""
+        n, k = columns.projected, len(columns.pool)
+        basis, pool, targets = slice(0, n), slice(n, n + k), slice(n + k, None)
+        return cls(
+            C=gram[pool, pool],
+            E=gram[basis, pool],
+            F=gram[pool, targets],
+            H=gram[basis, basis],
+            g=gram[basis, targets],
+            YY=gram[targets, targets],
+            S=columns.pool_residual(),
+            weight=float(totals[0]),
+            trace=float(totals[1]),
+        )
+
 
 @dataclass(frozen=True)
 class PoolGram(Reduction[PoolSums]):
@@ -152,20 +169,8 @@ class PoolGram(Reduction[PoolSums]):
         return state
 
     def finalize(self, state: State) -> PoolSums:
-        n, k = self.columns.projected, len(self.columns.pool)
         gram = mirror_upper(state["gram"].astype(np.float64, copy=False))
-        basis, pool, targets = slice(0, n), slice(n, n + k), slice(n + k, None)
-        return PoolSums(
-            C=gram[pool, pool],
-            E=gram[basis, pool],
-            F=gram[pool, targets],
-            H=gram[basis, basis],
-            g=gram[basis, targets],
-            YY=gram[targets, targets],
-            S=self.columns.pool_residual(),
-            weight=float(state["totals"][0]),
-            trace=float(state["totals"][1]),
-        )
+        return PoolSums.of(self.columns, gram, state["totals"])
 
     def state_bytes(self) -> int:
         return self.columns.precision.itemsize * self.columns.width**2 + 16
