@@ -1,8 +1,10 @@
 """The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
 from streamkernel.engine._branches import branch_leaves, levels_of, sum_tasks, summed_states
+from streamkernel.engine._dense_algebra import eigen_flops, factor_flops
 from streamkernel.engine._task_leaves import task_sizes
 from streamkernel.engine.executor import Executor, executor_of
+from streamkernel.engine.layout import Parts, worth_sending
 from streamkernel.engine.limits import MemoryLimits, check_memory, limits_here, machine_of, memory_limits, total_memory
 from streamkernel.engine.peak_memory import PeakMeter, resident_bytes
 from streamkernel.engine.plan import (
@@ -12,8 +14,6 @@ from streamkernel.engine.plan import (
     Step,
     TableShape,
     driver_step,
-    eigen_flops,
-    factor_flops,
     format_bytes,
     make_plan,
     outgrown_bytes,
@@ -29,6 +29,7 @@ __all__ = [
     "Executor",
     "Machine",
     "MemoryLimits",
+    "Parts",
     "PeakMeter",
     "Plan",
     "Progress",
@@ -43,8 +44,8 @@ __all__ = [
     "check_memory",
     "driver_step",
     "eigen_flops",
-    "factor_flops",
     "executor_of",
+    "factor_flops",
     "format_bytes",
     "layout_of",
     "levels_of",
@@ -61,4 +62,5 @@ __all__ = [
     "tell_pass",
     "tell_plan",
     "total_memory",
+    "worth_sending",
 ]

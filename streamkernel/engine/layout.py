@@ -119,6 +119,37 @@ def worth_sending(flops: float) -> bool:
     return flops >= _WORTH_SENDING
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The parts of sums over a sample that many workers compute beside each other (`Reduction.divided`).
+
+    Attributes
+    ----------
+    count : number of parts, each of which needs all rows.
+    flops_per_row : operations of a row for one part.
+    kernel_columns : number of kernel entries of a row of a part.
+    """
+
+    count: int
+    flops_per_row: float
+    kernel_columns: int
+
+    def pay(self, leaves: int, flops_per_row: float, threads: int, workers: int) -> bool:
+        """Whether the workers end in less than half the time with a part in each task.
+
+        The leaves are a power of two: then those of a part are a branch of the tree, and are added as without parts.
+
+        Parameters
+        ----------
+        leaves, flops_per_row : of the whole sums.
+        threads, workers : all threads of the workers, and the number of workers.
+        """
+        if not workers or leaves & (leaves - 1) or threads > 2 * workers * leaves:
+            return False  # more threads of a worker than the plan has memory for
+        whole = -(-leaves // threads) * flops_per_row
+        return -(-self.count * leaves // threads) * self.flops_per_row < 0.5 * whole
+
+
 def leaf_seconds(layout: Layout, flops_per_row: float, row_bytes: int) -> float:
     """Seconds of a core that a leaf may take, before one has run: twice those of the core that the cut counts with."""
     rows = layout.spans[-1][1] - layout.spans[0][0]

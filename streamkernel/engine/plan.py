@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from streamkernel.engine._branches import branch_leaves
 from streamkernel.engine._read_ahead import blocks_ahead
-from streamkernel.engine.layout import block_rows, block_rows_of, leaf_count, span_rows, worth_sending
+from streamkernel.engine.layout import Parts, block_rows, block_rows_of, leaf_count, span_rows, worth_sending
 from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Composite, Kernel, Precomputed, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.metric import MetricScaler
@@ -141,6 +141,7 @@ class Step:
     spans: int | None = None  # number of spans, the most tasks that run at once; None if not known
     algebra: float = 0.0  # operations of dense algebra on the driver, after each of the `times`
     grows: bool = False  # whether the state of some rows has their share of the bytes
+    parts: Parts | None = None  # of a sample's sums, which a task of many workers has one of
     usual: tuple[float, int] | None = None  # operations of a row and spans as a rule, where those above are the most
 
     @property
@@ -169,19 +170,6 @@ class Step:
 def driver_step(name: str, held_bytes: int, remedy: str = "", algebra: float = 0.0) -> Step:
     """The step of dense algebra on the driver, which reads no rows."""
     return Step(name, "driver", 0, 1, 0.0, 0, 0, 0, 0, held_bytes, remedy, algebra=algebra)
-
-
-def eigen_flops(n: int) -> float:
-    """Operations of the eigendecomposition of a symmetric (n, n) matrix (Golub & Van Loan 2013, section 8.3)."""
-    return 9.0 * n**3
-
-
-def factor_flops(n: int) -> float:
-    """Operations of an eigendecomposition that take as long as a Cholesky factor of a (n, n) matrix, as measured.
-
-    They are more than those of the factor, ``n^3 / 3``, because `Rates.algebra_flops` is that of eigendecompositions.
-    """
-    return eigen_flops(n) / 14.0
 
 
 def step_of(
@@ -222,6 +210,8 @@ def step_of(
         rows, cut_bytes = shape.rows, shape.cut_bytes
         chunks = shape.chunks if isinstance(work, Reduction) else None
         spans = leaf_count(rows, work.flops_per_row(), shape.row_bytes, chunks)
+    divided = work.divided(rows) if where == "shared" and isinstance(work, Reduction) else None
+    parts = divided and Parts(divided.parts, divided.reduction.flops_per_row(), divided.kernel_columns)
     if where == "shared" and not worth_sending(rows * work.flops_per_row()):
         where = "sample"
     # No block has more rows than there are.
@@ -244,6 +234,7 @@ def step_of(
         packed_bytes=packed_bytes,
         spans=spans,
         algebra=algebra,
+        parts=parts,
         grows=isinstance(work, Reduction) and 0 == work.share_bytes(0.0) < state,
     )
 

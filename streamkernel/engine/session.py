@@ -15,7 +15,15 @@ from typing import Any, Protocol, TypeVar
 from streamkernel.engine._tasks import Written
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.executor import Executor
-from streamkernel.engine.layout import Layout, aligned_spans, block_rows_of, leaf_count, span_rows, worth_sending
+from streamkernel.engine.layout import (
+    Layout,
+    Parts,
+    aligned_spans,
+    block_rows_of,
+    leaf_count,
+    span_rows,
+    worth_sending,
+)
 from streamkernel.engine.peak_memory import release_freed
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent, tell_pass
@@ -24,7 +32,7 @@ from streamkernel.records import SweepRecord
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
-from streamkernel.table import Table
+from streamkernel.table import Table, repeated
 
 Result = TypeVar("Result")
 T = TypeVar("T")
@@ -141,16 +149,29 @@ class Session:
 
         The workers would wait meanwhile, and a driver may have a core where they have a thousand.
         """
-        enough = worth_sending(table.n_rows * reduction.flops_per_row())
-        return self._over_sample(self.executor if enough else self._driver, reduction, table)
+        executor = self.executor if worth_sending(table.n_rows * reduction.flops_per_row()) else self._driver
+        divided = reduction.divided(table.n_rows) if executor.n_workers else None
+        if divided is None:
+            return self._over_sample(executor, reduction, table)
+        layout, workers = layout_of(reduction, table), executor.n_workers
+        parts = Parts(divided.parts, divided.reduction.flops_per_row(), divided.kernel_columns)
+        if not parts.pay(len(layout.spans), reduction.flops_per_row(), workers * executor.threads_per_worker, workers):
+            return self._over_sample(executor, reduction, table)
+        # The spans of the whole, for each part anew.
+        starts = range(0, divided.parts * table.n_rows, table.n_rows)
+        spans = [(start + first, start + stop) for start in starts for first, stop in layout.spans]
+        again = repeated(table, divided.parts)
+        return self._over_sample(executor, divided.reduction, again, Layout(spans, layout.block_rows))
 
-    def _over_sample(self, executor: Executor, reduction: Reduction[Result], table: Table) -> Result:
+    def _over_sample(
+        self, executor: Executor, reduction: Reduction[Result], table: Table, layout: Layout | None = None
+    ) -> Result:
         flops, all_rows = reduction.flops_per_row(), table.n_rows
 
         def advance(rows: int) -> None:
             tell_pass(self.progress, rows * flops, rows / all_rows)
 
-        state = executor.reduce(reduction, table, layout_of(reduction, table), advance)
+        state = executor.reduce(reduction, table, layout or layout_of(reduction, table), advance)
         release_freed(reduction.state_bytes())
         return reduction.finalize(state)
 

@@ -8,11 +8,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
-from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine import Session, Step, step_of, worth_sending
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Reduction, Reweighted, WithoutHeldOut
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.reductions.pools import PoolColumns, PoolGram, PoolRoot, PoolSums, ResidualSample, RootSums
+from streamkernel.reductions.pools import (
+    PoolBlocks,
+    PoolColumns,
+    PoolGram,
+    PoolRoot,
+    PoolSums,
+    ResidualSample,
+    RootSums,
+)
 from streamkernel.selection._draws import Draw, Drawn, kinds_of_rounds
 from streamkernel.selection._picks import Picks, lazy_picks
 from streamkernel.selection._root_picks import root_picks
@@ -27,8 +35,8 @@ _DIGITS = 1e-6  # share of its first value that a sum of squares still resolves 
 class Form(Protocol):
     """A form of the sums of a pool: the Gram matrix, or its root, which costs twice and loses no digits."""
 
-    def reduction(self, columns: PoolColumns) -> AnyReduction:
-        """The reduction of a sweep over the scoring rows."""
+    def reduction(self, columns: PoolColumns, sampled: int | None = None) -> AnyReduction:
+        """The reduction over the scoring rows; `sampled` is their number if they are a sample in memory."""
 
     def picks(self, sums: Any, score: Score, count: int, **limits: Unchecked) -> Picks:
         """Picks from the sums; `limits` are parameters of `lazy_picks`."""
@@ -38,8 +46,10 @@ class Form(Protocol):
 class GramForm:
     """``[G, R, Y]^T [G, R, Y]``. If sums of a candidate fall to a share of 1e-6, all are computed again."""
 
-    def reduction(self, columns: PoolColumns) -> Reduction[PoolSums]:
-        return PoolGram(columns)
+    def reduction(self, columns: PoolColumns, sampled: int | None = None) -> Reduction[PoolSums]:
+        # By the amount of work only: the bits must not depend on the cluster.
+        shared = sampled is not None and worth_sending(sampled * columns.flops_per_row())
+        return PoolBlocks(columns) if shared else PoolGram(columns)
 
     def picks(self, sums: PoolSums, score: Score, count: int, **limits: Unchecked) -> Picks:
         return lazy_picks(sums, score, count, digits=_DIGITS, **limits)
@@ -49,7 +59,7 @@ class GramForm:
 class RootForm:
     """The triangular factor of ``[G, R, Y]``; for least squares projections (rho = 0) only."""
 
-    def reduction(self, columns: PoolColumns) -> Reduction[RootSums]:
+    def reduction(self, columns: PoolColumns, sampled: int | None = None) -> Reduction[RootSums]:
         return PoolRoot(columns)
 
     def picks(self, sums: RootSums, score: Score, count: int, **limits: Unchecked) -> Picks:
@@ -137,13 +147,13 @@ class Greedy(Rule):
     def _score_step(self, problem: Problem, have: int, picks: int, size: int, times: int, again: int) -> Step:
         pool = min(size, problem.table.counted - have)  # rows of the basis are no candidates
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
-        work = self.form.reduction(columns)
         rows = self.draw.scoring_rows(problem, have + picks)
+        work = self.form.reduction(columns, rows)
         # S and its product; B and its product for a prediction score; the stored vectors of the picks; the whitening.
         parts = 2 + (2 if self.score.needs_projection else 0)
         held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
         if self.precision != np.float64:
-            held += 2 * work.state_bytes()  # the sums again, in float64
+            held += 8 * columns.width**2  # the sums again, in float64
         p, item = problem.table.width, problem.table.dtype.itemsize
         return step_of(
             f"score {pool} candidates",
@@ -234,7 +244,8 @@ class Greedy(Rule):
         picked = []
         while len(basis) < goal and len(pool):
             columns = self._columns(problem, basis, pool)
-            sums = self._sums(self.form.reduction(columns), problem, session, drawn, len(basis))
+            sampled = None if drawn.scoring is None else drawn.scoring.n_rows
+            sums = self._sums(self.form.reduction(columns, sampled), problem, session, drawn, len(basis))
             found = self._picks(problem, columns, sums, drawn.groups, goal - len(basis), stop_after)
             basis, kept = basis.append(pool.points[found.order], pool.rows[found.order])
             picked.append(found.take(kept))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from streamkernel.engine import Machine, Plan, Step
+from streamkernel.engine import Machine, Parts, Plan, Step
 from streamkernel.errors import ParameterError
 from streamkernel.timing.rates import Rates
 from streamkernel.timing.schedule import Slots, SweepCost, sweep_seconds
@@ -85,7 +85,7 @@ def plan_seconds(plan: Plan, rates: Rates, slots: Slots, driver: Slots | None = 
         if step.where == "driver":
             seconds = algebra
         else:
-            found = sweep_seconds(sweep_cost(step, plan, rates), on, rates)
+            found = sweep_seconds(sweep_cost(step, plan, rates, _parts_of(step, on)), on, rates)
             seconds = step.times * (found.seconds + algebra)
             network += step.times * found.network_bytes
             if step.where == "sweep":
@@ -98,21 +98,37 @@ def plan_seconds(plan: Plan, rates: Rates, slots: Slots, driver: Slots | None = 
     return PlanSeconds(tuple(steps), sum(steps), sweeps, rough, network, bound)
 
 
-def sweep_cost(step: Step, plan: Plan, rates: Rates) -> SweepCost:
+def _parts_of(step: Step, slots: Slots) -> Parts | None:
+    """The parts of a sample's sums, where these threads compute them one by one, as `Session.shared` does."""
+    parts = step.parts
+    pay = parts is not None and parts.pay(step.leaves, step.flops_per_row, slots.count, slots.workers)
+    return parts if pay else None
+
+
+def sweep_cost(step: Step, plan: Plan, rates: Rates, parts: Parts | None = None) -> SweepCost:
     """What one sweep of a step needs: its kernel entries, the operations beside them, its bytes.
 
     Operations of a row beside the kernel's are ``flops - 2 columns p`` (`Reduction.flops_per_row`).
+
+    Parameters
+    ----------
+    parts : parts of its sums, where tasks have one each.
     """
     table = plan.table
     dtype = "float32" if table.itemsize == 4 else "float64"
     columns, rows = step.kernel_columns, max(step.rows, 1)
     entry = sum(rates.entry_seconds(family, dtype, table.width) for family in plan.families)
     flops = step.flops_per_row if step.usual is None else step.usual[0]
+    count = 1
+    if parts is not None:
+        # The rows come again for each part.
+        columns, flops, count = parts.kernel_columns, parts.flops_per_row, parts.count
+        rows *= count
     beside = max(flops - 2.0 * columns * table.width, 0.0)
     row = columns * entry + beside / rates.sum_flops(dtype, max(columns, 1))
     in_memory = table.in_memory or step.in_memory
     row += table.row_bytes / (rates.memory_bytes if in_memory else rates.decode_bytes)
-    leaves = max(1, step.leaves)
+    leaves = count * max(1, step.leaves)
     return SweepCost(
         leaves,
         row * rows / leaves,
@@ -120,6 +136,7 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates) -> SweepCost:
         step.state_bytes,
         _payload_bytes(step, plan),
         step.grows,
+        count,
     )
 
 

@@ -69,6 +69,7 @@ class SweepCost:
     state_bytes : bytes of one state, of all rows.
     payload_bytes : bytes that each worker gets before its first leaf.
     grows : whether the state of some leaves has their share of the bytes, as that of rows which are gathered.
+    parts : number of parts of the state, of which a leaf has one (`Reduction.divided`).
     """
 
     leaves: int
@@ -77,10 +78,13 @@ class SweepCost:
     state_bytes: float = 0.0
     payload_bytes: float = 0.0
     grows: bool = False
+    parts: int = 1
 
     def node_bytes(self, leaves: int) -> float:
         """Bytes of the state of so many leaves."""
-        return self.state_bytes * min(leaves / self.leaves, 1.0) if self.grows else self.state_bytes
+        if not self.grows and self.parts == 1:
+            return self.state_bytes
+        return self.state_bytes * min(max(leaves / self.leaves, 0.0 if self.grows else 1.0 / self.parts), 1.0)
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,9 @@ def _network_bytes(cost: SweepCost, tasks: int, branches: int, levels: int, move
     # Of neighbouring states one is where they are added, as a rule; with one worker all are.
     share = moved / (moved + 1)
     states = 1 + levels * share if cost.grows else (tasks - branches) * share + branches
+    if cost.parts > 1:
+        # Those of the leaves of each part, and the sums of parts as they grow together.
+        states = 1 + (tasks / cost.parts + levels) * share
     return (moved + 1) * cost.payload_bytes + states * cost.state_bytes
 
 

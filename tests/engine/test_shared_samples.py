@@ -20,10 +20,11 @@ from streamkernel.fits import fit_ridge, plan_ridge
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import State
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.reductions.pools import PoolColumns, PoolGram
+from streamkernel.reductions.pools import PoolBlocks, PoolColumns, PoolGram
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import Table, open_table
 from streamkernel.timing import BUILT_IN, Slots, plan_seconds
+from streamkernel.timing.scaling import sweep_cost
 from streamkernel.type_aliases import AnyArray
 
 SINGLE = np.dtype(np.float32)
@@ -78,6 +79,47 @@ def test_a_pass_has_the_same_bits_on_workers(cluster: Client, eager: None, rows:
     assert not Session(executor).records  # it is no sweep over the data
 
 
+def test_parts_of_the_sums_have_the_same_bits_on_workers(
+    cluster: Client, eager: None, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = rows
+    work, table, executor = PoolBlocks(pool_of(X).columns), open_table(X, y), Watched(cluster)
+    monkeypatch.setattr(layout.Parts, "pay", lambda *of: True)
+    there = Session(executor).shared(work, table)
+    assert executor.rows == [15 * len(X)]
+    here = Session(ThreadExecutor(1)).shared(work, table)
+    for name in ("C", "E", "F", "H", "g", "S", "weight", "trace"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
+    plain = Session(ThreadExecutor(2)).local(pool_of(X), table)
+    np.testing.assert_allclose(here.C, plain.C, rtol=1e-4, atol=1e-3)
+
+
+def test_sums_without_parts_are_not_divided(
+    cluster: Client, eager: None, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = rows
+    executor = Watched(cluster)
+    monkeypatch.setattr(layout.Parts, "pay", lambda *of: True)
+    Session(executor).shared(pool_of(X), open_table(X, y))
+    assert executor.rows == [len(X)]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "threads", "workers", "pay"),
+    [
+        (4, 1, 1, False),  # three times the work
+        (4, 16, 16, False),
+        (4, 64, 64, True),
+        (4, 1000, 1000, True),
+        (3, 1000, 1000, False),  # other sums than those of a part
+        (4, 64, 4, False),  # sixteen threads of a worker, whose memory is planned for four leaves
+        (4, 64, 0, False),
+    ],
+)
+def test_parts_are_for_many_workers(leaves: int, threads: int, workers: int, pay: bool) -> None:
+    assert layout.Parts(15, 2e6, 1500).pay(leaves, 8.6e6, threads, workers) is pay
+
+
 def test_little_work_stays_on_the_driver(cluster: Client, rows: Rows) -> None:
     X, y = rows
     executor = Watched(cluster)
@@ -85,14 +127,21 @@ def test_little_work_stays_on_the_driver(cluster: Client, rows: Rows) -> None:
     assert not executor.rows
 
 
-def test_a_fit_that_scores_on_workers_is_that_of_threads(cluster: Client, eager: None, rows: Rows) -> None:
+def test_a_fit_that_scores_on_workers_is_that_of_threads(
+    cluster: Client, eager: None, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y = rows
     table = open_table(da.from_array(X, chunks=(1000, -1)), da.from_array(y, chunks=1000))
     settings = RidgeSettings(n_components=30, kernel="gaussian", metric="none", alpha="gcv", objective="prediction")
     executor = Watched(cluster)
     there = fit_ridge(table, settings, Session(executor))
     assert any(count < len(X) for count in executor.rows)  # the samples that score candidates
-    assert there.digest == fit_ridge(table, settings, Session(ThreadExecutor(2))).digest
+    alone = fit_ridge(table, settings, Session(ThreadExecutor(2)))
+    assert there.digest == alone.digest
+    monkeypatch.setattr(layout.Parts, "pay", lambda *of: bool(of[-1]))
+    divided = Watched(cluster)
+    assert fit_ridge(table, settings, Session(divided)).digest == alone.digest
+    assert any(count > len(X) for count in divided.rows)
 
 
 def test_the_plan_knows_where_candidates_are_scored() -> None:
@@ -128,6 +177,32 @@ def test_a_worker_holds_the_sample_and_the_sums() -> None:
     # Threads of one process hold it as before.
     alone = [make_plan([step], shape, Machine(0, 2), disk_bytes=0).memory_bytes for step in (shared, on_driver)]
     assert alone[0] == alone[1]
+
+
+def test_the_plan_counts_the_parts_that_a_session_would_run() -> None:
+    table = open_table(da.zeros((1_000_000, 20), chunks=(50_000, -1), dtype=SINGLE), da.zeros(1_000_000, chunks=50_000))
+    settings = RidgeSettings(n_components=1000, kernel="gaussian", metric="none", alpha="gcv")
+    planned = plan_ridge(table, settings, Machine(1000, 1))
+    step = next(step for step in planned.steps if step.where == "shared")
+    X = np.random.default_rng(0).standard_normal((2500, 20)).astype(SINGLE)
+    kernel = Gaussian(1.0)
+    basis, pool = Basis(kernel, X[:500], np.arange(500)), Basis(kernel, X[500:], np.arange(2000))
+    work = PoolBlocks(PoolColumns(basis, pool, np.zeros(1), SINGLE))
+    assert (step.flops_per_row, step.state_bytes, step.kernel_columns) == (
+        work.flops_per_row(),
+        work.state_bytes(),
+        2500,
+    )
+    found = work.divided(step.rows)
+    assert step.parts == layout.Parts(found.parts, found.reduction.flops_per_row(), found.kernel_columns)
+    cost = sweep_cost(step, planned, BUILT_IN, step.parts)
+    assert cost.leaves == found.parts * step.leaves
+    assert cost.node_bytes(1) == pytest.approx(found.reduction.share_bytes(1 / cost.leaves), abs=1.0)
+    assert cost.node_bytes(8) == pytest.approx(found.reduction.share_bytes(8 / cost.leaves), abs=1.0)
+    # Each of the parts has less work, all together have more.
+    whole = sweep_cost(step, planned, BUILT_IN)
+    assert 0.05 < cost.work / whole.work < 0.4
+    assert cost.leaves * cost.work > 2.0 * whole.leaves * whole.work
 
 
 def test_session_and_plan_ask_the_same_question() -> None:
