@@ -148,6 +148,30 @@ def test_fits_side_by_side_give_the_same_bits() -> None:
         np.testing.assert_array_equal(choice.metric, expected.metric)
 
 
+def test_the_plan_has_room_for_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regressions of the usual size, gradients, and factors of a regression, as `metric_steps` counts them."""
+    counts = {"fit": 0, "gradient_products": 0, "_solve": 0}
+
+    def counted(of: type, name: str) -> None:
+        known = getattr(of, name)
+
+        def call(self: Any, *arguments: Any, **options: Any) -> Any:
+            counts[name] += 1
+            return known(self, *arguments, **options)
+
+        monkeypatch.setattr(of, name, call)
+
+    for of, name in ((SampleRegressions, "fit"), (SampleRegressions, "gradient_products"), (Regression, "_solve")):
+        counted(of, name)
+    sample = _sample(600)
+    choice = MetricSearch(
+        sample, [Gaussian(1.0), Matern(1.5)], Session(ThreadExecutor(1)), centre=np.zeros(1), scale=np.ones(1)
+    ).choose(FORMS["learned"])
+    assert len(choice.record.rounds) <= metric._MOST_FITS
+    assert 2 <= counts["gradient_products"] <= metric._MOST_GRADIENTS
+    assert 0.5 < counts["_solve"] / counts["fit"] / metric._FACTORS < 2.0
+
+
 def test_errors_that_are_not_finite_are_named() -> None:
     sample = _sample(200)
     basis, _ = Basis.empty(Gaussian(1.0), 4, np.dtype(np.float64)).append(sample.X[:20], np.arange(20))
