@@ -118,7 +118,7 @@ class Regression:
         matrix = self._H.copy()
         add_to_diagonal(matrix, alpha)
         with single_threaded_blas():
-            # In place: NumPy's Cholesky copies the matrix twice, which takes a third of its time here.
+            # In place: NumPy's Cholesky copies the matrix twice, which takes a third of its time.
             if factor_lower(matrix) is not None:
                 return None
             beta = solve_lower_t(matrix, solve_lower(matrix, self._g))
