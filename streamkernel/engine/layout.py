@@ -144,8 +144,9 @@ class Parts:
         leaves, flops_per_row : of the whole sums.
         threads, workers : all threads of the workers, and the number of workers.
         """
-        if not workers or leaves & (leaves - 1) or threads > 2 * workers * leaves:
-            return False  # more threads of a worker than the plan has memory for
+        # A worker has planned memory for one task a leaf, and more threads would have a part each.
+        if not workers or leaves & (leaves - 1) or threads > workers * leaves:
+            return False
         whole = -(-leaves // threads) * flops_per_row
         return -(-self.count * leaves // threads) * self.flops_per_row < 0.5 * whole
 

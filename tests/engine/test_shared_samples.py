@@ -112,7 +112,8 @@ def test_sums_without_parts_are_not_divided(
         (4, 64, 64, True),
         (4, 1000, 1000, True),
         (3, 1000, 1000, False),  # other sums than those of a part
-        (4, 64, 4, False),  # sixteen threads of a worker, whose memory is planned for four leaves
+        (4, 64, 16, True),
+        (4, 64, 8, False),  # eight threads of a worker, whose memory is planned for four leaves
         (4, 64, 0, False),
     ],
 )
