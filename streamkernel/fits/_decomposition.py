@@ -89,8 +89,8 @@ def decomposition_steps(
     count = 0
     if problem.folds is not None:
         final, count = FoldEquations(plain, problem.folds), problem.folds.count
-    # The sums and those of each fold are whitened. The sums of a model are decomposed, those of a fold that it holds out
-    # have a factor for each alpha.
+    # The sums and those of each fold are whitened. The sums of a model are decomposed, those of a fold that it holds
+    # out have a factor for each alpha.
     factors = count * max(models, 1) * _FACTORS_OF_A_FOLD
     operations = (1 + count) * 2.0 * n**3 + (1 + models) * eigen_flops(n) + factors * factor_flops(n)
     # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix). With
