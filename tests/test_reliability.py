@@ -158,11 +158,13 @@ WARNED: dict[str, Callable[[], object]] = {
     "more functions than rows": lambda: KernelRidge(700, **PLAIN).fit(X[:600], Y[:600]),
     "few query points": lambda: committee(block_size=100),
     "stale": lambda: KernelRidge(20, **PLAIN).fit(X[:3000], Y[:3000]).update(X[3000:] + 2, Y[3000:]),
+    "seconds since 1970": lambda: ingest(pd.DataFrame({"time": 1.7e9 + np.arange(3600.0)}), "t.zarr"),
 }
 
 
 @pytest.mark.parametrize("case", WARNED)
-def test_warnings_in_reliability_are_real(case: str) -> None:
+def test_warnings_in_reliability_are_real(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.warns(errors.StreamKernelWarning) as caught:
         WARNED[case]()
     row = f"| `StreamKernelWarning`, works | `{caught[0].message}` |"

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError
+from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError, StreamKernelWarning
 from streamkernel.pairs import values_in
 from streamkernel.table.ingest._reader import Reader, Rows
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.schema.suggest import date_formats, have_signs
 from streamkernel.table.targets import MAX_CLASSES
 from streamkernel.table.values import check_finite, check_weights
-from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked
+from streamkernel.type_aliases import AnyArray, AnyDType, Bool, Float, Int, Unchecked
 from streamkernel.wording import option
 
 # With at least this many distinct labels, and at most this share of them not numbers, the column is numeric with a few
 # faulty entries.
 _FEWEST_NUMBERS, _MOST_ODD = 20, 0.05
+_FEWEST_STEPS = 1000  # of the table's dtype, between the least and the largest value of a column
 
 
 class Labels(Protocol):
@@ -34,13 +36,15 @@ class Labels(Protocol):
 def checked_batches(reader: Reader, kind: AnyDType, labels: Labels | None, watcher: Progress) -> Iterator[Rows]:
     """X, y, w and ids of batches, with labels as provisional codes.
 
-    A missing or infinite value raises, one that is too large for `kind`, and a negative weight.
+    A missing or infinite value raises, one that is too large for `kind`, and a negative weight. Columns whose values
+    `kind` cannot tell apart are warned of.
     """
     watcher.start(reader.total, reader.unit)
-    row = 0
+    row, steps = 0, _Steps(kind)
     try:
         for batch in reader.batches():
             X = _checked_features(batch.X, reader, kind, row)
+            steps.add(batch.X, X)
             y = batch.y
             if labels is not None:
                 y = labels.encode(batch.y, batch.labels or (), row)
@@ -53,6 +57,52 @@ def checked_batches(reader: Reader, kind: AnyDType, labels: Labels | None, watch
             watcher.advance(batch.done)
     finally:
         watcher.finish()
+    steps.warn(reader.columns)
+
+
+class _Steps:
+    """The columns whose values lie so close together that the table's dtype has few steps between them.
+
+    Seconds since 1970 are an example: float32 has steps of 128 s there.
+
+    Parameters
+    ----------
+    kind : dtype of the table.
+    """
+
+    def __init__(self, kind: AnyDType) -> None:
+        self._kind = kind
+        self._least: Float = np.zeros(0)
+        self._most: Float = np.zeros(0)
+        self._rounded: Bool = np.zeros(0, dtype=bool)
+
+    def add(self, given: AnyArray, stored: AnyArray) -> None:
+        """Add a batch, as it was given and as it is stored."""
+        if given is stored or not len(given):
+            return
+        if not self._rounded.size:
+            p = given.shape[1]
+            self._least, self._most = np.full(p, np.inf), np.full(p, -np.inf)
+            self._rounded = np.zeros(p, dtype=bool)
+        np.minimum(self._least, given.min(axis=0), out=self._least)
+        np.maximum(self._most, given.max(axis=0), out=self._most)
+        self._rounded |= (given != stored).any(axis=0)
+
+    def warn(self, columns: Sequence[str]) -> None:
+        """Warn of columns with rounded values and less than `_FEWEST_STEPS` steps from the least to the largest."""
+        width = self._most - self._least
+        step = np.spacing(np.maximum(np.abs(self._least), np.abs(self._most)).astype(self._kind)).astype(np.float64)
+        few = np.flatnonzero(self._rounded & (width > 0.0) & (step * _FEWEST_STEPS > width))
+        if few.size:
+            first = few[0]
+            more = f", and those of {few.size - 1} more" if few.size > 1 else ""
+            warnings.warn(
+                f"{self._kind} is too coarse for column {columns[first]!r}: its values lie within {width[first]:.3g}, "
+                f"near {self._most[first]:.3g}, where {self._kind} has steps of {step[first]:.3g}{more}; ingest with "
+                f"{option('dtype', 'float64')}",
+                StreamKernelWarning,
+                stacklevel=2,
+            )
 
 
 def _checked_features(X: AnyArray, reader: Reader, kind: AnyDType, row: int) -> AnyArray:
