@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import sys
 import traceback
@@ -54,6 +55,9 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = import_module(f"streamkernel.cli.commands.{cmd_name.replace('-', '_')}").command
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         check_signals()
         return command
 

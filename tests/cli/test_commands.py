@@ -214,6 +214,16 @@ def test_a_killed_fit_resumes_with_the_same_bits(cli: Callable, store: Path, mod
     assert not (tmp_path / ".m.run").exists()
 
 
+def test_a_program_loads_without_collecting_garbage_and_works_with_it(store: Path) -> None:
+    code = (
+        "import gc, sys; from streamkernel.cli import main; runs = []; gc.callbacks.append(lambda *_: runs.append(1))\n"
+        "sys.argv[1:] = ['info', sys.argv[1]]; status = main(); print(status, gc.isenabled(), "
+        "gc.get_freeze_count() > 100_000, len(runs) < 50)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(store)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 True True True", done.stdout
+
+
 def test_help_is_quick_and_needs_no_compiler() -> None:
     code = "import sys; from streamkernel.cli import main; main(['--help']); print('numba' in sys.modules)"
     done = subprocess.run(
