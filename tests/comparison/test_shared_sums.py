@@ -21,7 +21,7 @@ from streamkernel.comparison.candidates import candidates_of
 from streamkernel.comparison.cross_validation import CrossValidation, cross_validation
 from streamkernel.engine import Machine, MemoryLimits, Session, Silent, ThreadExecutor
 from streamkernel.errors import ParameterError, SingleClassError
-from streamkernel.fits import fit_ridge
+from streamkernel.fits import fit_ridge, fold_rows
 from streamkernel.fits.fold_rows import FoldRows
 from streamkernel.table.ingest import ingest
 from streamkernel.table.part_search import content_parts
@@ -241,6 +241,21 @@ def test_what_shares_no_sums_has_all_rows_in_folds(estimator: Any, options: Any)
     assert request.splits.fold_rows is None
     assert not request.sharing
     assert request.splits.parts.count == request.splits.folds + (request.splits.by == "time")
+
+
+def test_a_kernel_matrix_shares_no_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows it has; another estimator that could share reads its rows as features."""
+    monkeypatch.setattr(fold_rows, "LEAST_CHOSEN_ON", 20)
+    monkeypatch.setattr(fold_rows, "LEAST_PER_FUNCTION", 1)
+    matrix = np.exp(-0.5 * ((X[:120, None] - X[:120]) ** 2).sum(axis=2))
+    of_matrix = KernelRidge(10, kernel="precomputed", alpha=0.1)
+    plain = KernelRidge(10, rule="uniform", alpha=0.1, **PLAIN)
+    found = cross_validate(matrix, {"matrix": of_matrix, "rows": plain}, K, y=Y[:120], share=True)
+    assert [each.shared for each in found.estimators] == [False, True]
+    alone = cross_validate(matrix, of_matrix, K, y=Y[:120], share=True)
+    assert not alone.estimators[0].shared
+    assert sum(alone.left_out_rows) == 120
+    assert alone.estimators[0].errors == cross_validate(matrix, of_matrix, K, y=Y[:120]).estimators[0].errors
 
 
 def test_memory_of_all_sums_is_checked() -> None:
