@@ -15,6 +15,7 @@ from streamkernel.fits._plan_steps import needs_moments
 from streamkernel.fits._scalers import bounded_scaler, standard_scaler, unit_scaler
 from streamkernel.fits._validation import checked_numbers, held_out
 from streamkernel.kernels import Kernel, user_kernel_classes
+from streamkernel.matrix_rows import LEADING
 from streamkernel.metric import MetricScaler
 from streamkernel.records import MetricChoiceRecord
 from streamkernel.reductions import DrawnRows, Moments, Sample, draw_rows
@@ -235,12 +236,14 @@ def _search_sample(
 
 def _origins(table: Table, statistics: TableStatistics | None, *, scaled: bool) -> Origins:
     """Where rows are to be looked at from when it is asked which are alike; `scaled` columns have means of 0."""
-    sparse_columns = table.n_features if table.sparse else None
-    if statistics is None:
-        return Origins(sparse_columns=sparse_columns)
-    features = None if scaled or table.sparse or table.of_matrix else statistics.X
+    plain = Origins()
+    if statistics is not None:
+        features = None if scaled or table.sparse or table.of_matrix else statistics.X
+        plain = Origins.of(features, None if table.classes is not None else statistics.y)
     return replace(
-        Origins.of(features, None if table.classes is not None else statistics.y), sparse_columns=sparse_columns
+        plain,
+        sparse_columns=table.n_features if table.sparse else None,
+        leading=LEADING if table.of_matrix else 0,
     )
 
 

@@ -488,7 +488,7 @@ class Table:
 
     def _keys(self, raw: AnyArray) -> NDArray[np.uint64]:
         if self.of_matrix:
-            return row_keys(np.ascontiguousarray(kernel_values_in(raw)))
+            return row_keys(kernel_values_in(raw))
         return sparse_row_keys(raw, self.n_features) if self.sparse else row_keys(raw)
 
     def read(self, start: int, stop: int) -> RowBlock:

@@ -41,6 +41,7 @@ from streamkernel.errors import (
     ShapeError,
     ShapeMismatchError,
     StreamKernelError,
+    StreamKernelWarning,
 )
 from streamkernel.kernels import Gaussian, Precomputed
 from streamkernel.models.ridge import RidgeModel
@@ -217,6 +218,18 @@ def test_weights_and_float32_and_whole_numbers():
     assert_allclose(single, KernelRidge(20, alpha=0.1, **GIVEN).fit(K, Y).predict(KQ), atol=0.05)
     counts = (np.round(3 * X) @ np.round(3 * X).T).astype(int)  # of a linear kernel; some rows have k(x, x) = 0
     assert KernelRidge(3, alpha=0.1, **GIVEN).fit(counts, Y).predict(counts).shape == (M,)
+
+
+def test_copies_of_rows_count_once():
+    """Their columns in the matrix differ in nothing but their places."""
+    rows = np.random.default_rng(1).permutation(np.repeat(np.arange(80), 3))
+    y = Y + np.random.default_rng(2).standard_normal(M)
+    given = {"rule": "rpcholesky", "alpha": "gcv"}
+    with pytest.warns(StreamKernelWarning, match="about 80 of 240 rows are distinct"):
+        ours = KernelRidge(40, kernel="precomputed", **given).fit(K[np.ix_(rows, rows)], y[rows])
+    with pytest.warns(StreamKernelWarning, match="about 80 of 240 rows are distinct"):
+        theirs = KernelRidge(40, kernel=KERNEL, scale="none", metric="none", **given).fit(X[rows], y[rows])
+    assert ours.alpha_ == pytest.approx(theirs.alpha_)
 
 
 def changed(row: int, column: int, value: float) -> np.ndarray:

@@ -40,11 +40,13 @@ class Origins:
     """Origins that are subtracted from features (p,) and targets (d,) before a few digits are compared; None for 0.
 
     `sparse_columns` is the number of columns of sparse rows in pairs, of which no origin is subtracted; else None.
+    `leading` is the number of columns before the features: rows of a kernel matrix have their places there.
     """
 
     X: Float | None = None
     Y: Float | None = None
     sparse_columns: int | None = None
+    leading: int = 0
 
     @classmethod
     def of(cls, X: ColumnStatistics | None, Y: ColumnStatistics | None) -> Origins:
@@ -57,7 +59,7 @@ class Origins:
     ) -> tuple[Keys, Keys]:
         """Keys of features and of targets, (b,) each; the keys of no targets are 0."""
         if self.sparse_columns is None:
-            features = row_keys(X, digits[0], self.X)
+            features = row_keys(X[:, self.leading :], digits[0], self.X)
         else:
             features = sparse_row_keys(X, self.sparse_columns, digits[0])
         return features, np.zeros_like(features) if Y is None else row_keys(Y, digits[1], self.Y)
