@@ -23,6 +23,7 @@ from streamkernel import (
     ingest,
     open_table,
 )
+from streamkernel.kernels import Gaussian, Precomputed
 from streamkernel.kinds import PREDICTORS, settings_of
 from streamkernel.models import RidgeModel
 from streamkernel.store import write_bundle
@@ -53,7 +54,8 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6000, 3))
 Y = np.sin(X[:, 0]) + X[:, 1]
 LABELS = np.where(Y > 0, "yes", "no")
-GIVEN: dict[str, Any] = {"lengthscale": 1.0, "signal_variance": 1.0, "noise_variance": 0.1}
+GIVEN_VARIANCES: dict[str, Any] = {"signal_variance": 1.0, "noise_variance": 0.1}
+GIVEN: dict[str, Any] = {"lengthscale": 1.0, **GIVEN_VARIANCES}
 NUMBER_Y = {
     "ragged.csv": "a,b,y\n1,2,3\n4,5\n",
     "text.csv": "a,b,y\n1,2,3\n4,five,6\n",
@@ -97,6 +99,20 @@ def committee(n: int = 10, X: Any = X, y: Any = Y, weights: Any = None, **option
     return BayesianCommitteeMachine(n, **{**GIVEN, **options}).fit(table)
 
 
+MATRIX = np.eye(40) + 1.0
+
+
+def of_matrix(K: Any = MATRIX, estimator: Any = KernelRidge, n: int = 5, **options: Any) -> Any:
+    return estimator(n, kernel="precomputed", **options).fit(K, Y[: len(K)])
+
+
+def in_pairs(m: int, first: int, last: int) -> Any:
+    """I, in which neighbours in the middle have a kernel value of 2: the eigenvalues there are 3 and -1."""
+    K = np.eye(m)
+    K[first:last, first:last] += np.kron(np.eye((last - first) // 2), [[0.0, 2.0], [2.0, 0.0]])
+    return K
+
+
 FAILING: dict[str, Callable[[], object]] = {
     "complex": lambda: open_table(X + 1j),
     "text": lambda: open_table(pd.DataFrame({"a": [1, 2], "town": ["x", "y"]})),
@@ -136,6 +152,20 @@ FAILING: dict[str, Callable[[], object]] = {
     "growth": lambda: fitted().update(X[3000:], Y[3000:], grow=5),
     "stale": lambda: fitted().update(X, Y, stale=float("nan")),
     "damaged": damaged,
+    "no square": lambda: of_matrix(MATRIX[:, :30]),
+    "not symmetric": lambda: of_matrix(MATRIX + np.triu(np.ones((40, 40)), 39)),
+    "indefinite": lambda: of_matrix(in_pairs(40, 0, 40)),
+    "below 0": lambda: of_matrix(MATRIX - 3.0 * np.diag(np.arange(40) == 7)),
+    "a matrix and a lengthscale": lambda: of_matrix(lengthscale=2.0),
+    "a matrix and cells": lambda: of_matrix(
+        estimator=GaussianProcessRegressor, approximation="pitc", partition="cells"
+    ),
+    "a matrix in a sum": lambda: KernelRidge(5, kernel=Precomputed() + Gaussian()).fit(MATRIX, Y[:40]),
+    "a matrix for a committee": lambda: of_matrix(estimator=BayesianCommitteeMachine),
+    "no diagonal": lambda: of_matrix(estimator=GaussianProcessRegressor, **GIVEN_VARIANCES).predict(
+        MATRIX[:3], return_std=True
+    ),
+    "further rows of a matrix": lambda: of_matrix().update(MATRIX, Y[:40]),
     "no source": lambda: ingest("nowhere.csv", "t.zarr"),
     **{name: lambda name=name: ingest(name, "t.zarr", target="y") for name in NUMBER_Y},  # type: ignore[misc]
     **{name: lambda name=name: ingest(SEVERAL[name], "t.zarr") for name in SEVERAL},  # type: ignore[misc]
@@ -157,6 +187,7 @@ def test_messages_in_reliability_are_real(case: str, tmp_path: Path, monkeypatch
 WARNED: dict[str, Callable[[], object]] = {
     "more functions than rows": lambda: KernelRidge(700, **PLAIN).fit(X[:600], Y[:600]),
     "few query points": lambda: committee(block_size=100),
+    "indefinite in the middle": lambda: of_matrix(in_pairs(2400, 1024, 1376), alpha=1.0, rule="uniform", n=600),
     "stale": lambda: KernelRidge(20, **PLAIN).fit(X[:3000], Y[:3000]).update(X[3000:] + 2, Y[3000:]),
     "seconds since 1970": lambda: ingest(pd.DataFrame({"time": 1.7e9 + np.arange(3600.0)}), "t.zarr"),
 }

@@ -226,7 +226,7 @@ def cross_validation(
 
 def _sharing(table: Table, candidates: Sequence[Candidate], beside: float) -> frozenset[str]:
     """Names of the candidates whose fits can share sums, with such a share of the rows in no fold."""
-    # A row's fold is told by all its values, and rows of a kernel matrix are scored by those at the columns of the basis.
+    # All values of a row tell its fold, and rows of a kernel matrix are scored by those at the columns of the basis.
     return frozenset(
         each.name
         for each in candidates

@@ -247,7 +247,7 @@ class SavedBasis(ABC):
         """
         matched = self.known_columns.matched(table).as_sparse(self.sparse)
         if self.of_matrix:
-            return matched.as_matrix_at(self.component_indices, self.points[0])
+            return matched.as_matrix_at(self.component_indices, self.points[:1].ravel())
         return matched.with_scaler(self.scaler)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError, SingularKernelError, warn_user
-from streamkernel.fits._kernel_matrix import check_matrix
+from streamkernel.fits._kernel_matrix import check_matrix, check_sample, told_of_matrix
 from streamkernel.fits._plan_steps import needs_moments
 from streamkernel.fits._scalers import bounded_scaler, standard_scaler, unit_scaler
 from streamkernel.fits._validation import checked_numbers, held_out
@@ -160,6 +160,9 @@ def choose_basis(
     table = table.with_scaler(scaler)
     part = drawn.first(settings.tuning_rows(table))
     sample = _counted(cache.get(part.rows), part, once=once)
+    if table.of_matrix:
+        check_sample(sample)
+        session.progress.note(f"rows of a kernel matrix: the rule {rule.name} chooses among them")
     choice = None
     if search is not None:
         choice = search.lengthscale
@@ -181,7 +184,8 @@ def choose_basis(
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric, of_rows)
     selection = rule.select(problem, session, cache)
     expected = search is not None or not settings.needs_all_functions
-    _warn(selection, n, settings, session, _told_of(repeats), expected=expected)
+    told = [_told_of(repeats), told_of_matrix(table, selection.basis) if table.of_matrix else ""]
+    _warn(selection, n, settings, session, told, expected=expected)
     held_rows = None if folds is None else held_out(cache.get(checked.rows), checked, folds)
     if scaler is not None and not scaler.invertible:
         # A sweep of the choice: `points_of` then finds all rows in the cache.
@@ -325,9 +329,9 @@ def _told_of(repeats: Repeats | None) -> str:
 
 
 def _warn(
-    selection: Selection, n: int, settings: BasisSettings, session: Session, repeats: str, *, expected: bool
+    selection: Selection, n: int, settings: BasisSettings, session: Session, further: list[str], *, expected: bool
 ) -> None:
-    """Give one warning about a basis that is smaller than asked for, and about repeated rows.
+    """Give one warning about a basis that is smaller than asked for, with what `further` there is to tell.
 
     Where the lengthscale was searched for, a smaller basis is its result, about which the user need not do anything: on
     few directions that matter few functions are independent. It is a note then, and for fits that need no certain size.
@@ -345,7 +349,8 @@ def _warn(
             session.progress.note(text)
             text = ""
         else:
-            text += " (duplicate rows, or a lengthscale that is large for the data)"
-    parts = [part for part in (text, repeats) if part]
+            other = "a matrix of this rank" if settings.of_matrix else "a lengthscale that is large for the data"
+            text += f" (duplicate rows, or {other})"
+    parts = [part for part in (text, *further) if part]
     if parts:
         warn_user("; ".join(parts))

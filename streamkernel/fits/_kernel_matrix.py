@@ -1,16 +1,20 @@
-"""Checks of a kernel matrix on some of its rows, before a basis is chosen from them."""
+"""Checks of a kernel matrix on some of its rows: before a basis is chosen from them, and with the basis."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from streamkernel.basis import Basis
 from streamkernel.errors import ParameterError
-from streamkernel.matrix_rows import kernel_values_in
+from streamkernel.matrix_rows import kernel_values_in, own_in
+from streamkernel.reductions import Sample
 from streamkernel.table import Table
-from streamkernel.type_aliases import Float, Int
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 _MOST_ROWS, _LEAST_ROWS, _MOST_BYTES = 1024, 8, 32 << 20  # of each end of the rows
+_SEEN_ROWS, _RUNS = 1024, 8  # rows that a basis or a search is seen with, and runs of them
 _ROUNDING = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-8}  # as a share of the largest value
+_BELOW = 1e-3  # of the largest k(x, x): a residual that is so far below 0 is not rounding
 
 
 def check_matrix(table: Table) -> None:
@@ -25,20 +29,28 @@ def check_matrix(table: Table) -> None:
     DataError
         As of `Table.read`.
     """
-    numbers, K = _ends(table)
+    count, start, stop = _at_most(table), table.start, table.stop
+    runs = [(start, min(start + count, stop)), (max(start + count, stop - count), stop)]
+    runs = [(first, last) for first, last in runs if first < last]
+    numbers = np.concatenate([np.arange(first, last) for first, last in runs])
+    blocks = [kernel_values_in(table.read(first, last).X)[:, numbers] for first, last in runs]
+    _check(np.concatenate(blocks), numbers)
+
+
+def check_sample(sample: Sample) -> None:
+    """The same for sampled rows of a matrix, each once; of many the first."""
+    numbers = sample.rows[:_SEEN_ROWS]
+    if len(numbers):
+        _check(kernel_values_in(sample.X[:_SEEN_ROWS])[:, numbers], numbers)
+
+
+def _check(K: AnyArray, numbers: Int) -> None:
     values = K.astype(np.float64, copy=False)
-    rounding = _ROUNDING[table.dtype] * float(np.abs(values).max(initial=0.0))
-    apart = np.abs(values - values.T)
-    if apart.max() > rounding:
-        a, b = np.unravel_index(int(apart.argmax()), apart.shape)
-        i, j = numbers[a], numbers[b]
-        raise ParameterError(
-            f"the kernel matrix is not symmetric: {values[a, b]:.6g} in row {i}, column {j}, and {values[b, a]:.6g} in "
-            f"row {j}, column {i}; give K(rows, rows) with rows and columns in one order (a store is ingested without "
-            "shuffle)"
-        )
+    rounding = _ROUNDING[K.dtype] * float(np.abs(values).max(initial=0.0))
+    _check_symmetry(values, values.T, numbers, numbers, rounding)
     try:
-        np.linalg.cholesky(values + rounding * len(values) * np.eye(len(values)))
+        # With a pivot for rows that are 0: they are allowed.
+        np.linalg.cholesky(values + (rounding * len(values) or 1.0) * np.eye(len(values)))
     except np.linalg.LinAlgError:
         least = float(np.linalg.eigvalsh(values)[0])
         raise ParameterError(
@@ -47,12 +59,66 @@ def check_matrix(table: Table) -> None:
         ) from None
 
 
-def _ends(table: Table) -> tuple[Int, Float]:
-    """Numbers of the first and the last rows (s,), and their kernel matrix (s, s)."""
-    count = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_BYTES // (table.width * table.dtype.itemsize)))
-    start, stop = table.start, table.stop
-    runs = [(start, min(start + count, stop)), (max(start + count, stop - count), stop)]
-    runs = [(first, last) for first, last in runs if first < last]
-    numbers = np.concatenate([np.arange(first, last) for first, last in runs])
-    blocks = [kernel_values_in(table.read(first, last).X)[:, numbers] for first, last in runs]
-    return numbers, np.concatenate(blocks)
+def _check_symmetry(values: Float, mirrored: Float, rows: Int, columns: Int, rounding: float) -> None:
+    """Refuse values (a, b) in these rows and columns that differ from those in these columns and rows."""
+    apart = np.abs(values - mirrored)
+    if apart.max(initial=0.0) <= rounding:
+        return
+    a, b = np.unravel_index(int(apart.argmax()), apart.shape)
+    i, j = rows[a], columns[b]
+    raise ParameterError(
+        f"the kernel matrix is not symmetric: {values[a, b]:.6g} in row {i}, column {j}, and {mirrored[a, b]:.6g} in "
+        f"row {j}, column {i}; give K(rows, rows) with rows and columns in one order (a store is ingested without "
+        "shuffle)"
+    )
+
+
+def told_of_matrix(table: Table, basis: Basis) -> str:
+    """Text of a warning, or none: runs of rows all over the table are seen with the basis, which is of any rows.
+
+    For a positive semidefinite matrix ``k(x, x) >= |L^-1 k(Z, x)|^2``. A fit cannot tell a row of which less is left
+    than nothing from one that the basis explains: such rows are left out of the choice without an error.
+
+    Parameters
+    ----------
+    table : the rows of the fit.
+    basis : rows of that table.
+
+    Raises
+    ------
+    ParameterError
+        The matrix is not symmetric there.
+    """
+    if table.n_rows <= 2 * _at_most(table):
+        return ""  # `check_matrix` has seen all of it
+    count = _at_most(table, _SEEN_ROWS) // _RUNS
+    firsts = np.unique(np.linspace(table.start, max(table.start, table.stop - count), _RUNS).astype(np.int64))
+    columns = kernel_values_in(basis.points)
+    rounding = _ROUNDING[table.dtype] * float(np.abs(columns).max(initial=0.0))
+    _check_symmetry(columns[:, basis.rows], columns[:, basis.rows].T, basis.rows, basis.rows, rounding)
+    least, row, own_of_row, largest = 0.0, -1, 0.0, 0.0
+    for first in firsts.tolist():
+        last = min(first + count, table.stop)
+        X = table.read(first, last).X
+        numbers = np.arange(first, last)
+        _check_symmetry(basis.block(X), columns[:, numbers].T.astype(np.float64), numbers, basis.rows, rounding)
+        G, own = basis.features(X), own_in(X).astype(np.float64)
+        left = own - np.einsum("ij,ij->i", G, G)
+        largest = max(largest, float(own.max()))
+        if left.min() < least:
+            least, row = float(left.min()), int(numbers[left.argmin()])
+            own_of_row = float(own[left.argmin()])
+    if least >= -_BELOW * largest:
+        return ""
+    digits = ", in float64" if table.dtype == np.float32 else ""
+    return (
+        f"the kernel matrix is not positive semidefinite: k(x, x) of row {row} is {own_of_row:.6g}, and the basis "
+        f"explains {own_of_row - least:.6g} of it; no function is chosen among such rows, and the certificate does not "
+        f"hold; give one that is, such as K + c I{digits}"
+    )
+
+
+def _at_most(table: Table, rows: int | None = None) -> int:
+    """So many rows, or as many as memory has room for; None for those of an end."""
+    wanted = _MOST_ROWS if rows is None else rows
+    return max(_LEAST_ROWS, min(wanted, _MOST_BYTES // (table.width * table.dtype.itemsize)))

@@ -81,5 +81,5 @@ def check_square(table: Table) -> None:
     if rows != columns:
         raise ShapeError(
             f"the kernel is precomputed, and its matrix has {rows} rows and {columns} columns; a fit takes the square "
-            f"one of its rows, where column i is row i (and {call('predict')} K(new rows, rows of the fit))"
+            f"one of its rows, where column i is row i (and {call('predict')} takes K(new rows, rows of the fit))"
         )

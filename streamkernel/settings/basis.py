@@ -175,7 +175,8 @@ class BasisSettings:
         kind=str,
         checked=False,
         words=RULES,
-        default_words="few-sweep; columns with the linear kernel, where neither rule, size nor tolerance is given",
+        default_words="few-sweep; rpcholesky with a precomputed kernel; columns with the linear kernel, where neither "
+        "rule, size nor tolerance is given",
     )
     objective: str | float = parameter(
         "prediction",
@@ -539,9 +540,9 @@ class BasisSettings:
             Another number than the columns where these are the functions, or lengthscales for another number of
             features.
         """
-        self.check_sparse(table)
         if self.of_matrix:
             check_square(table)
+        self.check_sparse(table)
         metric = self.given_metric
         if metric is not None and len(metric) != table.n_features:
             raise ParameterError(

@@ -215,10 +215,10 @@ class Table:
         columns
             Positions of the n columns.
         first
-            (n,) values of the fit in that row.
+            (n,) values of the fit in that row; none where there are no columns, of a matrix of zeros.
         """
         stored = self.features
-        square = stored.shape[0] == stored.shape[1]
+        square = stored.shape[0] == stored.shape[1] and len(columns) > 0
         if square:
             row = int(columns[0])
             values = RowReader(stored).read(row, row + 1)[0, columns]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse
 import zarr
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
 from sklearn.kernel_ridge import KernelRidge as TheirRidge
@@ -32,7 +36,7 @@ from streamkernel import (
     Nystroem,
     cross_validate,
 )
-from streamkernel.engine import format_bytes
+from streamkernel.engine import Silent, format_bytes
 from streamkernel.errors import (
     ModelFormatError,
     NonFiniteDataError,
@@ -186,8 +190,8 @@ def test_a_stored_matrix_is_read_block_by_block(stored, tmp_path):
 def test_the_plan_holds_no_matrix():
     rows = 100_000
     big = da.zeros((rows, rows), chunks=(64, rows))
-    for given in ({"rule": "uniform"}, {}, {"objective": "trace"}):
-        made = plan(KernelRidge(100, kernel="precomputed", alpha=0.1, **given), big, np.zeros(rows)).plan
+    for options in ({"rule": "uniform"}, {}, {"objective": "trace"}):
+        made = plan(KernelRidge(100, kernel="precomputed", alpha=0.1, **options), big, np.zeros(rows)).plan
         assert made.memory_bytes < 8 * rows * rows / 3, format_bytes(made.memory_bytes)
 
 
@@ -196,8 +200,8 @@ def test_folds_of_scikit_learn_cut_rows_and_columns():
     assert search.best_params_ == {"alpha": 0.1}
     assert search.best_score_ > 0.9
     assert cross_val_predict(KernelRidge(30, alpha=0.1, **GIVEN), K, Y, cv=3).shape == (M,)
-    for given, pairwise in (("precomputed", True), (Precomputed(), True), ("gaussian", False)):
-        assert KernelRidge(kernel=given).__sklearn_tags__().input_tags.pairwise is pairwise
+    for kernel, pairwise in (("precomputed", True), (Precomputed(), True), ("gaussian", False)):
+        assert KernelRidge(kernel=kernel).__sklearn_tags__().input_tags.pairwise is pairwise
 
 
 def test_estimators_are_compared_by_weights(stored):
@@ -244,6 +248,7 @@ INDEFINITE = K - 0.5 * np.eye(M)
 @pytest.mark.parametrize(
     ("matrix", "error", "text"),
     [
+        (scipy.sparse.csr_array(K), ParameterError, "the rows are sparse; give the kernel matrix as a dense array"),
         (K[:, :100], ShapeError, f"its matrix has {M} rows and 100 columns; a fit takes the square one"),
         (changed(7, 3, np.nan), NonFiniteDataError, r"contains NaN.*row 7, column 'x3'"),
         (changed(7, 3, 2.0), ParameterError, r"not symmetric: .* in row 3, column 7, and 2 in row 7, column 3"),
@@ -252,12 +257,83 @@ INDEFINITE = K - 0.5 * np.eye(M)
         (INDEFINITE, ParameterError, r"not positive semidefinite: .* eigenvalue -0\.5; give .* K \+ c I"),
         (K[::-1], ParameterError, "not symmetric: .*without shuffle"),
     ],
-    ids=["shape", "nan", "one-sided", "diagonal", "large", "indefinite", "order"],
+    ids=["sparse", "shape", "nan", "one-sided", "diagonal", "large", "indefinite", "order"],
 )
 def test_what_is_no_kernel_matrix_is_refused(matrix, error, text):
     for estimator in (KernelRidge(20, kernel="precomputed"), Nystroem(20, kernel="precomputed")):
         with pytest.raises(error, match=text):
             estimator.fit(matrix, Y)
+
+
+def in_the_middle(added: np.ndarray) -> np.ndarray:
+    """K, with something added to rows and columns 20 to 220."""
+    other = K.copy()
+    other[20:-20, 20:-20] += added
+    return other
+
+
+TURNED = np.kron(np.eye(M // 2 - 20), [[0.0, 5.0], [5.0, 0.0]])  # eigenvalues 5 and -5
+ONE_SIDED = np.triu(np.ones((M - 40, M - 40)), 1)
+
+
+@pytest.fixture
+def ends_of_20_rows(monkeypatch):
+    monkeypatch.setattr("streamkernel.fits._kernel_matrix._MOST_ROWS", 20)
+    monkeypatch.setattr("streamkernel.fits._kernel_matrix._SEEN_ROWS", M)
+
+
+@pytest.mark.parametrize("rule", ["rpcholesky", "uniform", "sgma"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_wrong_beyond_the_ends_is_seen_with_the_basis(ends_of_20_rows, rule, dtype):
+    ours = KernelRidge(30, kernel="precomputed", rule=rule, alpha=0.1)
+    with pytest.warns(StreamKernelWarning, match=r"not positive semidefinite: k\(x, x\) of row \d+ is .* K \+ c I"):
+        ours.fit(in_the_middle(TURNED).astype(dtype), Y)
+    with pytest.raises(ParameterError, match=r"not symmetric: .* in row"):
+        ours.fit(in_the_middle(ONE_SIDED).astype(dtype), Y)
+    ours.fit(in_the_middle(np.diag(np.full(M - 40, 5.0))).astype(dtype), Y)  # a ridge: nothing to tell
+
+
+def test_a_search_by_evidence_sees_its_sample(ends_of_20_rows):
+    """The search would end in an error about its precision, or at another optimum."""
+    with pytest.raises(ParameterError, match="not positive semidefinite: that of 240 of its rows has the eigenvalue -"):
+        GaussianProcessRegressor(30, kernel="precomputed").fit(in_the_middle(TURNED), Y)
+
+
+@given(
+    rank=st.integers(1, 40),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    decay=st.floats(0.0, 4.0),
+    rule=st.sampled_from(["rpcholesky", "uniform"]),
+)
+def test_no_matrix_of_features_is_called_indefinite(rank, dtype, decay, rule):
+    """Of any rank, and of eigenvalues that fall to the rounding of its dtype."""
+    F = np.random.default_rng(rank).standard_normal((60, rank)) * np.arange(1.0, rank + 1.0) ** -decay
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="only .* are linearly independent; [^;]*$")
+        KernelRidge(30, kernel="precomputed", alpha=1e-3, rule=rule).fit((F @ F.T).astype(dtype), F[:, 0])
+
+
+def test_a_matrix_of_zeros_predicts_the_mean():
+    with pytest.warns(StreamKernelWarning, match=r"only 0 of 5 .*\(duplicate rows, or a matrix of this rank\)"):
+        ours = KernelRidge(5, kernel="precomputed", alpha=0.1).fit(np.zeros((9, 9)), np.arange(9.0))
+    assert_allclose(ours.predict(np.zeros((2, 9))), 4.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "options", "used"),
+    [
+        ("few-sweep", {}, "rpcholesky"),
+        ("few-sweep", {"candidates": 8}, "few-sweep prediction"),
+        ("uniform", {}, "uniform"),
+    ],
+)
+def test_a_note_tells_the_rule(asked, options, used):
+    notes, progress = [], Silent()
+    progress.note = notes.append
+    KernelRidge(10, kernel="precomputed", alpha=0.1, rule=asked, rule_options=options, progress=progress).fit(K, Y)
+    assert [line for line in notes if "kernel matrix" in line] == [
+        f"rows of a kernel matrix: the rule {used} chooses among them"
+    ]
 
 
 @pytest.mark.parametrize(
