@@ -184,17 +184,39 @@ print(json.dumps({**run, "before": before, "own_peak": own_peak}))
 """
 
 
+OF_FOLDS = """
+import sys, json, re
+from streamkernel import GaussianProcessRegressor, KernelRidge
+from streamkernel.comparison.candidates import candidates_of
+from streamkernel.comparison.cross_validation import cross_validation
+from streamkernel.engine import Silent, ThreadExecutor, machine_of, memory_limits, resident_bytes
+from streamkernel.table import open_table
+store, options, threads = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+before = resident_bytes()
+estimator = {"ridge": KernelRidge, "gp": GaussianProcessRegressor}[options.pop("kind")](**options)
+executor, [candidate] = ThreadExecutor(threads), candidates_of(estimator)
+request = cross_validation(open_table(store), [candidate], folds=5, share=True)
+[(plan, _, _)] = request.plans(machine_of(executor, before), memory_limits(executor, None))
+assert request.run(executor, Silent()).estimators[0].shared
+own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+run = {"planned_memory_bytes": plan.memory_bytes, "peak_memory_bytes": own_peak}
+print(json.dumps({**run, "before": before, "own_peak": own_peak}))
+"""
+
+
 def measured(store: str, threads: int = 2, cache: Path | None = None, **options: Any) -> tuple[int, int]:
     """Planned and measured peak of a fit in a process of its own; with a folder for Numba's cache."""
     planned, peak, _ = measured_from(store, threads, cache, **options)
     return planned, peak
 
 
-def measured_from(store: str, threads: int = 2, cache: Path | None = None, **options: Any) -> tuple[int, int, int]:
+def measured_from(
+    store: str, threads: int = 2, cache: Path | None = None, program: str = PROGRAM, **options: Any
+) -> tuple[int, int, int]:
     """Planned and measured peak, and what the process held before the fit."""
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent)} | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
     environment.pop("OPENBLAS_NUM_THREADS", None)  # scripts/test sets it; users do not
-    command = [sys.executable, "-c", PROGRAM, store, json.dumps(options), str(threads)]
+    command = [sys.executable, "-c", program, store, json.dumps(options), str(threads)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
@@ -257,6 +279,39 @@ def test_the_promise_is_kept_with_folds(tmp_path: Path, rows: int, n: int) -> No
     store = stored(tmp_path / "t", rows, 8, 10_000)
     planned, peak = measured(store, n_components=n, rule="uniform", lengthscale=1.0, alpha="cv")
     assert peak <= planned < 3 * peak
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "ridge", "alpha": "cv", "metric": "none", "kernel": "gaussian"},
+        {"kind": "gp", "signal_variance": 1.0, "noise_variance": 0.1},
+    ],
+    ids=lambda options: options["kind"],
+)
+def test_the_promise_is_kept_by_folds_of_one_sweep(tmp_path: Path, options: dict[str, Any]) -> None:
+    """The sums of five folds and of all rows, five models of them, and their scores."""
+    store = stored(tmp_path / "t", 130_000, 8, 10_000)
+    given = {"n_components": 1000, "rule": "uniform", "lengthscale": 1.5}
+    planned, peak, before = measured_from(store, program=OF_FOLDS, **given, **options)
+    assert peak - before > 8 * 1000**2 * 12  # they were all there
+    assert peak <= planned < 3 * peak
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"rule": "uniform", "alpha": "cv"}], ids=["rpcholesky", "uniform"])
+def test_the_promise_is_kept_by_rows_of_a_kernel_matrix(tmp_path: Path, options: dict[str, Any]) -> None:
+    """They are as wide as the table is long, and no more than some of them are held."""
+    m = 8000
+    X = np.random.default_rng(0).standard_normal((m, 3)).astype(np.float32)
+    squares = np.einsum("ij,ij->i", X, X)
+    K = np.exp(-0.2 * np.maximum(squares[:, None] + squares - 2.0 * X @ X.T, 0.0))
+    np.fill_diagonal(K, 1.0)
+    store = zarr_of_chunks(tmp_path / "t", K, X[:, 0].astype(np.float64), 200)
+    del K
+    planned, peak = measured(store, **{"kernel": "precomputed", "n_components": 200, "alpha": 0.1, **options})
+    assert peak <= planned < 4 * peak
 
 
 @pytest.mark.slow
