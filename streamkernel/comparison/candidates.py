@@ -130,7 +130,8 @@ def check_candidates(candidates: Sequence[Candidate], table: Table, error: str |
     Raises
     ------
     ParameterError
-        There is no candidate, two have one name, one cannot be fitted to the targets, or they have no error in common.
+        There is no candidate, two have one name, one cannot be fitted to the targets or to sparse rows, or they have no
+        error in common.
     """
     if not candidates:
         raise ParameterError(f"{option('estimators')} names none; give at least one")
@@ -142,6 +143,9 @@ def check_candidates(candidates: Sequence[Candidate], table: Table, error: str |
         raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
     for each in candidates:
         each.kind.check(table, each.kind.name)
+        if table.sparse:
+            with _called(each.name):
+                each.settings.for_table(table).check_sparse(table)
     own = {each.name: each.kind.errors_for(table) for each in candidates}
     lacking = next((name for name, errors in own.items() if not errors), None)
     if lacking is not None:

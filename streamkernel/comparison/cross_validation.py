@@ -207,10 +207,10 @@ def cross_validation(
         raise ParameterError(f"{option('share')} must be True or False, not {share!r}", value=share)
     features, group_values, times = without_columns(table, groups, time)
     if features.classes is None and any(each.kind.classify for each in candidates):
-        features = open_table(features, classify=True)
+        features = open_table(features, classify=True, sparse=True)
     name = check_candidates(candidates, features, error)
     sharing = frozenset[str]()
-    if share and group_values is None and times is None and not features.sparse:
+    if share and group_values is None and times is None:
         features.check_weights()
         sharing = _sharing(features, candidates, share_beside(count))
     splits = splits_of(features, count, group_values, times, beside=bool(sharing))
@@ -312,7 +312,8 @@ def cross_validate(
     """
     candidates = candidates_of(estimators)
     limit = parse_bytes(memory_limit)
-    opened = open_table(table, y, weights=sample_weight, classify=any(each.kind.classify for each in candidates))
+    classify = any(each.kind.classify for each in candidates)
+    opened = open_table(table, y, weights=sample_weight, classify=classify, sparse=True)
     request = cross_validation(opened, candidates, folds=folds, groups=groups, time=time, error=error, share=share)
     executor = executor_of(client)
     return request.run(executor, Session(executor, progress=progress).progress, limit)

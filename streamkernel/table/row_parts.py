@@ -57,7 +57,7 @@ class ContentParts(RowParts):
     """Parts by a hash of all features: about equal in the number of distinct rows."""
 
     def of(self, values: AnyArray) -> Int:
-        return _by_hash(row_keys(values), self.count)
+        return _by_hash(self.source.keys(values), self.count)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, text_digest
+from streamkernel.table.row_keys import Keys, row_keys, sparse_row_keys
 from streamkernel.type_aliases import AnyArray, AnyDType, Int
 
 
@@ -65,6 +66,10 @@ class RowArray(ABC):
     @abstractmethod
     def load(self, first: int, last: int) -> AnyArray:
         """Decode the chunk of rows [first, last), which must be a result of `chunk_span`."""
+
+    def keys(self, values: AnyArray) -> Keys:
+        """(b,) `row_keys` of rows as `load` gives them; sparse rows have those of their dense copies."""
+        return sparse_row_keys(values, self.shape[1]) if self.in_pairs else row_keys(values)
 
     def cuts(self, start: int, stop: int) -> Int:
         """Increasing row numbers from `start` to `stop`: the borders of the chunks, clipped to this range."""

@@ -7,16 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
-from streamkernel.matrix_rows import kernel_values_in
 from streamkernel.notebook import html_table
 from streamkernel.table._matrix_rows import MatrixRows
 from streamkernel.table._sparse_rows import DensifiedRows, SparsifiedRows, check_pairs
 from streamkernel.table.block import RowBlock
-from streamkernel.table.row_keys import row_keys, sparse_row_keys
 from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
@@ -484,12 +481,7 @@ class Table:
         if weights is not None:
             w = weights.read(first, last)
         checked = None if w is None else self.checked_weights(w, first)
-        return RowBlock(first, X, Y, checked, self._keys(raw) if self.keyed else None)
-
-    def _keys(self, raw: AnyArray) -> NDArray[np.uint64]:
-        if self.of_matrix:
-            return row_keys(kernel_values_in(raw))
-        return sparse_row_keys(raw, self.n_features) if self.sparse else row_keys(raw)
+        return RowBlock(first, X, Y, checked, self.features.keys(raw) if self.keyed else None)
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Rows [start, stop) as one block."""

@@ -92,7 +92,7 @@ def test_a_fit_that_is_killed_goes_on(cli: Run, source: Path, tmp_path: Path) ->
         ("fit", "{store}", "{out}", "--metric", "learned"),
         ("factor", "{store}", "{out}"),
         ("compress", "{store}", "{out}"),
-        ("compare", "{store}", "--estimators", "ridge"),
+        ("compare", "{store}", "--estimators", "ridge,kmp"),
         ("update", "{model}", "{store}"),
         ("follow", "{store}", "{model}", "--once", "--scheduler", "threads"),
         ("ingest", "{store}", "{store}", "--append"),
@@ -134,6 +134,7 @@ for words in (
     ["fit", store, model, "--basis", basis, "--alpha", "1", *run],
     ["evaluate", model, store, *run],
     ["predict", model, store, model + ".out", *run],
+    ["compare", store, "--estimators", "ridge", "--folds", "2", "--set", "basis=" + basis, "--set", "alpha=1", *run],
 ):
     assert main([*words, "--quiet"]) == 0, words
     peaks.append(peak_resident_bytes())
@@ -142,7 +143,7 @@ print(json.dumps(peaks))
 
 
 def peaks_of(tmp_path: Path, rows: int, columns: int, basis: int) -> list[int]:
-    """Peak bytes of one process after ingest, fit, evaluate and predict."""
+    """Peak bytes of one process after ingest, fit, evaluate, predict and compare."""
     source = write_svm(tmp_path / "rows.svm", rows, columns, 50)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", MEASURED, source, tmp_path / "rows", tmp_path / "model", str(basis)]

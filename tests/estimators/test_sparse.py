@@ -248,7 +248,6 @@ def test_functions_of_dense_rows_refuse_sparse_ones(tmp_path):
     for call in (
         lambda: streamkernel.factorize(X, tmp_path / "F"),
         lambda: streamkernel.compress(X, y=y),
-        lambda: streamkernel.cross_validate(X, "ridge", y=y),
     ):
         with pytest.raises((ParameterError, TypeError), match="sparse"):
             call()

@@ -108,7 +108,7 @@ def command(
     candidates = named_candidates(estimators, settings)
     place, driver_bytes = execution_target(resources), resident_bytes()
     classify = any(each.kind.classify for each in candidates)
-    table: Any = cut(with_weights_of(open_table(store, classify=classify), weight), rows)
+    table: Any = cut(with_weights_of(open_table(store, classify=classify, sparse=True), weight), rows)
     request = cross_validation(table, candidates, folds=folds, groups=group, time=time, error=error, share=share)
     limits = place.limits()
     place = place_within(
