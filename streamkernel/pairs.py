@@ -65,6 +65,24 @@ def as_csr(pairs: AnyArray, n_columns: int) -> Any:
     return scipy.sparse.csr_array((values, indices, indptr), shape=(len(pairs), n_columns))
 
 
+def widened(pairs: AnyArray, width: int) -> AnyArray:
+    """The same rows with room for `width` numbers each, at least as many as they have room for now."""
+    more = (width - pairs.shape[1]) // 2
+    if not more:
+        return pairs
+    empty = np.full((len(pairs), more), NO_COLUMN)
+    return np.concatenate([columns_in(pairs), empty, values_in(pairs), np.zeros_like(empty)], axis=1)
+
+
+def plain_entries(pairs: AnyArray) -> Float:
+    """Numbers that tell the content of rows: how many values each has that are not 0, their columns, and these values.
+
+    They do not depend on the room of the rows, nor on zeros among the entries.
+    """
+    there = values_in(pairs) != 0.0
+    return np.concatenate([there.sum(axis=1), columns_in(pairs)[there], values_in(pairs)[there]]).astype(np.float64)
+
+
 def are_pairs(pairs: AnyArray, n_columns: int) -> bool:
     """Whether an array (b, 2 w) is rows in pairs, of so many columns."""
     if pairs.ndim != 2 or pairs.shape[1] % 2 or not pairs.shape[1]:

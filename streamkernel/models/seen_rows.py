@@ -146,6 +146,10 @@ class Seen:
         """The inputs that a model stores."""
         return cls(tuple(SeenInput.of(record) for record in records))
 
+    def with_marks(self, of_use: Callable[[Mark], bool]) -> Seen:
+        """The same inputs with those of their marks that are of use; an input of which none is has no marks."""
+        return Seen(tuple(replace(each, marks=tuple(filter(of_use, each.marks))) for each in self.inputs))
+
     @property
     def records(self) -> tuple[SeenRows, ...]:
         """The inputs as a model stores them."""

@@ -62,6 +62,12 @@ class SparseRows(RowArray):
         """Numbers of a row as it is read."""
         return 2 * self.most
 
+    def with_room(self, most: int) -> SparseRows:
+        """The same rows, read with room for so many entries."""
+        if most <= self.most:
+            return self
+        return SparseRows(self.parts, self.shape[1], most, sparse_chunk_rows(most, self.chunk_rows))
+
     @property
     def entries(self) -> int:
         """Number of entries of all rows."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, text_digest
+from streamkernel.pairs import plain_entries
 from streamkernel.table.row_keys import Keys, row_keys, sparse_row_keys
 from streamkernel.type_aliases import AnyArray, AnyDType, Int
 
@@ -82,8 +83,12 @@ class RowArray(ABC):
         return self.in_memory
 
     def digest(self, first: int, last: int) -> str:
-        """Digest of the values of rows [first, last) as stored; shape and dtype are not part of it."""
-        return values_digest(RowReader(self).read(first, last))
+        """Digest of the values of rows [first, last) as stored; shape and dtype are not part of it.
+
+        That of sparse rows is of their entries that are not 0.
+        """
+        values = RowReader(self).read(first, last)
+        return values_digest(plain_entries(values) if self.in_pairs else values)
 
     def where(self, row: int) -> str:
         """Name of the array or chunk that holds `row`, for messages."""

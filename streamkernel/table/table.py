@@ -12,7 +12,7 @@ from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.notebook import html_table
 from streamkernel.table._matrix_rows import MatrixRows
-from streamkernel.table._sparse_rows import DensifiedRows, SparsifiedRows, check_pairs
+from streamkernel.table._sparse_rows import DensifiedRows, SparseRows, SparsifiedRows, check_pairs
 from streamkernel.table.block import RowBlock
 from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
@@ -22,6 +22,9 @@ from streamkernel.table.values import cast_rows, check_rows, check_weights, list
 from streamkernel.table.weight_sums import WeightSums, known_sums
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 from streamkernel.wording import option
+
+# Before the digest of sparse rows. Without it, one that an earlier version wrote also depends on the fullest row.
+OF_ENTRIES = "entries:"
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +195,14 @@ class Table:
         features = SparsifiedRows(self.features) if sparse else DensifiedRows(self.features)
         return replace(self, features=features, dtype=features.dtype, statistics=None, scaler=None)
 
+    def with_room(self, width: int) -> Table:
+        """The same sparse rows, whose blocks have room for so many numbers of a row at least."""
+        return (
+            replace(self, features=self.features.with_room(width // 2))
+            if isinstance(self.features, SparseRows)
+            else self
+        )
+
     @property
     def of_matrix(self) -> bool:
         """Whether rows are those of a kernel matrix (`streamkernel.matrix_rows`)."""
@@ -291,11 +302,15 @@ class Table:
         return all(rows.digest_known(first, last) for rows in self._arrays)
 
     def digest(self, first: int, last: int) -> str:
-        """Digest of rows [first, last), numbered as in the whole input: X, y and weights as stored."""
+        """Digest of rows [first, last), numbered as in the whole input: X, y and weights as stored.
+
+        That of sparse rows begins with `OF_ENTRIES`.
+        """
         parts = [(rows.dtype, rows.digest(first, last)) for rows in self._arrays]
         # Digests are of little-endian values, so use that byte order here. They do not depend on how text is stored.
         words = [f"{'U' if dtype.kind in 'UTO' else dtype.newbyteorder('<').str}:{text}" for dtype, text in parts]
-        return array_digest(np.frombuffer(" ".join(words).encode(), dtype=np.uint8))
+        digest = array_digest(np.frombuffer(" ".join(words).encode(), dtype=np.uint8))
+        return f"{OF_ENTRIES}{digest}" if self.sparse else digest
 
     def slice(self, start: int, stop: int) -> Table:
         """Rows [start, stop), numbered as in the whole input; both must lie within this table's range."""

@@ -14,6 +14,7 @@ from streamkernel.models.ridge import RidgeRecord
 from streamkernel.models.row_runs import Runs, count, joined
 from streamkernel.models.seen_rows import Recognised, Seen
 from streamkernel.models.updatable import UpdatableModel
+from streamkernel.pairs import widened
 from streamkernel.records import RoundRecord, Rows
 from streamkernel.reductions.pools import ResidualSample
 from streamkernel.selection import Greedy, Problem, RowCache, as_rule
@@ -69,7 +70,7 @@ class Growth:
     @classmethod
     def of(cls, model: UpdatableModel, rows: Table, picks: int, session: Session) -> Growth:
         """Choose at most `picks` more functions from these scaled rows, by their residuals; one sweep."""
-        basis, table = model.basis, rows.without_targets()
+        basis, table = _of_one_width(model, rows.without_targets())
         rule = as_rule("few-sweep", objective="trace", has_targets=False)
         assert isinstance(rule, Greedy)
         problem = Problem(table, basis.kernel, len(basis) + picks, seed=model.record.settings.seed)
@@ -111,6 +112,15 @@ class Growth:
         return model.with_parts(record, arrays).with_basis(self.basis)
 
 
+def _of_one_width(model: UpdatableModel, table: Table) -> tuple[Basis, Table]:
+    """The basis and the rows that it grows on; points of a sparse basis have the room for entries that rows have."""
+    basis = model.basis
+    if not model.sparse:
+        return basis, table
+    table = table.with_room(basis.points.shape[1])
+    return Basis(basis.kernel, widened(basis.points, table.width), basis.rows), table
+
+
 def growth_steps(model: UpdatableModel, source: Table, rows: int, picks: int) -> list[Step]:
     """The steps of a growth: a sample of the residuals, the points where their scaler has no inverse, and all sums.
 
@@ -119,8 +129,9 @@ def growth_steps(model: UpdatableModel, source: Table, rows: int, picks: int) ->
     source : rows that new functions are chosen from.
     rows : number of all rows.
     """
-    n, p = model.basis.points.shape
-    problem = Problem(source.without_targets(), model.basis.kernel, n + picks)
+    basis, source = _of_one_width(model, source)
+    n, p = basis.points.shape
+    problem = Problem(source.without_targets(), basis.kernel, n + picks)
     pool = _PER_PICK * picks + _EXTRA
     sample = ResidualSample(unfilled_basis(problem, n), pool, _PER_PICK * (n + picks) + _SCORING, problem.seed, (0,))
     held = 3 * sample.state_bytes() + 24 * (n + picks) ** 2 + 8 * pool * (2 * pool + 4 * picks + p)

@@ -22,9 +22,11 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.row_runs import count
 from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, every_row, spread
 from streamkernel.models.updatable import UpdatableModel
+from streamkernel.pairs import plain_entries
 from streamkernel.records import Updates
 from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.table.columns import NO_WEIGHTS
+from streamkernel.table.table import OF_ENTRIES
 from streamkernel.type_aliases import FieldsView, Unchecked
 from streamkernel.updating._fold import Folding
 from streamkernel.updating._grow import rows_to_grow_on
@@ -149,8 +151,6 @@ def update_model(
     check_options(stale, grow)
     chosen = {name: value for name, value in (choices or {}).items() if value is not None}
     model.check_choices(chosen)
-    if model.sparse or table.sparse:
-        raise ParameterError("updates do not take sparse rows yet; fit the model again to all rows, or to dense ones")
     if model.of_matrix:
         raise ParameterError(
             "the kernel is precomputed, and further rows would be further columns of its matrix; fit the model again "
@@ -238,10 +238,14 @@ def check_options(stale: float, grow: int) -> None:
 
 
 def _seen_by(model: UpdatableModel) -> Seen:
-    """The record of a model; for a model without one, the rows of its fit, without marks."""
+    """The record of a model; for a model without one, the rows of its fit, without marks.
+
+    Marks of sparse rows that an earlier version wrote are left out: they depend on the fullest row of the table.
+    """
     record = model.record
     if record.seen is not None:
-        return Seen.of(record.seen)
+        seen = Seen.of(record.seen)
+        return seen.with_marks(lambda mark: mark.digest.startswith(OF_ENTRIES)) if model.sparse else seen
     return Seen((SeenInput(((record.rows.start, record.rows.stop),), ()),))
 
 
@@ -286,7 +290,10 @@ def _rows_of_basis(model: UpdatableModel, table: Table, *, as_new: bool) -> Comp
     for (row, position), block in zip(
         chosen, whole.blocks_between([(row, row + 1) for row, _ in chosen], 1), strict=True
     ):
-        if np.array_equal(block.X[0].astype(Z.dtype), Z[position]):
+        row, point = block.X.astype(Z.dtype), Z[position : position + 1]
+        if model.sparse:  # rows of another table may have room for more entries
+            row, point = plain_entries(row), plain_entries(point)
+        if np.array_equal(row, point):
             holding += 1
         else:
             broken = broken or Mark(row, 1, "")

@@ -73,6 +73,25 @@ def test_components_of_sparse_rows(cli: Run, source: Path, tmp_path: Path) -> No
     assert np.isfinite(np.asarray(zarr.open_group(out, mode="r")["scores"])).all()
 
 
+def test_rows_of_a_longer_store_are_folded_in_once(cli: Run, source: Path, tmp_path: Path) -> None:
+    store, model, part = tmp_path / "rows", tmp_path / "model", tmp_path / "part.svm"
+    lines = source.read_text().splitlines(keepends=True)
+
+    def ingested(rows: int) -> None:
+        part.write_text("".join(lines[:rows]))
+        assert cli("ingest", part, store, "--columns", "3000", "--overwrite", "--quiet").status == 0
+
+    ingested(300)
+    assert cli("fit", store, model, "--basis", "10", *THREADS).status == 0
+    for rows, command in ((300, "update"), (450, "update"), (450, "update"), (600, "follow"), (600, "follow")):
+        ingested(rows)
+        if command == "update":
+            assert cli("update", model, store, *THREADS).status == 0
+        else:
+            assert cli("follow", store, model, "--once", *THREADS).status == 0
+        assert cli("info", model, "--json").result["rows_seen"] == rows
+
+
 def test_a_fit_that_is_killed_goes_on(cli: Run, source: Path, tmp_path: Path) -> None:
     store = tmp_path / "rows"
     assert cli("ingest", source, store, "--quiet").status == 0
@@ -93,18 +112,14 @@ def test_a_fit_that_is_killed_goes_on(cli: Run, source: Path, tmp_path: Path) ->
         ("factor", "{store}", "{out}"),
         ("compress", "{store}", "{out}"),
         ("compare", "{store}", "--estimators", "ridge,kmp"),
-        ("update", "{model}", "{store}"),
-        ("follow", "{store}", "{model}", "--once", "--scheduler", "threads"),
         ("ingest", "{store}", "{store}", "--append"),
     ],
     ids=" ".join,
 )
 def test_what_needs_dense_rows_says_so(cli: Run, source: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
-    store, model, out = tmp_path / "rows", tmp_path / "model", tmp_path / "out"
+    store, out = tmp_path / "rows", tmp_path / "out"
     assert cli("ingest", source, store, "--quiet").status == 0
-    if "{model}" in command:
-        assert cli("fit", store, model, "--basis", "10", *THREADS).status == 0
-    words = [word.format(store=store, out=out, model=model) for word in command]
+    words = [word.format(store=store, out=out) for word in command]
     assert "sparse" in cli(*words).error
     assert not out.exists()
 

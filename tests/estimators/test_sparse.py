@@ -197,13 +197,13 @@ def test_rows_of_the_other_kind_are_turned():
     assert sparse.score(open_table(X, y, sparse=True)) == pytest.approx(sparse.score(X, y))
 
 
-def test_other_rows_and_updates_are_refused():
+def test_rows_of_another_width_are_refused():
     X, y = sparse_problem(200, 20, 3.0)
     sparse = KernelRidge(10, **OPTIONS).fit(X, y)
     with pytest.raises(ValueError, match="20 features"):
         sparse.predict(X[:, :19])
-    with pytest.raises(ParameterError, match="sparse"):
-        sparse.update(X, y)
+    with pytest.raises(ValueError, match="20 features"):
+        sparse.update(X[:, :19], y)
 
 
 @pytest.mark.parametrize(
