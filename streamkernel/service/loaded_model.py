@@ -13,6 +13,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kinds import predicting_class, predictor_of
 from streamkernel.models.few_rows import DirectPredictions
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.pairs import as_csr
 from streamkernel.report.facts.standing import Standing, standing
 from streamkernel.service.raw_rows import RawRows
 from streamkernel.store import bundle_kind
@@ -89,6 +90,11 @@ class LoadedModel:
         return tuple(self.model.column_names)
 
     @cached_property
+    def positions(self) -> dict[str, int]:
+        """Positions of the columns by name, in their order."""
+        return {name: position for position, name in enumerate(self.columns)}
+
+    @cached_property
     def raw(self) -> RawRows | None:
         """The reader of rows as the table of the fit had them; None where all its columns were numbers."""
         config = self.model.record.table_schema
@@ -159,14 +165,17 @@ class LoadedModel:
     @property
     def example(self) -> Float:
         """An example row (p,): the first of the basis, in the units of the rows."""
-        points = self.model.points
+        points = self.model.points[:1]
+        if self.model.sparse:
+            points = as_csr(points, len(self.columns)).toarray()
         return points[0].astype(np.float64) if len(points) else np.zeros(len(self.columns))
 
     def warm(self) -> None:
         """Predict once, so that no request waits for compilation and first allocations."""
+        example = self.example[None, :]
         for outputs in (self.outputs(), self.outputs(std=self.has_std, probabilities=self.has_probabilities)):
             direct = outputs.direct
-            for row in (self.example[None, :], self.example[None, :].astype(np.float32)):
+            for row in (example, example.astype(np.float32)):
                 direct.each_alone(direct.prepared(row))
 
 

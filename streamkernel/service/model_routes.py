@@ -6,6 +6,7 @@ import numpy as np
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 
+from streamkernel.kernels import SparseKernel
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.ridge import RidgeRecord
@@ -109,7 +110,7 @@ def described(entry: Entry, served: LoadedModel) -> Fields:
         "classes": None if served.classes is None else list(served.classes),
         "std": served.has_std,
         "probabilities": served.has_probabilities,
-        "kernel": record.kernel["kernel"],
+        "kernel": (record.kernel["part"] if record.kernel["kernel"] == SparseKernel.name else record.kernel)["kernel"],
         "lengthscale": served.model.lengthscale,
         "metric": _metric(served.model),
         "alpha": record.alpha if isinstance(record, RidgeRecord) else None,
@@ -130,9 +131,19 @@ def described(entry: Entry, served: LoadedModel) -> Fields:
             if updates is None
             else {"times": updates.times, "rows": updates.rows, "stale": updates.stale},
         },
-        "means": None if scaler is None else scaler.mean.tolist(),
-        "example": served.example.tolist(),
+        "sparse": served.model.sparse,
+        "means": None if scaler is None or served.model.sparse else scaler.mean.tolist(),
+        "example": _example(served),
     }
+
+
+def _example(served: LoadedModel) -> list[float] | dict[str, float]:
+    """The example row; of a model of sparse rows its values that are not 0, by name."""
+    row = served.example
+    if not served.model.sparse:
+        values: list[float] = row.tolist()
+        return values
+    return {served.columns[column]: float(row[column]) for column in np.flatnonzero(row)}
 
 
 def _metric(model: PredictingModel) -> Fields | None:

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from streamkernel.kinds import PREDICTORS
-from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
+from streamkernel.service.formats import ARROW, JSON, LIBSVM_TYPE, MEDIA_TYPES, NPY
 from streamkernel.service.http_errors import STATUSES
 from streamkernel.type_aliases import Fields
 
@@ -109,7 +109,8 @@ def _predict() -> Fields:
         "summary": "Predict rows",
         "operationId": "predict",
         "description": "Rows are an array (m, p). Columns are in the order of the model or, in Arrow, matched by name. "
-        "The answer has the first format that the client accepts, by default that of the body.",
+        "The answer has the first format that the client accepts, by default that of the body. For a model of sparse "
+        "rows a row may be an object of the values that are not 0, and a body libsvm text.",
         "parameters": [
             {
                 "name": "name", "in": "path", "required": True,
@@ -118,7 +119,7 @@ def _predict() -> Fields:
             flag("std", f"add standard deviations; kinds that can have them: {_able('std')}"),
             flag("probabilities", f"add class probabilities; kinds that can have them: {_able('probabilities')}"),
         ],
-        "requestBody": {"required": True, "content": content("Rows")},
+        "requestBody": {"required": True, "content": content("Rows") | {LIBSVM_TYPE: {"schema": {"type": "string"}}}},
         "responses": {
             "200": {
                 "description": "Predictions, in the order of the rows",

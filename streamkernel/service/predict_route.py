@@ -11,18 +11,19 @@ from weakref import WeakKeyDictionary
 
 from streamkernel.service.access_control import PREFIX, SUFFIX
 from streamkernel.service.batching import Batcher
-from streamkernel.service.formats import FORMATS, JSON, MEDIA_TYPES, NPY, accepted
+from streamkernel.service.formats import BODIES, JSON, LIBSVM, LIBSVM_TYPE, MEDIA_TYPES, NPY, accepted
 from streamkernel.service.formats.answers import Answer, Spool
 from streamkernel.service.formats.arrow import ArrowRows, arrow_rows, received_arrow
 from streamkernel.service.formats.json_rows import one_answer, parse
 from streamkernel.service.formats.npy import NpyRows
+from streamkernel.service.formats.sparse_rows import SparseRows, libsvm_rows, sparse_json
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.loaded_model import LoadedModel, Outputs
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.model_registry import Registry
 from streamkernel.service.request import Request, Send
 from streamkernel.service.settings import Settings
-from streamkernel.type_aliases import Unchecked
+from streamkernel.type_aliases import Unchecked, Untyped
 
 T = TypeVar("T")
 _JSON_TYPE = MEDIA_TYPES[JSON].encode()
@@ -52,10 +53,18 @@ class Predict:
         if b"content-encoding" in request.headers and request.headers[b"content-encoding"].lower() != b"identity":
             raise Refused(415, "compressed bodies are not taken; send it as it is")
         given = request.media_type()
-        if given not in FORMATS:
-            raise Refused(415, f"a body of type {given[:60]!r} is not taken; {', '.join(MEDIA_TYPES.values())} are")
-        sent = FORMATS[given]
+        taken = [*MEDIA_TYPES.values(), *([LIBSVM_TYPE] if served.model.sparse else [])]
+        if given not in taken:
+            why = ", which is for models of sparse rows," if given == LIBSVM_TYPE else ""
+            raise Refused(415, f"a body of type {given[:60]!r}{why} is not taken; {', '.join(taken)} are")
+        sent = BODIES[given]
         wanted = accepted(request.headers.get(b"accept"), sent)
+        if served.model.sparse and sent in (JSON, LIBSVM):
+            found = await self._sparse(request, served, sent)
+            with self._spool(request, outputs, found.X.shape[0]) as spool:
+                await self._at_work(self._predicted_sparse, outputs, spool, found.X)
+                await self._send(request, send, Answer(outputs, spool, wanted, single=found.single))
+            return
         if sent == JSON:
             rows = await self._json(request, served)
             if rows.single and wanted == JSON:
@@ -82,6 +91,13 @@ class Predict:
         if len(body) < 1 << 15:
             return parse(body, served.columns, self._settings.limits, served.raw)
         return await self._at_work(parse, body, served.columns, self._settings.limits, served.raw)
+
+    async def _sparse(self, request: Request, served: LoadedModel, sent: str) -> SparseRows:
+        limits = self._settings.limits
+        body = await request.body(limits.json_bytes)
+        if sent == LIBSVM:
+            return await self._at_work(libsvm_rows, body, len(served.columns), limits)
+        return await self._at_work(sparse_json, body, served.positions, limits)
 
     async def _streamed(
         self, request: Request, send: Send, served: LoadedModel, outputs: Outputs, sent: str, wanted: str
@@ -115,6 +131,11 @@ class Predict:
     def _predicted(self, outputs: Outputs, spool: Spool, X: Unchecked) -> None:
         for first, last in outputs.direct.blocks(len(X), X.dtype):
             self._block(outputs, spool, X[first:last], first)
+
+    def _predicted_sparse(self, outputs: Outputs, spool: Spool, X: Untyped) -> None:
+        for block in outputs.direct.sparse_blocks(X):
+            spool.append(outputs.direct.of_block(block))
+            self._metrics.predicted(outputs.model, len(block))
 
     def _block(self, outputs: Outputs, spool: Spool, X: Unchecked, first: int) -> None:
         spool.append(outputs.direct.of_block(outputs.direct.prepared(X, first)))

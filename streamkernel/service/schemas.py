@@ -134,7 +134,8 @@ class FittedOn(Strict):
 class Model(ModelSummary):
     """`example` is a row of the basis, `means` the means of the columns or their medians; both in the rows' units.
 
-    `source_columns` are those of the table of the fit, where these are not all numbers.
+    `source_columns` are those of the table of the fit, where these are not all numbers. `sparse` is whether rows are
+    sparse: `example` then has the values that are not 0, by name, and there are no means.
     """
 
     columns: list[str] | None = None
@@ -154,7 +155,8 @@ class Model(ModelSummary):
     residual_curve: ResidualCurve | None = None
     fitted_on: FittedOn | None = None
     means: list[float] | None = None
-    example: list[float] | None = None
+    example: list[float] | dict[str, float] | None = None
+    sparse: bool | None = None
 
 
 def ERRORS(*statuses: int) -> dict[int | str, Fields]:

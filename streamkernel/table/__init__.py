@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 # Only code that ingests imports `streamkernel.table.ingest`: its parsers would cost every worker 100 MB.
+from streamkernel.table._sparse_rows import check_pairs
 from streamkernel.table._sparse_scaler import SparseScaler
 from streamkernel.table.block import RowBlock
 from streamkernel.table.bounded_scalers import ClippedScaler, RankScaler
@@ -36,6 +37,7 @@ __all__ = [
     "TableInfo",
     "TableStatistics",
     "WeightSums",
+    "check_pairs",
     "open_table",
     "repeated",
     "table_info",

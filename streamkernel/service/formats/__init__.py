@@ -1,26 +1,29 @@
-"""The three formats of rows in requests and of predictions in answers."""
+"""The formats of rows in requests, and the three of them that predictions in answers have."""
 
 from __future__ import annotations
 
 from streamkernel.service.http_errors import Refused
 
-__all__ = ["ARROW", "FORMATS", "JSON", "MEDIA_TYPES", "NPY", "accepted"]
+__all__ = ["ARROW", "BODIES", "FORMATS", "JSON", "LIBSVM", "LIBSVM_TYPE", "MEDIA_TYPES", "NPY", "accepted"]
 
-JSON, NPY, ARROW = "json", "npy", "arrow"
+JSON, NPY, ARROW, LIBSVM = "json", "npy", "arrow", "libsvm"
 
 
 MEDIA_TYPES = {JSON: "application/json", NPY: "application/x-npy", ARROW: "application/vnd.apache.arrow.stream"}
 FORMATS = {media_type: name for name, media_type in MEDIA_TYPES.items()}
+LIBSVM_TYPE = "text/x-libsvm"  # of rows alone
+BODIES = {**FORMATS, LIBSVM_TYPE: LIBSVM}
 
 
 def accepted(header: bytes | None, sent: str) -> str:
-    """The format of the answer: the first that the client accepts; the format of the body if it accepts any.
+    """The format of the answer: the first that the client accepts; if it accepts any that of the body, or JSON.
 
     Raises
     ------
     Refused
         The client accepts none of the three.
     """
+    sent = JSON if sent == LIBSVM else sent
     if header is None or header == b"*/*":
         return sent
     ranked: list[tuple[float, int, str]] = []

@@ -69,29 +69,38 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits, raw: RawRows | No
         The body is not as above; the message names row and column.
     """
     value = json_of(body)
+    rows, single = rows_of(value)
+    check_number(len(rows), len(columns), limits)
+    if raw is not None and type(rows[0]) is dict and raw.takes(rows[0].keys()):
+        return JsonRows(raw.encoded(rows), single)
+    given = value.get("columns", columns)
+    return JsonRows(_matrix(rows, columns, given, _order(given, columns)), single)
+
+
+def rows_of(value: Unchecked) -> tuple[list[Any], bool]:
+    """The rows in a body, unchecked, at least one; and whether it is one row, not a list of rows.
+
+    Raises
+    ------
+    Refused
+        The body holds neither.
+    """
     kinds = value.keys() - {"columns"} if isinstance(value, dict) else set()
     if len(kinds) != 1 or not kinds <= {"row", "rows"}:
         raise Refused(422, 'the body must be {"row": [numbers]} or {"rows": [[numbers], ...]}', "ShapeError")
-    if raw is not None:
-        rows = [value["row"]] if "row" in value else value["rows"]
-        if isinstance(rows, list) and rows and type(rows[0]) is dict and raw.takes(rows[0].keys()):
-            _check_number(len(rows), columns, limits)
-            return JsonRows(raw.encoded(rows), "row" in value)
-    given = value.get("columns", columns)
-    order = _order(given, columns)
     if "row" in value:
-        return JsonRows(_matrix([value["row"]], columns, given, order), True)
+        return [value["row"]], True
     rows = value["rows"]
     if not isinstance(rows, list):
         raise Refused(422, '"rows" must be a list of rows', "ShapeError")
     if not rows:
         raise Refused(422, '"rows" is empty; give at least one row', "EmptyDataError")
-    _check_number(len(rows), columns, limits)
-    return JsonRows(_matrix(rows, columns, given, order), False)
+    return rows, False
 
 
-def _check_number(rows: int, columns: Sequence[str], limits: Limits) -> None:
-    if rows > limits.rows or rows * len(columns) > limits.elements:
+def check_number(rows: int, columns: int, limits: Limits) -> None:
+    """Refuse more rows, or numbers in them, than are taken at a time."""
+    if rows > limits.rows or rows * columns > limits.elements:
         raise Refused(413, f"{rows:,} rows exceed the limits; send fewer at a time")
 
 

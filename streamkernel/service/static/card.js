@@ -84,7 +84,9 @@ export class Card {
     );
     if (spans) this.find(".chart").replaceChildren(residualChart(model.residual_curve));
     this.find(".from-means").hidden = model.means === null;
-    this.drawFields();
+    // Rows that are sparse have too many columns for a form.
+    this.find(".try").hidden = model.sparse;
+    if (!model.sparse) this.drawFields();
   }
 
   drawFields() {
