@@ -514,7 +514,7 @@ def with_stores_opened(kind: Kind, given: Fields) -> Fields:
         found["queries"] = _query_points(given["queries"])
     if isinstance(given.get("validation"), str) and given["validation"] != AUTO:
         check_options(kind, ["validation"])
-        found["validation"] = open_table(given["validation"], classify=kind.classify)
+        found["validation"] = open_table(given["validation"], classify=kind.classify, sparse=True)
     return found
 
 

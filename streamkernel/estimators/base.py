@@ -198,7 +198,8 @@ class SavedEstimator(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = takes_sparse(self)
         # scikit-learn's splitters then cut columns as they cut rows.
-        tags.input_tags.pairwise = takes_sparse(self) and is_precomputed(getattr(self, "kernel", None))
+        takes_matrix = takes_sparse(self) and self._settings_class.TAKES_MATRIX
+        tags.input_tags.pairwise = takes_matrix and is_precomputed(getattr(self, "kernel", None))
         return tags
 
     def _fitted(self) -> Any:

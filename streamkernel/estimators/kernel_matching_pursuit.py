@@ -77,9 +77,9 @@ class PursuitEstimator(SupervisedEstimator):
         if isinstance(other, (tuple, list)):
             if len(other) != 2:
                 raise ParameterError(f"{option('validation')} has {len(other)} parts; give a share, (X, y) or a table")
-            given["validation"] = open_table(*other, classify=self._classify and other[1] is not None)
+            given["validation"] = open_table(*other, classify=self._classify and other[1] is not None, sparse=True)
         elif isinstance(other, (str, PathLike)) and other != AUTO:
-            given["validation"] = open_table(other, classify=self._classify)
+            given["validation"] = open_table(other, classify=self._classify, sparse=True)
         return self._settings_class.from_parameters(given)
 
     def _adopt(self, model: PursuitModel) -> Self:

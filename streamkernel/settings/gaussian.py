@@ -209,7 +209,7 @@ class CommitteeSettings(GaussianSettings):
     """A Bayesian committee machine, whose members are the blocks of `GaussianSettings`."""
 
     UNUSED: ClassVar[tuple[str, ...]] = ("approximation",)
-    TAKES_SPARSE: ClassVar[bool] = False
+    TAKES_MATRIX: ClassVar[bool] = False
 
     approximation: str = parameter(
         "pitc",
@@ -231,6 +231,14 @@ class CommitteeSettings(GaussianSettings):
         super().__post_init__()
         if self.queries is not None and not isinstance(self.queries, QueryPoints):
             object.__setattr__(self, "queries", QueryPoints.of(self.queries))
+
+    def check_sparse(self, table: Table) -> None:
+        super().check_sparse(table)
+        if table.sparse and self.queries is not None:
+            raise ParameterError(
+                f"the rows are sparse ({table.n_rows} x {table.n_features}), and {option('queries')} are dense points; "
+                f"leave {option('queries')} out, so that the rows of the fit alone give the query points"
+            )
 
     def components(self, table: Table) -> int:
         if self.queries is not None:
@@ -264,7 +272,14 @@ class QueryPoints:
         ------
         DataError
             The points are not rows of finite numbers.
+        ParameterError
+            They are sparse.
         """
+        if given.sparse if isinstance(given, Table) else hasattr(given, "toarray") and hasattr(given, "nnz"):
+            raise ParameterError(
+                f"{option('queries')} are sparse, and query points are dense rows; give them as an array, or leave "
+                "them out, so that the rows of the fit alone give the query points"
+            )
         if isinstance(given, Table):
             rows = np.asarray(given.read(given.start, given.stop).X)
             return cls(rows, given.columns if given.named else None)

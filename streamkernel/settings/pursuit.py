@@ -55,6 +55,8 @@ class PursuitSettings(BasisSettings):
     # Without a ridge more terms are seldom better, and each costs as much in every prediction.
     MOST_COMPONENTS: ClassVar[int] = 300
     UNUSED: ClassVar[tuple[str, ...]] = ("rule", "objective", "rule_options")
+    TAKES_SPARSE: ClassVar[bool] = True
+    TAKES_MATRIX: ClassVar[bool] = False
 
     n_components: int | None = parameter(
         None,
@@ -231,7 +233,7 @@ class PursuitSettings(BasisSettings):
         known = KnownColumns(
             table.columns, table.named, "the rows of the fit have", "give the same columns", "the validation table"
         )
-        other = replace(known.matched(other), columns=table.columns, named=table.named)
+        other = replace(known.matched(other).as_sparse(table.sparse), columns=table.columns, named=table.named)
         if other.targets is None:
             raise ParameterError(
                 f"the {option('validation')} rows have no targets; ingest them with {option('target')}, or give (X, y)"

@@ -103,15 +103,15 @@ def test_a_fit_that_is_killed_goes_on(cli: Run, source: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "command",
     [
-        ("fit", "{store}", "{out}", "--estimator", "committee"),
-        ("fit", "{store}", "{out}", "--estimator", "kmp"),
+        ("fit", "{store}", "{out}", "--estimator", "kernel-cca", "--components", "1"),
+        ("fit", "{store}", "{out}", "--estimator", "committee", "--partition", "cells"),
         ("plan", "{store}", "--estimator", "lp-regressor"),
         ("fit", "{store}", "{out}", "--kernel", "hamming"),
         ("fit", "{store}", "{out}", "--scale", "rank"),
         ("fit", "{store}", "{out}", "--metric", "learned"),
         ("factor", "{store}", "{out}"),
         ("compress", "{store}", "{out}"),
-        ("compare", "{store}", "--estimators", "ridge,kmp"),
+        ("compare", "{store}", "--estimators", "ridge,lp-regressor"),
         ("ingest", "{store}", "{store}", "--append"),
     ],
     ids=" ".join,

@@ -14,9 +14,12 @@ from sparse_rows import sparse_problem, sparse_rows
 
 import streamkernel
 from streamkernel import (
+    BayesianCommitteeMachine,
     GaussianProcessClassifier,
     GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
+    KernelMatchingPursuit,
+    KernelMatchingPursuitClassifier,
     KernelOneClass,
     KernelPCA,
     KernelQuantileRegressor,
@@ -69,6 +72,10 @@ def test_a_fit_is_that_of_the_dense_rows(options):
     assert sparse.score(X, y) == pytest.approx(dense.score(X.toarray(), y))
 
 
+# Of a lengthscale for which so few query points are enough.
+COMMITTEE = BayesianCommitteeMachine(
+    20, block_size=50, tune="none", lengthscale=60.0, signal_variance=1.0, noise_variance=0.5
+)
 OF_ALL_KINDS = [
     (KernelPCA(3, basis_size=30), "transform"),
     (Nystroem(30), "transform"),
@@ -85,6 +92,11 @@ OF_ALL_KINDS = [
     ),
     (GaussianProcessClassifier(30, tune="none", signal_variance=4.0), "predict_proba"),
     (GaussianProcessPoissonRegressor(30, tune="none", signal_variance=0.5), "predict"),
+    (COMMITTEE, "predict"),
+    (KernelMatchingPursuit(12, kernel="gaussian"), "predict"),
+    (KernelMatchingPursuit(12, kernel="laplacian", pool="split", draw="residual", variant="basic"), "predict"),
+    (KernelMatchingPursuit(12, kernel="matern", pool="full", validation=0.2, variant="back-fitting"), "predict"),
+    (KernelMatchingPursuitClassifier(12, kernel="gaussian", loss="logistic"), "decision_function"),
 ]
 
 
@@ -103,6 +115,30 @@ def test_other_kinds_answer_as_on_dense_rows(estimator, values, tmp_path):
     if values == "transform":  # directions have no sign
         found, wanted = np.abs(found), np.abs(wanted)
     assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_held_out_rows_of_a_pursuit_are_another_table_of_either_kind(tmp_path):
+    """The fullest row is among them, and not among those of the fit."""
+    X, y = sparse_problem(400, 40, 4.0)
+    streamkernel.ingest(open_table(X[300:], y[300:], sparse=True), tmp_path / "held_out", dtype="float64")
+    others = [(X[300:], y[300:]), (X[300:].toarray(), y[300:]), str(tmp_path / "held_out")]
+    found = [KernelMatchingPursuit(12, kernel="gaussian", validation=other).fit(X[:300], y[:300]) for other in others]
+    dense = KernelMatchingPursuit(12, kernel="gaussian", validation=others[1]).fit(X[:300].toarray(), y[:300])
+    for model in found:
+        assert model.active_set_.tolist() == dense.active_set_.tolist()
+        assert_allclose(model.path_.validation, dense.path_.validation, rtol=1e-8)
+    for stage, wanted in zip(found[0].staged_predict(X), dense.staged_predict(X.toarray()), strict=True):
+        assert_allclose(stage, wanted, rtol=1e-8, atol=1e-8)
+
+
+def test_a_committee_of_sparse_rows_is_updated_and_takes_no_queries():
+    X, y = sparse_problem(400, 40, 4.0)
+    sparse, dense = (clone(COMMITTEE).fit(rows[:300], y[:300]).update(rows, y) for rows in (X, X.toarray()))
+    assert sparse.last_update_.rows_folded == dense.last_update_.rows_folded == 100
+    assert_allclose(sparse.predict(X), dense.predict(X.toarray()), rtol=1e-8, atol=1e-8)
+    for queries, words in ((X[:5], "queries are sparse"), (X[:5].toarray(), "rows are sparse.*queries are dense")):
+        with pytest.raises(ParameterError, match=words):
+            clone(COMMITTEE).set_params(queries=queries).fit(X, y)
 
 
 def test_a_search_by_evidence_finds_as_much_as_on_dense_rows():
