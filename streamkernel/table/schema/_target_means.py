@@ -48,10 +48,3 @@ def shrunk(sums: Float, centre: Float) -> Float:
         weight = np.divide(n * between, below, out=np.zeros_like(below), where=below > 0.0)
         means[:-1] += weight * (own - overall)
     return means + centre
-
-
-def rounded(values: Float) -> Float:
-    """Values to twelve digits: no cut of the rows into batches shows."""
-    mantissas, exponents = np.frexp(values)
-    # 40 bits are twelve digits.
-    return np.asarray(np.ldexp(np.round(mantissas * 2.0**40), exponents - 40))

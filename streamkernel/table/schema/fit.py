@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from streamkernel.errors import DataError, EmptyDataError, NumericRangeError
 from streamkernel.table.schema._column import DATE_PARTS, MAX_CATEGORIES, Column
-from streamkernel.table.schema._target_means import rounded, shrunk
+from streamkernel.table.schema._target_means import shrunk
 from streamkernel.table.schema.encoder import Where, codes_of, days_of, read_categories, read_numbers
 from streamkernel.table.schema.schema import Schema
 from streamkernel.table.schema.values import canonical
@@ -24,7 +24,7 @@ from streamkernel.wording import option
 FOLDS = 5
 MOST_ONE_HOT = 32
 _SAMPLE = 1 << 16
-_DIGITS = 12
+_DIGITS, _BITS = 12, 40  # 2^-40 is 10^-12
 MOST_OUTPUTS = 32
 _YEAR, _TWO_WEEKS = 365.0, 14.0
 
@@ -141,7 +141,14 @@ def _may_be_target_mean(column: Column) -> bool:
 
 
 def _rounded(value: float) -> float:
+    """A number of a schema, to `_DIGITS` decimal digits: it is written, and short in JSON."""
     return float(f"{value:.{_DIGITS}g}")
+
+
+def _all_rounded(values: Float) -> Float:
+    """Numbers that stay in memory, to as many binary digits as hold `_DIGITS` decimal ones: no text is made of each."""
+    mantissas, exponents = np.frexp(values)
+    return np.asarray(np.ldexp(np.round(mantissas * 2.0**_BITS), exponents - _BITS))
 
 
 class _Numbers:
@@ -351,7 +358,7 @@ class _Categories:
             mean_of_gaps=tuple(map(_rounded, means[-2].tolist())) if gap and column.missing != "refuse" else None,
             overall=tuple(map(_rounded, means[-1].tolist())),
         )
-        return column, rounded(others)
+        return column, _all_rounded(others)
 
 
 def slices(batch: Untyped, rows: int) -> Iterator[Untyped]:
