@@ -1,0 +1,120 @@
+"""What a kind of model is: its classes, its fit and plan, its targets and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from streamkernel.engine import Plan
+from streamkernel.fits.fold_rows import SharedSums
+from streamkernel.fits.supervised import check_numbers
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.saved import SavedModel
+from streamkernel.models.transformers import TransformerModel
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Fields, Unchecked
+
+if TYPE_CHECKING:
+    from streamkernel.estimators.base import SavedEstimator
+
+# Names of scores of which less is better, the usual one first; "error" is the share of wrong classes.
+OF_NUMBERS = ("rmse", "mae")
+OF_CLASSES = ("error",)
+OF_PROBABILITIES = (*OF_CLASSES, "log_loss", "brier")
+
+
+def any_targets(table: Table, estimator: str) -> None:
+    """Accept targets of any kind."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model.
+
+    Attributes
+    ----------
+    name : value of ``record.estimator``, and of `--estimator`.
+    class_name : name of its scikit-learn class.
+    title : its name on pages and in messages.
+    settings : class of the settings.
+    model : class of the fitted model.
+    fit : ``fit(table, settings, session, **kind.options_of_fit(whole), ...)``.
+    plan : ``plan(table, settings, machine, n)``.
+    check : ``check(table, name)`` refuses targets of a wrong kind before any row is read.
+    classify : whether targets are labels, whatever their dtype.
+    multilabel : whether several targets of a classifier may be labels that a row has (1) or has not (0).
+    """
+
+    name: str
+    class_name: str
+    title: str
+    settings: type[BasisSettings]
+    model: type[SavedModel]
+    fit: Callable[..., Any]
+    plan: Callable[..., Plan]
+    check: Callable[[Table, str], None] = any_targets
+    classify: bool = False
+    multilabel: bool = False
+
+    def open(self, X: Unchecked, y: Unchecked = None, *, weights: Unchecked = None) -> Table:
+        """The table of a fit of this kind."""
+        return open_table(X, y, classify=self.classify, multilabel=self.multilabel, weights=weights, sparse=True)
+
+    @property
+    def estimator(self) -> type[SavedEstimator]:
+        """Its scikit-learn class, which states the same name, settings and model.
+
+        It is imported here: commands, jobs and workers do without scikit-learn, which takes a second and 100 MB.
+        """
+        found: type[SavedEstimator] = getattr(import_module("streamkernel.estimators"), self.class_name)
+        return found
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of the settings."""
+        return frozenset(field.name for field in fields(self.settings))
+
+    def options_of_fit(self, whole: Table) -> Fields:
+        """Options of `fit` that only some kinds have; `whole` is the table that the rows of the fit are a slice of."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Predictor(Kind):
+    """A kind of model that predicts.
+
+    Attributes
+    ----------
+    std : whether predictions can have standard deviations.
+    probabilities : whether predictions can have class probabilities, for some settings at least.
+    updates : whether new rows can be folded into a model, for some settings at least.
+    errors : names of its errors, the usual one first, for some settings at least; none without targets.
+    folds : how fits that leave out one fold each are made together; None where each is a fit of its own.
+    """
+
+    model: type[PredictingModel]
+    check: Callable[[Table, str], None] = check_numbers
+    std: bool = False
+    probabilities: bool = False
+    updates: bool = False
+    errors: tuple[str, ...] = OF_NUMBERS
+    folds: SharedSums | None = None
+
+    def errors_for(self, table: Table) -> tuple[str, ...]:
+        """Those of its `errors` that are of the targets of a table: of classes, or of numbers."""
+        classes = table.classes is not None
+        return tuple(name for name in self.errors if (name in OF_PROBABILITIES) == classes)
+
+    def options_of_fit(self, whole: Table) -> Fields:
+        # Several kinds share a fit. Rows of the whole table that are not of the fit are compared with predictions.
+        return {"estimator": self.name, "whole": whole}
+
+
+@dataclass(frozen=True)
+class Transformer(Kind):
+    """A kind of model that transforms rows."""
+
+    model: type[TransformerModel]
