@@ -28,15 +28,8 @@ from streamkernel.report.facts.margins import (
 )
 from streamkernel.report.facts.pairs import check_pairs
 from streamkernel.report.figures import plot
-from streamkernel.report.figures.margins import (
-    _cells,
-    _contour,
-    cost_figure,
-    gap_figure,
-    map_figures,
-    tube_figure,
-    value_figures,
-)
+from streamkernel.report.figures.decision_maps import _cells, _contour, map_figures
+from streamkernel.report.figures.margins import cost_figure, gap_figure, tube_figure, value_figures
 from streamkernel.report.pages.kinds import has_page, page_of, picture_of
 from streamkernel.report.text import percent
 

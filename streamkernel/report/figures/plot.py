@@ -21,6 +21,8 @@ Dash = tuple[int, ...]
 Colours = str | Sequence[str]  # one for all points, or one for each
 XY = Literal["x", "y"]
 
+MOST_FIGURES = 4  # of one kind on a page: those of the first functions or targets
+
 # An entry of the legend: a colour, its form ("line", "dash", "dot", "ring" or "box"), and its meaning.
 Key = tuple[str, str, str]
 # A line of the text under the pointer: a label, and for each point a text, or a number with its form: "0,0.[00]" as in

@@ -19,8 +19,9 @@ from streamkernel.report.facts.programs import program_path
 from streamkernel.report.facts.quantiles import QuantileCheck, quantile_check
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures
+from streamkernel.report.figures.decision_maps import map_figures
 from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
-from streamkernel.report.figures.margins import cost_figure, gap_figure, map_figures, tube_figure, value_figures
+from streamkernel.report.figures.margins import cost_figure, gap_figure, tube_figure, value_figures
 from streamkernel.report.figures.programs import program_figure
 from streamkernel.report.figures.quantiles import quantile_figures
 from streamkernel.report.pages.parts import (

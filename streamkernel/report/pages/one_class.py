@@ -5,8 +5,9 @@ from __future__ import annotations
 from streamkernel.models.margins import OneClassModel
 from streamkernel.report.facts.fit import trace_curve
 from streamkernel.report.facts.margins import decision_map, decision_values, gap_curves
+from streamkernel.report.figures.decision_maps import map_figures
 from streamkernel.report.figures.fit import trace_figure
-from streamkernel.report.figures.margins import decision_figure, gap_figure, map_figures
+from streamkernel.report.figures.margins import decision_figure, gap_figure
 from streamkernel.report.pages.margins import (
     basis_cards,
     basis_figures,
