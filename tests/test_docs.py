@@ -27,7 +27,7 @@ from streamkernel.linalg import ridge
 from streamkernel.reductions.sums import normal_equations
 from streamkernel.selection import RULES, as_rule, options_of
 from streamkernel.selection import _picks as picks
-from streamkernel.settings import basis as searched
+from streamkernel.settings import _kernel_choice as searched
 from streamkernel.settings.gaussian import DEGREES_ROWS, GaussianSettings
 from streamkernel.solvers.calibration import SHARES
 from streamkernel.tuning.gaussian import tune

@@ -223,7 +223,7 @@ def page() -> str:
             if hasattr(each, "__dataclass_fields__"):
                 classes.setdefault(each, []).append(f"`{kind.name}`")
     # Of a command that fits nothing, but chooses a basis, too.
-    classes[CompressionSettings] = ["the command `compress` and the function of this name, beside `BasisSettings`"]
+    classes[CompressionSettings] = ["the command `compress` and the function of this name, beside `BasisParameters`"]
     for each, kinds in classes.items():
         names = "all estimators" if len(kinds) == len(KINDS) else ", ".join(kinds)
         own = inspect.get_annotations(each)
