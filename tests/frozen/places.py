@@ -14,13 +14,7 @@ import numpy as np
 from frozen.models import ridge, ridge_settings
 from frozen.rows import LABELS, NAMES, NEW, OLD, QUERIES, SPARSE, Arrays, Frozen, X, Y
 
-from streamkernel import (
-    KernelRidge,
-    append_rows,
-    connect,
-    ingest,
-    open_table,
-)
+from streamkernel import KernelRidge, append_rows, connect, ingest, open_table
 from streamkernel.cli import main
 from streamkernel.store import RowSink
 

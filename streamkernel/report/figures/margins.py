@@ -7,13 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamkernel.report.facts.fit import Absent
-from streamkernel.report.facts.margins import (
-    CostPath,
-    DecisionValues,
-    GapCurves,
-    TubeErrors,
-    ValueHistogram,
-)
+from streamkernel.report.facts.margins import CostPath, DecisionValues, GapCurves, TubeErrors, ValueHistogram
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import log_range, with_headroom
 from streamkernel.report.figures.fit import chosen_marks
