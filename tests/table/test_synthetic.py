@@ -14,10 +14,10 @@ from streamkernel import ingest, open_table
 from streamkernel.blobs import blobs_at
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.table import Table
-from streamkernel.table._counter_numbers import Stream, choices, cosines, logarithms, normals, uniforms
-from streamkernel.table._generators import GENERATORS
 from streamkernel.table.info import table_info
 from streamkernel.table.synthetic import is_synthetic, normal_form, parse
+from streamkernel.table.synthetic._generators import GENERATORS
+from streamkernel.table.synthetic._numbers import Stream, choices, cosines, logarithms, normals, uniforms
 
 URLS = [
     "synthetic://friedman?rows=50000&seed=3",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
-from streamkernel.table._counter_numbers import Words, choices, cosines, normals, uniforms
+from streamkernel.table.synthetic._numbers import Words, choices, cosines, normals, uniforms
 from streamkernel.type_aliases import AnyArray, Fields, Float
 
 NOISE_STREAM = 1 << 32  # and the next one; the columns have the streams from 0 on

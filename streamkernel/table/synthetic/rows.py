@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.atomic import canonical_json, text_digest
-from streamkernel.table._counter_numbers import Stream, Words, uniforms
-from streamkernel.table._generators import NOISE_STREAM, SyntheticTable
 from streamkernel.table.rows import RowArray
+from streamkernel.table.synthetic._generators import NOISE_STREAM, SyntheticTable
+from streamkernel.table.synthetic._numbers import Stream, Words, uniforms
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 # Rows: the numbers on the way stay in the second-level cache. With a quarter of them, threads that make rows wait for

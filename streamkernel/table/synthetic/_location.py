@@ -14,7 +14,7 @@ import re
 from streamkernel.blobs import GENERATED, shown
 from streamkernel.errors import ParameterError
 from streamkernel.table._chunk_rows import default_chunk_rows
-from streamkernel.table._generators import GENERATORS, MOST_FEATURES, SyntheticTable
+from streamkernel.table.synthetic._generators import GENERATORS, MOST_FEATURES, SyntheticTable
 
 _SCHEME = re.compile(rf"{GENERATED}://", re.ASCII | re.IGNORECASE)
 _EXAMPLE = f"{GENERATED}://friedman?rows=1e6&seed=0"
