@@ -9,13 +9,13 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
-from streamkernel.table._blob_store import BlobStore
 from streamkernel.table._sparse_rows import SparseRows
-from streamkernel.table._stored import open_node
-from streamkernel.table._zarr_metadata import join, node_kind
-from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.open import open_table
 from streamkernel.table.rows import RowArray
+from streamkernel.table.stored.blob_store import BlobStore
+from streamkernel.table.stored.location import open_node
+from streamkernel.table.stored.metadata import join, node_kind
+from streamkernel.table.stored.zarr_rows import ZarrRows
 from streamkernel.table.synthetic.rows import SyntheticRows
 from streamkernel.table.table import Table
 from streamkernel.type_aliases import Fields

@@ -24,10 +24,10 @@ from streamkernel.table._lazy_rows import (
     rows_of_variable,
 )
 from streamkernel.table._sparse_rows import SparseRows, is_sparse, sparse_in_memory
-from streamkernel.table._stored import Opened, open_stored, open_zarr_array
 from streamkernel.table.columns import check_distinct, default_names, target_position
 from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.statistics import TableStatistics
+from streamkernel.table.stored.location import Opened, open_stored, open_zarr_array
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, labelled_targets, plain_labels
 from streamkernel.table.values import DTypeName, check_weights, float_dtype, table_dtype, unmasked

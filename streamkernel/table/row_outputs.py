@@ -13,8 +13,8 @@ from streamkernel.blobs import is_url
 from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.outputs import check_name_length, new_file, refuse_link, translated_os_errors
 from streamkernel.table._row_ids import as_texts
-from streamkernel.table._stored import open_row_arrays
 from streamkernel.table.rows import RowArray, RowReader
+from streamkernel.table.stored.location import open_row_arrays
 from streamkernel.table.table import Table
 from streamkernel.type_aliases import AnyArray, Fields, Untyped
 from streamkernel.wording import switch

@@ -26,10 +26,10 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.table import Table, open_table
-from streamkernel.table._blob_store import BlobStore
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest import append_rows, ingest
 from streamkernel.table.ingest._locked_table import LockedObjects
+from streamkernel.table.stored.blob_store import BlobStore
 
 CRC = [zarr.codecs.Crc32cCodec()]
 

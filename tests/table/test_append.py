@@ -34,11 +34,11 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.outputs import PartialFolder, partial
-from streamkernel.table import _zarr_rows as zarr_rows
 from streamkernel.table import open_table
 from streamkernel.table.ingest import _appending as appending
 from streamkernel.table.ingest import append_rows, ingest
 from streamkernel.table.ingest._locked_table import locked_store
+from streamkernel.table.stored import zarr_rows as zarr_rows
 
 M = len(X)
 

@@ -161,7 +161,7 @@ def test_other_releases_do_not_read_a_weighted_table_without_its_weights(tmp_pat
     config = json.loads((tmp_path / "store" / "COMPLETE").read_text(encoding="utf-8"))
     assert (config["version"], sorted(config["arrays"])) == (manifest.WEIGHTED_VERSION, ["X", "w", "y"])
     # What a release that knows version 2 only compares.
-    monkeypatch.setattr("streamkernel.table._stored.TABLE_VERSIONS", (2,))
+    monkeypatch.setattr("streamkernel.table.stored.location.TABLE_VERSIONS", (2,))
     for path in (tmp_path / "store", tmp_path / "store" / "X"):
         with pytest.raises(CorruptMetadataError, match="version 3"):
             open_table(path)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from streamkernel.errors import DataError, NonFiniteDataError, ParameterError
 from streamkernel.table import Table, open_table, part_search
-from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.ingest import ingest
 from streamkernel.table.part_search import check_filled, content_parts, group_parts, time_parts
 from streamkernel.table.part_weights import PartSums, part_numbers
 from streamkernel.table.row_parts import GroupParts, RowParts
+from streamkernel.table.stored.zarr_rows import ZarrRows
 
 RNG = np.random.default_rng(3)
 M = 230

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from streamkernel.errors import NonFiniteDataError, ParameterError, ShapeError
 from streamkernel.table import KnownColumns, open_table, with_weights_of
-from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.ingest import ingest
+from streamkernel.table.stored.zarr_rows import ZarrRows
 
 RNG = np.random.default_rng(8)
 M = 230

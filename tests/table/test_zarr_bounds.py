@@ -12,7 +12,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 
 from streamkernel.errors import CorruptChunkError, UncheckedChunksWarning
 from streamkernel.table import open_table
-from streamkernel.table._zarr_bounds import _deflate, _zstd
+from streamkernel.table.stored._bounds import _deflate, _zstd
 
 # zarr's remark on a codec outside of its specification, and ours on those without a checksum.
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs", "ignore::streamkernel.errors.UncheckedChunksWarning")

@@ -12,8 +12,9 @@ from streamkernel.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from streamkernel.table import _zarr_metadata, open_table
-from streamkernel.table._zarr_metadata import node_kind
+from streamkernel.table import open_table
+from streamkernel.table.stored import metadata
+from streamkernel.table.stored.metadata import node_kind
 
 
 class Endpoint(WrapperStore):
@@ -71,7 +72,7 @@ class Flaky(WrapperStore):
     "error", [ConnectionResetError("reset"), TimeoutError("slow"), OSError(5, "Input/output error")]
 )
 def test_transient_errors_are_tried_again(store, error, monkeypatch):
-    monkeypatch.setattr(_zarr_metadata, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(metadata, "_PAUSES", (0.0, 0.0))
     flaky = Flaky(zarr.storage.LocalStore(store, read_only=True))
     table = open_table(zarr.open_group(flaky, mode="r"))
     flaky.error, flaky.times = error, 2

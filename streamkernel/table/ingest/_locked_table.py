@@ -15,9 +15,9 @@ from streamkernel.blobs import Lock, PathLock, blobs_at, lease_of, normalised
 from streamkernel.errors import CorruptMetadataError, InputChangedError, ParameterError, RunLockedError
 from streamkernel.manifest import COMPLETE, Manifest, parse_manifest
 from streamkernel.outputs import Building, GenerationBuilding, PartialFolder, remove_stray_partials
-from streamkernel.table._blob_store import BlobStore
-from streamkernel.table._zarr_metadata import node_kind, open_store, read_bytes
 from streamkernel.table.open import open_table
+from streamkernel.table.stored.blob_store import BlobStore
+from streamkernel.table.stored.metadata import node_kind, open_store, read_bytes
 from streamkernel.table.table import Table
 
 # Errors of file systems without hard links, or without one between these two files.

@@ -10,9 +10,9 @@ from streamkernel.manifest import SPARSE_VERSION
 from streamkernel.outputs import Building
 from streamkernel.pairs import csr_parts
 from streamkernel.table._sparse_rows import column_dtype
-from streamkernel.table._zarr_metadata import ZarrArray
 from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.statistics import ColumnStatistics
+from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float
 
 # Of a chunk: 0.5 or 1 MiB of values. A chunk of rows decodes those that it begins and ends in, too.

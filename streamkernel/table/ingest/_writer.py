@@ -18,8 +18,8 @@ from streamkernel.errors import EmptyDataError
 from streamkernel.manifest import TABLE_FORMAT, VERSION, WEIGHTED_VERSION, Ancestor, ArrayManifest, manifest_content
 from streamkernel.outputs import Building
 from streamkernel.table._row_ids import ID_BYTES
-from streamkernel.table._zarr_metadata import ZarrArray
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
+from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 
 # Names of the second dimension of arrays.

@@ -10,15 +10,15 @@ from zarr.abc.store import Store
 
 from streamkernel.atomic import parsed_json
 from streamkernel.errors import ParameterError, SourceFormatError, StoreNotFoundError
-from streamkernel.table._stored import open_node
-from streamkernel.table._zarr_metadata import join, node_kind
-from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.info import stored_weight
 from streamkernel.table.ingest._datasets import dataset_reader, stored_dataset
 from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest._tables import TableReader
 from streamkernel.table.open import open_table
+from streamkernel.table.stored.location import open_node
+from streamkernel.table.stored.metadata import join, node_kind
+from streamkernel.table.stored.zarr_rows import ZarrRows
 from streamkernel.table.table import Table
 from streamkernel.wording import option
 

@@ -19,11 +19,11 @@ from streamkernel.errors import (
     UncheckedChunksWarning,
 )
 from streamkernel.manifest import COMPLETE, ArrayManifest, Manifest, parse_manifest
-from streamkernel.table._blob_store import BlobStore
-from streamkernel.table._zarr_bounds import bounded
-from streamkernel.table._zarr_chunks import ChunkFiles
-from streamkernel.table._zarr_metadata import ZarrArray, array_metadata, join, open_array, place, read_bytes, retried
 from streamkernel.table.rows import RowArray
+from streamkernel.table.stored._bounds import bounded
+from streamkernel.table.stored._chunks import ChunkFiles
+from streamkernel.table.stored.blob_store import BlobStore
+from streamkernel.table.stored.metadata import ZarrArray, array_metadata, join, open_array, place, read_bytes, retried
 from streamkernel.table.values import float_dtype
 from streamkernel.type_aliases import AnyArray, Fields, Int
 

@@ -22,7 +22,7 @@ from zarr.abc.codec import BytesBytesCodec, Codec
 from zarr.codecs import BytesCodec, ShardingCodec
 from zarr.registry import get_numcodec
 
-from streamkernel.table._zarr_metadata import ZarrArray
+from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.type_aliases import Untyped
 
 # Allowance for checksums, headers of a codec inside another one, and flushed blocks of a small chunk.

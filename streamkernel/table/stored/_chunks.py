@@ -17,9 +17,9 @@ from zarr.storage import LocalStore
 
 from streamkernel.blobs import Stamp
 from streamkernel.errors import CorruptChunkError, MissingChunkError
-from streamkernel.table._blob_store import BlobStore, missing_chunk
-from streamkernel.table._store_values import read_value, value_size
-from streamkernel.table._zarr_metadata import ZarrArray, join, place, remote_errors, retried
+from streamkernel.table.stored._store_values import read_value, value_size
+from streamkernel.table.stored.blob_store import BlobStore, missing_chunk
+from streamkernel.table.stored.metadata import ZarrArray, join, place, remote_errors, retried
 from streamkernel.type_aliases import Int
 
 _EMPTY = np.uint64(2**64 - 1)  # a shard's index entry for an inner chunk that was never written

@@ -17,7 +17,7 @@ from zarr.abc.store import Store
 
 from streamkernel.blobs import Generation, Generations, Stamp
 from streamkernel.errors import MissingChunkError
-from streamkernel.table._store_values import ByteRequest, bounds
+from streamkernel.table.stored._store_values import ByteRequest, bounds
 
 _CHUNK = re.compile(r"(?:^|/)c/(\d+)(?:/\d+)*$")
 

@@ -29,8 +29,8 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelError,
 )
-from streamkernel.table._blob_store import BlobStore
-from streamkernel.table._store_values import read_value
+from streamkernel.table.stored._store_values import read_value
+from streamkernel.table.stored.blob_store import BlobStore
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import call
 

@@ -35,13 +35,13 @@ from streamkernel.manifest import (
     Manifest,
     parse_manifest,
 )
-from streamkernel.table._blob_store import BlobStore
 from streamkernel.table._sparse_rows import CSRParts, SparseRows
-from streamkernel.table._zarr_metadata import ZarrArray, join, node_kind, open_store, place, read_bytes
-from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.columns import are_real
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
+from streamkernel.table.stored.blob_store import BlobStore
+from streamkernel.table.stored.metadata import ZarrArray, join, node_kind, open_store, place, read_bytes
+from streamkernel.table.stored.zarr_rows import ZarrRows
 from streamkernel.table.synthetic import is_synthetic, normal_form, parse
 from streamkernel.table.synthetic.rows import SyntheticRows, SyntheticTargets
 from streamkernel.type_aliases import AnyArray, Fields
