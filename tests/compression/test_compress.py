@@ -332,7 +332,7 @@ def ingest_positive(folder: Path, table: Any) -> Path:
 DYING = """
 import os, signal, sys
 from streamkernel import compress
-from streamkernel.table.ingest._writer import ChunkWriter
+from streamkernel.table.ingest.writers.writer import ChunkWriter
 write = ChunkWriter._write_chunk
 def dying(self, name, start, values):
     if name == "y":

@@ -133,7 +133,7 @@ append_rows(source, store)
     ("moment", "rows"),
     [
         (("streamkernel.blobs.generations", "Generations", "publish", 1), 1500),
-        pytest.param(("streamkernel.table.ingest._writer", "ChunkWriter", "_write_chunk", 3), 1500),
+        pytest.param(("streamkernel.table.ingest.writers.writer", "ChunkWriter", "_write_chunk", 3), 1500),
         pytest.param(("streamkernel.blobs.generations", "Generations", "_prune", 1), 2200),
     ],
 )

@@ -28,7 +28,7 @@ from streamkernel.errors import (
 from streamkernel.table import Table, open_table
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest import append_rows, ingest
-from streamkernel.table.ingest._locked_table import LockedObjects
+from streamkernel.table.ingest.writers.locked_table import LockedObjects
 from streamkernel.table.stored.blob_store import BlobStore
 
 CRC = [zarr.codecs.Crc32cCodec()]

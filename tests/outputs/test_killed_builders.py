@@ -19,7 +19,7 @@ from streamkernel.outputs import PartialFolder, remove_stray_partials
 KILLED = """
 import os, signal, sys
 import numpy as np
-import streamkernel.table.ingest._writer as writer
+import streamkernel.table.ingest.writers.writer as writer
 from streamkernel import ingest
 finish = writer.ChunkWriter.finish
 def killed(self, *arguments, **options):

@@ -35,9 +35,9 @@ from streamkernel.errors import (
 )
 from streamkernel.outputs import PartialFolder, partial
 from streamkernel.table import open_table
-from streamkernel.table.ingest import _appending as appending
 from streamkernel.table.ingest import append_rows, ingest
-from streamkernel.table.ingest._locked_table import locked_store
+from streamkernel.table.ingest.writers import appending as appending
+from streamkernel.table.ingest.writers.locked_table import locked_store
 from streamkernel.table.stored import zarr_rows as zarr_rows
 
 M = len(X)
@@ -338,9 +338,9 @@ append_rows(source, store)
     ("moment", "rows"),
     [
         pytest.param(
-            ("streamkernel.table.ingest._locked_table", "", "link_tree", 1, "after"), M, marks=pytest.mark.slow
+            ("streamkernel.table.ingest.writers.locked_table", "", "link_tree", 1, "after"), M, marks=pytest.mark.slow
         ),
-        (("streamkernel.table.ingest._writer", "ChunkWriter", "_write_chunk", 3, "before"), M),
+        (("streamkernel.table.ingest.writers.writer", "ChunkWriter", "_write_chunk", 3, "before"), M),
         pytest.param(("streamkernel.outputs.partial", "", "publish_folder", 1, "before"), M, marks=pytest.mark.slow),
         (("streamkernel.atomic", "", "_exchange", 1, "before"), M),
         (("streamkernel.atomic", "", "_exchange", 1, "after"), 2 * M),

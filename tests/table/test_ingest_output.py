@@ -25,7 +25,7 @@ from streamkernel.manifest import ROWS_FORMAT
 from streamkernel.store import Bundle, write_bundle
 from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest
-from streamkernel.table.ingest._writer import ChunkWriter
+from streamkernel.table.ingest.writers.writer import ChunkWriter
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest
-from streamkernel.table.ingest._shuffle import RowSpool, row_keys
+from streamkernel.table.ingest.writers.shuffle import RowSpool, row_keys
 
 
 def order_of(folder, seed, rows, batches, bucket_bytes=1 << 26):

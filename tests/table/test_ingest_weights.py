@@ -34,8 +34,8 @@ from streamkernel.errors import (
 )
 from streamkernel.table import ColumnStatistics, open_table, table_info
 from streamkernel.table.ingest import append_rows, ingest
-from streamkernel.table.ingest._shuffle import row_keys
-from streamkernel.table.ingest._writer import ChunkWriter
+from streamkernel.table.ingest.writers.shuffle import row_keys
+from streamkernel.table.ingest.writers.writer import ChunkWriter
 
 RNG = np.random.default_rng(3)
 M = 700

@@ -24,8 +24,8 @@ from streamkernel.errors import (
 )
 from streamkernel.pairs import as_csr
 from streamkernel.table import ColumnStatistics, open_table
-from streamkernel.table.ingest import _sparse_writer as writer
 from streamkernel.table.ingest import append_rows, ingest
+from streamkernel.table.ingest.writers import sparse_writer as writer
 
 
 @pytest.fixture(autouse=True)

@@ -26,11 +26,11 @@ from streamkernel.table.ingest._open import column_stream, name_of, open_reader
 from streamkernel.table.ingest._options import SourceOptions, targets_of
 from streamkernel.table.ingest._reader import Reader, Rows
 from streamkernel.table.ingest._scratch import scratch_folder
-from streamkernel.table.ingest._shuffle import RowSpool
-from streamkernel.table.ingest._sparse_writer import SparseWriter
 from streamkernel.table.ingest._standard_input import received
-from streamkernel.table.ingest._writer import ChunkWriter
 from streamkernel.table.ingest.progress import Progress, as_progress
+from streamkernel.table.ingest.writers.shuffle import RowSpool
+from streamkernel.table.ingest.writers.sparse_writer import SparseWriter
+from streamkernel.table.ingest.writers.writer import ChunkWriter
 from streamkernel.table.schema import Schema
 from streamkernel.table.values import DTypeName
 from streamkernel.type_aliases import Fields, Unchecked

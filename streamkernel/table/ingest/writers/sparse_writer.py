@@ -10,7 +10,7 @@ from streamkernel.manifest import SPARSE_VERSION
 from streamkernel.outputs import Building
 from streamkernel.pairs import csr_parts
 from streamkernel.table._sparse_rows import column_dtype
-from streamkernel.table.ingest._writer import ChunkWriter
+from streamkernel.table.ingest.writers.writer import ChunkWriter
 from streamkernel.table.statistics import ColumnStatistics
 from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float

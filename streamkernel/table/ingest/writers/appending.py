@@ -18,8 +18,8 @@ import zarr
 from zarr.storage import LocalStore
 
 from streamkernel.manifest import Ancestor
-from streamkernel.table.ingest._locked_table import LockedTable
-from streamkernel.table.ingest._writer import ChunkWriter
+from streamkernel.table.ingest.writers.locked_table import LockedTable
+from streamkernel.table.ingest.writers.writer import ChunkWriter
 from streamkernel.table.rows import RowReader
 from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.type_aliases import Fields
