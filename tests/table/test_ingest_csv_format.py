@@ -11,8 +11,8 @@ from table.sources import FRAME, M, X, Y
 from streamkernel import open_table
 from streamkernel.errors import NonFiniteDataError, ParameterError, SourceFormatError
 from streamkernel.table.ingest import append_rows, ingest
-from streamkernel.table.ingest._csv_format import CsvFormat
-from streamkernel.table.ingest._csv_records import is_number
+from streamkernel.table.ingest.readers.csv.format import CsvFormat
+from streamkernel.table.ingest.readers.csv.records import is_number
 
 
 def write(path, text, encoding="utf-8"):

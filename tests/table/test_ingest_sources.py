@@ -19,8 +19,8 @@ from zarr.codecs import Crc32cCodec
 from streamkernel.table import open_table
 from streamkernel.table._chunk_rows import default_chunk_rows
 from streamkernel.table.ingest import ingest
-from streamkernel.table.ingest._open import open_reader
-from streamkernel.table.ingest._options import SourceOptions
+from streamkernel.table.ingest.readers.open import open_reader
+from streamkernel.table.ingest.readers.options import SourceOptions
 
 RNG = np.random.default_rng(1)
 
@@ -129,7 +129,7 @@ def test_rows_without_header_but_with_a_text_label(tmp_path):
 
 
 def test_libsvm_blocks_and_zero_based_indices(tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("streamkernel.table.ingest._libsvm"), "_BLOCK_BYTES", 997)
+    monkeypatch.setattr(importlib.import_module("streamkernel.table.ingest.readers._libsvm"), "_BLOCK_BYTES", 997)
     sparse = np.where(RNG.random((400, 7)) < 0.5, 0.0, RNG.integers(1, 9, (400, 7)))
     sparse[0, 0], sparse[0, 6] = 1.0, 1.0
     for zero_based in (True, False):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from streamkernel.table.ingest._files import is_file_of_columns
 from streamkernel.table.ingest.append import append_rows
 from streamkernel.table.ingest.ingest import ingest, suggest_schema
 from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.ingest.readers.files import is_file_of_columns
 
 __all__ = ["Progress", "append_rows", "ingest", "is_file_of_columns", "suggest_schema"]

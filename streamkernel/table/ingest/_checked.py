@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError, StreamKernelWarning
 from streamkernel.pairs import values_in
-from streamkernel.table.ingest._reader import Reader, Rows
 from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.ingest.readers.reader import Reader, Rows
 from streamkernel.table.schema.suggest import date_formats, have_signs
 from streamkernel.table.targets import MAX_CLASSES
 from streamkernel.table.values import check_finite, check_weights

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from streamkernel.errors import DataError, ParameterError, SourceFormatError
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._reader import position_of
-from streamkernel.table.ingest._streams import ColumnStream
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import position_of
+from streamkernel.table.ingest.readers.streams import ColumnStream
 from streamkernel.table.schema import Column
 from streamkernel.table.schema.schema import Schema, as_schema
 from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, both_orders, date_formats, suggested

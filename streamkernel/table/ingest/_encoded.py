@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from streamkernel.errors import EmptyDataError, NonFiniteDataError, ParameterError, warn_user
-from streamkernel.table.ingest._arrow_values import id_rows
 from streamkernel.table.ingest._declared import declared_schema
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
-from streamkernel.table.ingest._streams import ColumnStream
 from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.ingest.readers.arrow_values import id_rows
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import BATCH_BYTES, Batch, Reader
+from streamkernel.table.ingest.readers.streams import ColumnStream
 from streamkernel.table.schema.encoder import Encoder, read_categories, read_numbers
 from streamkernel.table.schema.fit import MOST_OUTPUTS, SchemaFit, fold_of, slices
 from streamkernel.table.schema.schema import Schema

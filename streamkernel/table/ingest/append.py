@@ -17,12 +17,12 @@ from streamkernel.blobs import display_form, normalised, translated_os_errors
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table.info import TableInfo, weight_name
 from streamkernel.table.ingest._checked import checked_batches, missing_labels
-from streamkernel.table.ingest._csv_format import CsvFormat
-from streamkernel.table.ingest._open import has_columns, name_of, open_reader
-from streamkernel.table.ingest._options import SourceOptions, targets_of
-from streamkernel.table.ingest._reader import Reader
-from streamkernel.table.ingest._standard_input import received
 from streamkernel.table.ingest.progress import Progress, as_progress
+from streamkernel.table.ingest.readers.csv.format import CsvFormat
+from streamkernel.table.ingest.readers.open import has_columns, name_of, open_reader
+from streamkernel.table.ingest.readers.options import SourceOptions, targets_of
+from streamkernel.table.ingest.readers.reader import Reader
+from streamkernel.table.ingest.readers.standard_input import received
 from streamkernel.table.ingest.writers.appending import AppendingWriter
 from streamkernel.table.ingest.writers.locked_table import LockedTable, locked_store
 from streamkernel.table.schema import Schema

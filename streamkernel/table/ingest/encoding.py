@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from streamkernel.table.ingest._encoded import EncodedReader
-from streamkernel.table.ingest._frames import FrameStream, is_frame
-from streamkernel.table.ingest._open import column_stream, name_of
-from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest.progress import as_progress
+from streamkernel.table.ingest.readers.frames import FrameStream, is_frame
+from streamkernel.table.ingest.readers.open import column_stream, name_of
+from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.schema import Schema
 from streamkernel.type_aliases import Float, Unchecked, Untyped
 

@@ -20,14 +20,14 @@ from streamkernel.outputs import building_at, check_output, translated_os_errors
 from streamkernel.table._chunk_rows import default_chunk_rows, sparse_chunk_rows
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest._checked import FoundLabels, checked_batches
-from streamkernel.table.ingest._csv_format import CsvFormat
 from streamkernel.table.ingest._declared import AUTO, declared_schema
-from streamkernel.table.ingest._open import column_stream, name_of, open_reader
-from streamkernel.table.ingest._options import SourceOptions, targets_of
-from streamkernel.table.ingest._reader import Reader, Rows
 from streamkernel.table.ingest._scratch import scratch_folder
-from streamkernel.table.ingest._standard_input import received
 from streamkernel.table.ingest.progress import Progress, as_progress
+from streamkernel.table.ingest.readers.csv.format import CsvFormat
+from streamkernel.table.ingest.readers.open import column_stream, name_of, open_reader
+from streamkernel.table.ingest.readers.options import SourceOptions, targets_of
+from streamkernel.table.ingest.readers.reader import Reader, Rows
+from streamkernel.table.ingest.readers.standard_input import received
 from streamkernel.table.ingest.writers.shuffle import RowSpool
 from streamkernel.table.ingest.writers.sparse_writer import SparseWriter
 from streamkernel.table.ingest.writers.writer import ChunkWriter

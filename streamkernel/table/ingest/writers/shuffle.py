@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.table._row_ids import ID_BYTES
-from streamkernel.table.ingest._reader import Rows
+from streamkernel.table.ingest.readers.reader import Rows
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 _BITS = 8

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from streamkernel.errors import SourceFormatError
-from streamkernel.table.ingest._arrow_values import floats, text_labels
-from streamkernel.table.ingest._csv_records import MISSING, is_number
-from streamkernel.table.ingest._files import SourceFile
+from streamkernel.table.ingest.readers.arrow_values import floats, text_labels
+from streamkernel.table.ingest.readers.csv.records import MISSING, is_number
+from streamkernel.table.ingest.readers.files import SourceFile
 from streamkernel.table.targets import label_form
 from streamkernel.type_aliases import Untyped
 from streamkernel.wording import option

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pyarrow.csv import ConvertOptions
 
 from streamkernel.errors import SourceFormatError
-from streamkernel.table.ingest._csv_format import CsvFormat
-from streamkernel.table.ingest._files import SourceFile
-from streamkernel.table.ingest._plain_bytes import plain_bytes
+from streamkernel.table.ingest.readers._plain_bytes import plain_bytes
+from streamkernel.table.ingest.readers.csv.format import CsvFormat
+from streamkernel.table.ingest.readers.files import SourceFile
 from streamkernel.wording import option
 
 # Text that pyarrow reads as a missing value; the finite check then names the row.

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from streamkernel.errors import ParameterError, SourceFormatError, StoreNotFoundError
-from streamkernel.table.ingest._files import SourceFile, several_sources
 from streamkernel.table.ingest._scratch import scratch_folder
 from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.ingest.readers.files import SourceFile, several_sources
 from streamkernel.type_aliases import Unchecked
 
 LABEL = "standard input"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from streamkernel.errors import ParameterError
 from streamkernel.table._sparse_rows import SparseRows
-from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
+from streamkernel.table.ingest.readers.reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.rows import RowReader
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from streamkernel.blobs import first_line
 from streamkernel.errors import SourceFormatError
-from streamkernel.table.ingest._files import SourceFile
+from streamkernel.table.ingest.readers.files import SourceFile
 from streamkernel.type_aliases import Untyped
 
 _ARROW_FILE, _FEATHER_1 = b"ARROW1", b"FEA1"

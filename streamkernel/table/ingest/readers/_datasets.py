@@ -8,9 +8,9 @@ from importlib import import_module
 from zarr.abc.store import Store
 
 from streamkernel.errors import ParameterError, ShapeError, SourceFormatError
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._reader import Reader
-from streamkernel.table.ingest._tables import TableReader
+from streamkernel.table.ingest.readers._tables import TableReader
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import Reader
 from streamkernel.table.open import open_table
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Untyped

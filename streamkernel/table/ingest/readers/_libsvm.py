@@ -16,8 +16,8 @@ from typing import Any
 from streamkernel.errors import EmptyDataError, ParameterError, SourceFormatError
 from streamkernel.pairs import pairs_of
 from streamkernel.table.columns import default_names
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import BATCH_BYTES, Batch, Reader
 from streamkernel.wording import option
 
 _BLOCK_BYTES = 1 << 22

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import EmptyDataError, ParameterError
-from streamkernel.table.ingest._options import SourceOptions
 from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.schema import Schema
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, AnyDType, Float

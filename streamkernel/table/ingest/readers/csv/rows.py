@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streamkernel.errors import SourceFormatError
-from streamkernel.table.ingest._arrow_values import text_labels
-from streamkernel.table.ingest._csv_file import CsvFile
-from streamkernel.table.ingest._csv_format import CsvFormat
-from streamkernel.table.ingest._files import SourceFile, check_same_columns
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._partitions import Partitions
-from streamkernel.table.ingest._reader import FILLING, Batch, Reader
-from streamkernel.table.ingest._streams import NO_MARKS, ColumnStream
+from streamkernel.table.ingest.readers._partitions import Partitions
+from streamkernel.table.ingest.readers.arrow_values import text_labels
+from streamkernel.table.ingest.readers.csv._file import CsvFile
+from streamkernel.table.ingest.readers.csv.format import CsvFormat
+from streamkernel.table.ingest.readers.files import SourceFile, check_same_columns
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import FILLING, Batch, Reader
+from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
 from streamkernel.type_aliases import AnyArray, Untyped
 
 

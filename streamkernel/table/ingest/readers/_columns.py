@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from streamkernel.errors import DTypeError, EmptyDataError, SourceFormatError
 from streamkernel.table.columns import first_repeated
-from streamkernel.table.ingest._arrow_values import floats, text_labels
-from streamkernel.table.ingest._column_files import column_file
-from streamkernel.table.ingest._files import SourceFile, check_same_columns
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._partitions import Partitions
-from streamkernel.table.ingest._reader import BATCH_BYTES, FILLING, Batch, Reader
-from streamkernel.table.ingest._streams import NO_MARKS, ColumnStream
+from streamkernel.table.ingest.readers._column_files import column_file
+from streamkernel.table.ingest.readers._partitions import Partitions
+from streamkernel.table.ingest.readers.arrow_values import floats, text_labels
+from streamkernel.table.ingest.readers.files import SourceFile, check_same_columns
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import BATCH_BYTES, FILLING, Batch, Reader
+from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
 from streamkernel.type_aliases import AnyDType, Untyped
 from streamkernel.wording import option
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from streamkernel.errors import DTypeError, EmptyDataError, ParameterError
 from streamkernel.table.columns import check_distinct, default_names
-from streamkernel.table.ingest._reader import BATCH_BYTES
-from streamkernel.table.ingest._streams import NO_MARKS, ColumnStream
+from streamkernel.table.ingest.readers.reader import BATCH_BYTES
+from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
 from streamkernel.type_aliases import Unchecked, Untyped
 
 

@@ -13,11 +13,11 @@ import pyarrow.csv as pa_csv
 
 from streamkernel.errors import SourceFormatError
 from streamkernel.table.columns import first_repeated
-from streamkernel.table.ingest._csv_format import CsvFormat
-from streamkernel.table.ingest._csv_records import MISSING, first_problem, is_number, records, text_lines
-from streamkernel.table.ingest._files import SourceFile
-from streamkernel.table.ingest._plain_bytes import COMPRESSIONS, TYPICAL_RATIO, plain_bytes
-from streamkernel.table.ingest._streams import NO_MARKS
+from streamkernel.table.ingest.readers._plain_bytes import COMPRESSIONS, TYPICAL_RATIO, plain_bytes
+from streamkernel.table.ingest.readers.csv.format import CsvFormat
+from streamkernel.table.ingest.readers.csv.records import MISSING, first_problem, is_number, records, text_lines
+from streamkernel.table.ingest.readers.files import SourceFile
+from streamkernel.table.ingest.readers.streams import NO_MARKS
 from streamkernel.table.schema.values import WrongValueError, numbers
 from streamkernel.type_aliases import Untyped
 from streamkernel.wording import option

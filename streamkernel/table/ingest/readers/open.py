@@ -8,20 +8,20 @@ from pathlib import Path
 
 from streamkernel.blobs import display_form
 from streamkernel.errors import ParameterError
-from streamkernel.table.ingest._columns import ColumnsReader, TypedStream
-from streamkernel.table.ingest._csv import CsvReader, CsvStream
-from streamkernel.table.ingest._datasets import dataset_reader
 from streamkernel.table.ingest._encoded import EncodedReader
-from streamkernel.table.ingest._files import SourceFile, is_zarr, several_sources, source_files
-from streamkernel.table.ingest._frames import frame_stream, is_frame, is_pandas
-from streamkernel.table.ingest._libsvm import LibsvmReader
-from streamkernel.table.ingest._numpy_files import NpyReader, NpzReader
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._reader import Reader
-from streamkernel.table.ingest._standard_input import LABEL, is_standard_input
-from streamkernel.table.ingest._streams import ColumnStream
-from streamkernel.table.ingest._tables import TableReader
-from streamkernel.table.ingest._zarr import zarr_reader
+from streamkernel.table.ingest.readers._columns import ColumnsReader, TypedStream
+from streamkernel.table.ingest.readers._datasets import dataset_reader
+from streamkernel.table.ingest.readers._libsvm import LibsvmReader
+from streamkernel.table.ingest.readers._numpy_files import NpyReader, NpzReader
+from streamkernel.table.ingest.readers._tables import TableReader
+from streamkernel.table.ingest.readers._zarr import zarr_reader
+from streamkernel.table.ingest.readers.csv.rows import CsvReader, CsvStream
+from streamkernel.table.ingest.readers.files import SourceFile, is_zarr, several_sources, source_files
+from streamkernel.table.ingest.readers.frames import frame_stream, is_frame, is_pandas
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import Reader
+from streamkernel.table.ingest.readers.standard_input import LABEL, is_standard_input
+from streamkernel.table.ingest.readers.streams import ColumnStream
 from streamkernel.table.open import open_table
 from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.type_aliases import Unchecked

@@ -29,8 +29,8 @@ from streamkernel.errors import (
     SourceFormatError,
     StreamKernelError,
 )
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import BATCH_BYTES, Batch, Reader
 from streamkernel.table.values import float_dtype
 from streamkernel.type_aliases import AnyArray, AnyDType, Unchecked
 from streamkernel.wording import option

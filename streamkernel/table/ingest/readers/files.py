@@ -20,7 +20,7 @@ from pathlib import Path
 
 from streamkernel.blobs import display_form, is_url
 from streamkernel.errors import ParameterError, SourceFormatError, StoreAccessError, StoreNotFoundError
-from streamkernel.table.ingest._plain_bytes import COMPRESSIONS
+from streamkernel.table.ingest.readers._plain_bytes import COMPRESSIONS
 from streamkernel.type_aliases import Unchecked
 
 # Kinds of files by suffix. Several files of a kind can be one source where columns have names.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.table.ingest._csv_format import CsvFormat
+from streamkernel.table.ingest.readers.csv.format import CsvFormat
 from streamkernel.table.schema import MISSING_POLICIES, UNKNOWN_POLICIES
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Unchecked

@@ -11,10 +11,10 @@ from zarr.abc.store import Store
 from streamkernel.atomic import parsed_json
 from streamkernel.errors import ParameterError, SourceFormatError, StoreNotFoundError
 from streamkernel.table.info import stored_weight
-from streamkernel.table.ingest._datasets import dataset_reader, stored_dataset
-from streamkernel.table.ingest._options import SourceOptions
-from streamkernel.table.ingest._reader import Reader
-from streamkernel.table.ingest._tables import TableReader
+from streamkernel.table.ingest.readers._datasets import dataset_reader, stored_dataset
+from streamkernel.table.ingest.readers._tables import TableReader
+from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.reader import Reader
 from streamkernel.table.open import open_table
 from streamkernel.table.stored.location import open_node
 from streamkernel.table.stored.metadata import join, node_kind
