@@ -1,11 +1,11 @@
-"""Settings of the classifiers: how much each class counts."""
+"""Settings of the classifiers: how much each class counts, and how probabilities are found."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -165,3 +165,16 @@ class GeneralisedClassifierSettings(GeneralisedSettings, ClassifierSettings):
     """Gaussian process classification."""
 
     RECORD: ClassVar[type[GeneralisedClassifierSettingsRecord]] = GeneralisedClassifierSettingsRecord
+
+
+def calibration_of_classes() -> Any:
+    """The field `calibration` of settings of machines that separate classes."""
+    return parameter(
+        None,
+        "How probabilities follow from decision values on held-out rows: platt (a logistic function), isotonic (an "
+        "increasing one) or none.",
+        kind=str,
+        words=("platt", "isotonic", "none"),
+        optional=True,
+        default_words="platt where C is chosen by held-out rows, else none",
+    )

@@ -9,7 +9,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.records import Count, NonNegative, SettingsRecord
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, Loss
 from streamkernel.selection import Rule, SupportVectors
-from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord
+from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord, calibration_of_classes
 from streamkernel.settings.margins import CalibratedSettings, MarginSettings, MarginSettingsRecord
 from streamkernel.settings.parameter import parameter, parameters_in
 from streamkernel.table import Table
@@ -125,15 +125,7 @@ class LinearClassifierSettings(LinearSettings, CalibratedSettings, ClassifierSet
 
     RECORD: ClassVar[type[SettingsRecord]] = LinearClassifierSettingsRecord
 
-    calibration: str | None = parameter(
-        None,
-        "How probabilities follow from decision values on held-out rows: platt (a logistic function), isotonic (an "
-        "increasing one) or none.",
-        kind=str,
-        words=("platt", "isotonic", "none"),
-        optional=True,
-        default_words="platt where C is chosen by held-out rows, else none",
-    )
+    calibration: str | None = calibration_of_classes()
 
     def losses(self, C: float) -> tuple[Loss, ...]:
         return (Hinge(C),)

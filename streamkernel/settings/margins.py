@@ -25,7 +25,7 @@ from streamkernel.reductions.margins import (
 from streamkernel.selection import Rule, SupportVectors
 from streamkernel.settings._searched import SEARCHED, SearchedSettings
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord
+from streamkernel.settings.classes import ClassifierSettings, ClassifierSettingsRecord, calibration_of_classes
 from streamkernel.settings.parameter import parameter, parameters_in
 from streamkernel.settings.ridge import BUCKETS, LEAST_FOLDED
 from streamkernel.table import Folds, Table
@@ -320,15 +320,7 @@ class MarginClassifierSettings(CalibratedSettings, MachineSettings, ClassifierSe
     sharpness: float = parameter(
         5.0, "The sharpness s of the smoothed hinge log(1 + exp(s x)) / s.", least=0.0, above=True
     )
-    calibration: str | None = parameter(
-        None,
-        "How probabilities follow from decision values on held-out rows: platt (a logistic function), isotonic (an "
-        "increasing one) or none.",
-        kind=str,
-        words=("platt", "isotonic", "none"),
-        optional=True,
-        default_words="platt where C is chosen by held-out rows, else none",
-    )
+    calibration: str | None = calibration_of_classes()
     multi_class: str = parameter(
         ONE_VS_REST,
         "The functions of three or more classes: one-vs-rest (a function for each class, and the largest wins) or "
