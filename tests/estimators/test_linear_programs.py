@@ -11,13 +11,14 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
+from interruptions import Interrupt
 from memory import measured
 from problems import zarr_of_chunks
 from report.rendered import undrawn
 
 from streamkernel import KernelLPClassifier, KernelLPRegressor, open_table
 from streamkernel.cli import main
-from streamkernel.engine import Machine, Session, Silent, ThreadExecutor, resident_bytes
+from streamkernel.engine import Machine, Session, ThreadExecutor, resident_bytes
 from streamkernel.errors import DependencyError, ParameterError, ResourceLimitError, StreamKernelWarning
 from streamkernel.kernels import Gaussian
 from streamkernel.kinds import PREDICTORS
@@ -161,18 +162,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = np.random.default_rng(1).standard_normal((500, 3))
     y = np.digitize(np.sin(rows[:, 0]) + rows[:, 1] * rows[:, 2], [-0.4, 0.6]).astype(float)
     return zarr_of_chunks(tmp_path_factory.mktemp("lp") / "rows.zarr", rows.astype(np.float32), y, 100)
-
-
-class Interrupt(Silent):
-    """An interruption in the middle of a sweep."""
-
-    def __init__(self, sweep: int) -> None:
-        self.left = sweep
-
-    def begin(self, name: str, rows: int, tasks: int) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("kind", [pytest.param("lp", marks=pytest.mark.slow), "lp-regressor"])
