@@ -12,9 +12,9 @@ from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
 from streamkernel.fits.fold_rows import FoldRows
 from streamkernel.settings.checks import is_whole
 from streamkernel.table import Table
-from streamkernel.table.part_search import check_filled, content_parts, group_parts, time_parts
-from streamkernel.table.part_weights import PartSums
-from streamkernel.table.row_parts import RowParts, content_folds
+from streamkernel.table.parts.row_parts import RowParts, content_folds
+from streamkernel.table.parts.search import check_filled, content_parts, group_parts, time_parts
+from streamkernel.table.parts.weights import PartSums
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option

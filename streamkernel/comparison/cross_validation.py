@@ -1,7 +1,7 @@
 """Cross-validation: every estimator fitted to all folds but one and scored on that one, by sweeps over a stored table.
 
 Rows are left out by a weight of 0: fits, scores, draws and statistics do not see such rows, whatever the estimator
-(`table.part_weights`). Nothing is copied, and memory is that of the largest fit. Where the fits of an estimator can be
+(`table.parts.weights`). Nothing is copied, and memory is that of the largest fit. Where the fits of an estimator can be
 made of the sums of one sweep, they are (`fits.fold_rows`); a part of the rows is then in no fold, for all estimators,
 so that errors are still paired by the same rows.
 """

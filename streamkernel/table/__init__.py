@@ -14,9 +14,9 @@ from streamkernel.table._sparse_scaler import SparseScaler
 from streamkernel.table.block import RowBlock
 from streamkernel.table.bounded_scalers import ClippedScaler, RankScaler
 from streamkernel.table.columns import KnownColumns, with_weights_of
-from streamkernel.table.folds import Folds
 from streamkernel.table.info import TableInfo, table_info
 from streamkernel.table.open import open_table, weights_in_memory
+from streamkernel.table.parts.folds import Folds
 from streamkernel.table.repeated import repeated
 from streamkernel.table.scaler import RowScaler, Scaler
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics

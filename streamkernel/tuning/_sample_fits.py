@@ -18,7 +18,7 @@ from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import GradientProducts, NormalEquations
 from streamkernel.solvers.lengthscale import MEDIAN_ROWS, median_lengthscale
 from streamkernel.table import Table, open_table
-from streamkernel.table.folds import Folds
+from streamkernel.table.parts.folds import Folds
 from streamkernel.tuning._regression import Regression
 from streamkernel.type_aliases import AnyArray, Float, Int
 

@@ -35,7 +35,7 @@ from streamkernel.errors import (
 from streamkernel.kinds import PREDICTORS
 from streamkernel.table import Table
 from streamkernel.table.ingest import ingest
-from streamkernel.table.part_weights import part_numbers
+from streamkernel.table.parts.weights import part_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 

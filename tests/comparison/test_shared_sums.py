@@ -24,8 +24,8 @@ from streamkernel.errors import ParameterError, SingleClassError
 from streamkernel.fits import fit_ridge, fold_rows
 from streamkernel.fits.fold_rows import FoldRows
 from streamkernel.table.ingest import ingest
-from streamkernel.table.part_search import content_parts
-from streamkernel.table.part_weights import part_numbers
+from streamkernel.table.parts.search import content_parts
+from streamkernel.table.parts.weights import part_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 

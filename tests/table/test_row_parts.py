@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.errors import DataError, NonFiniteDataError, ParameterError
-from streamkernel.table import Table, open_table, part_search
+from streamkernel.table import Table, open_table
 from streamkernel.table.ingest import ingest
-from streamkernel.table.part_search import check_filled, content_parts, group_parts, time_parts
-from streamkernel.table.part_weights import PartSums, part_numbers
-from streamkernel.table.row_parts import GroupParts, RowParts
+from streamkernel.table.parts import search
+from streamkernel.table.parts.row_parts import GroupParts, RowParts
+from streamkernel.table.parts.search import check_filled, content_parts, group_parts, time_parts
+from streamkernel.table.parts.weights import PartSums, part_numbers
 from streamkernel.table.stored.zarr_rows import ZarrRows
 
 RNG = np.random.default_rng(3)
@@ -92,7 +93,7 @@ def test_groups_are_never_split_and_fill_the_parts_evenly(groups: list[int], cou
 
 
 def test_more_groups_than_are_counted_go_where_their_hash_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part_search, "MOST_GROUPS", 50)
+    monkeypatch.setattr(search, "MOST_GROUPS", 50)
     rows = np.column_stack([RNG.standard_normal((4000, 3)), RNG.integers(0, 900, 4000)])
     parts = of_rows(rows, "group")
     _, of = parted(open_table(rows), "group", 4)

@@ -16,7 +16,7 @@ from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.solvers import median_lengthscale
 from streamkernel.table import open_table
-from streamkernel.table.folds import Folds
+from streamkernel.table.parts.folds import Folds
 from streamkernel.table.row_keys import row_keys
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, metric
 from streamkernel.tuning._regression import Regression

@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.reductions.contract import AnyReduction, Reduction, State
 from streamkernel.reductions.sums.each_fold import rows_of
 from streamkernel.table import RowBlock
-from streamkernel.table.folds import Folds
+from streamkernel.table.parts.folds import Folds
 
 _ROWS = "rows"  # number of rows of each fold in a state
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.table.folds import Folds
+from streamkernel.table.parts.folds import Folds
 from streamkernel.table.row_keys import Keys
 from streamkernel.type_aliases import Float
 

@@ -15,7 +15,7 @@ import numpy as np
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.sums._fold_weights import GROUPS, effective_rows, group_weights
 from streamkernel.table import RowBlock
-from streamkernel.table.folds import Folds
+from streamkernel.table.parts.folds import Folds
 from streamkernel.type_aliases import Float, Int
 
 Part = TypeVar("Part")

@@ -19,7 +19,7 @@ from streamkernel.reductions.sums._fold_weights import GROUPS, effective_rows, g
 from streamkernel.reductions.sums.each_fold import rows_of
 from streamkernel.reductions.sums.normal_equations import Factors, NormalEquations, RidgeSums
 from streamkernel.table import RowBlock
-from streamkernel.table.folds import Folds
+from streamkernel.table.parts.folds import Folds
 from streamkernel.type_aliases import Float
 
 

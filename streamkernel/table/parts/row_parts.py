@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.table.folds import Folds
+from streamkernel.table.parts.folds import Folds
 from streamkernel.table.row_keys import Keys, row_keys
 from streamkernel.table.rows import RowArray
 from streamkernel.table.values import check_finite

@@ -10,9 +10,9 @@ import heapq
 import numpy as np
 
 from streamkernel.errors import DataError, ParameterError
-from streamkernel.table._weighted_values import weighted_values
+from streamkernel.table.parts._weighted_values import weighted_values
+from streamkernel.table.parts.row_parts import ContentParts, GroupParts, TimeParts, checked_column
 from streamkernel.table.row_keys import Keys, row_keys
-from streamkernel.table.row_parts import ContentParts, GroupParts, TimeParts, checked_column
 from streamkernel.table.rows import RowArray
 from streamkernel.table.table import Table
 from streamkernel.type_aliases import Float, Int

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from streamkernel.atomic import text_digest
-from streamkernel.table._weighted_values import ROWS, weighted_values
-from streamkernel.table.row_parts import ContentParts, RowParts
+from streamkernel.table.parts._weighted_values import ROWS, weighted_values
+from streamkernel.table.parts.row_parts import ContentParts, RowParts
 from streamkernel.table.rows import ColumnRows, NumbersBeside, RowArray, RowReader
 from streamkernel.table.table import Table
 from streamkernel.table.weight_sums import WeightSums, known_sums
