@@ -20,7 +20,6 @@ from streamkernel.table.values import check_weights
 from streamkernel.table.weight_sums import WeightSums, known_sums
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float
 
-
 # Before the digest of sparse rows. Without it, one that an earlier version wrote also depends on the fullest row.
 OF_ENTRIES = "entries:"
 
