@@ -12,12 +12,12 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from sparse_rows import sparse_problem
-from streamkernel.table.part_search import content_parts
-from streamkernel.table.part_weights import part_numbers
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, KernelSVC, cross_validate, ingest, open_table
 from streamkernel.errors import ParameterError
 from streamkernel.table import Table
+from streamkernel.table.parts.search import content_parts
+from streamkernel.table.parts.weights import part_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 

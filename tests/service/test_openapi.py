@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from streamkernel.kinds import KINDS, PREDICTORS
 from streamkernel.service import JobsPlace, Settings, create_app
-from streamkernel.service.formats import MEDIA_TYPES
+from streamkernel.service.formats import BODIES
 from streamkernel.service.http_errors import STATUSES
 
 PREDICT = "/v1/models/{name}/predict"
@@ -30,7 +30,7 @@ def test_every_operation_and_refusal_is_there(client: httpx.Client) -> None:
         if status != "200":
             assert response["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
             assert response["description"] == STATUSES[int(status)][1]
-    assert set(schema["paths"][PREDICT]["post"]["requestBody"]["content"]) == set(MEDIA_TYPES.values())
+    assert set(schema["paths"][PREDICT]["post"]["requestBody"]["content"]) == set(BODIES)
     assert "security" not in schema["paths"][PREDICT]["post"]
 
 

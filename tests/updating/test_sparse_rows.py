@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from frozen.kinds import HERE, OLD, SPARSE, unpacked
-from frozen.kinds import Y as FROZEN_Y
+from frozen.kinds import HERE, unpacked
+from frozen.rows import OLD, SPARSE
+from frozen.rows import Y as FROZEN_Y
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
