@@ -62,6 +62,15 @@ class RidgeEstimator(UpdatingEstimator):
         return super()._adopt(model)
 
 
+def keeps_sums(estimator: Untyped) -> bool:
+    """Whether the fit keeps the sums that further rows are added to: conjugate gradients make none."""
+    if estimator.solver == "cg":
+        raise AttributeError(
+            "solver='cg' keeps no sums, to which partial_fit adds rows; take solver='direct' or 'auto'"
+        )
+    return True
+
+
 class KernelRidge(Regressor, RidgeEstimator):
     """Reduced kernel ridge regression: ``f(x) = sum_j a_j k(x, z_j) + b`` on n chosen rows z_j.
 
@@ -152,6 +161,7 @@ class KernelRidge(Regressor, RidgeEstimator):
     _kind = "ridge"
     _several_targets = True
 
+    @available_if(keeps_sums)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def partial_fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Fit to a batch of rows, or add one to the fit.
 
@@ -232,6 +242,7 @@ class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
     ) -> None:
         self._set_parameters(locals())
 
+    @available_if(keeps_sums)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def partial_fit(
         self, X: Unchecked, y: Unchecked = None, classes: Unchecked = None, sample_weight: Unchecked = None
     ) -> Self:

@@ -115,7 +115,11 @@ def test_bad_batches_leave_the_model_as_it_was() -> None:
         labels.partial_fit(X[:3], ["low", "huge", "low"])
 
 
-def test_conjugate_gradients_keep_no_sums() -> None:
-    model = KernelRidge(25, alpha=0.1, solver="cg", **OPTIONS).partial_fit(X[:200], Y[:200])
-    with pytest.raises(ParameterError, match="solved for by conjugate gradients and keeps no sums"):
-        model.partial_fit(X[200:], Y[200:])
+def test_conjugate_gradients_keep_no_sums_and_have_no_such_method() -> None:
+    for kind in (KernelRidge, KernelRidgeClassifier):
+        model = kind(25, alpha=0.1, solver="cg", **OPTIONS)
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
+            model.partial_fit(X[:200], Y[:200])
+        assert "take solver='direct'" in str(caught.value.__cause__)
+        assert hasattr(model.set_params(solver="direct"), "partial_fit")
