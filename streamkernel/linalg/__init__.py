@@ -9,6 +9,7 @@ from streamkernel.linalg.cholesky import (
     inverse_norm,
     solve_lower,
     solve_lower_t,
+    solve_shifted,
     whitened,
 )
 from streamkernel.linalg.duality import DualityPath, duality_path
@@ -43,6 +44,7 @@ __all__ = [
     "single_threaded_blas",
     "solve_lower",
     "solve_lower_t",
+    "solve_shifted",
     "subtract_gram",
     "subtract_product",
     "symmetric_eigen",

@@ -22,14 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.linalg import (
-    add_to_diagonal,
-    factor_lower,
-    require_finite,
-    single_threaded_blas,
-    solve_lower,
-    solve_lower_t,
-)
+from streamkernel.linalg import require_finite, single_threaded_blas, solve_shifted
 from streamkernel.reductions.sums import FoldSums, RidgeSums, TargetSums
 from streamkernel.solvers.ridge import least_squares
 from streamkernel.type_aliases import Float, Int
@@ -205,12 +198,9 @@ class _Fold:
         self.weight = held.weight
 
     def solve(self, alpha: float, size: int) -> FoldSolution | None:
-        matrix = self._H[:size, :size].copy()
-        add_to_diagonal(matrix, alpha)
-        # In place: NumPy's Cholesky copies the matrix twice, which takes a third of its time.
-        if factor_lower(matrix) is not None:
+        beta = solve_shifted(self._H[:size, :size], alpha, self._g[:size])
+        if beta is None:
             return None
-        beta = solve_lower_t(matrix, solve_lower(matrix, self._g[:size]))
         held = self._held
         # About the centre of the targets, which the sums are taken about.
         constant = (self._Y1 - self._G1[:size] @ beta) / self._weight if self._intercept else -held.centre
