@@ -13,14 +13,13 @@ from streamkernel.report.figures.predictions import histogram
 from streamkernel.report.text import capitalised, count, percent, shortened, with_error
 
 _MOST_LABELS = 24  # bars of a figure
-_MOST_HISTOGRAMS = 4
 
 
 def label_figures(found: LabelPairs | Absent) -> list[plot.Drawing]:
     """Figures of the rows with known labels."""
     if isinstance(found, Absent):
         return [plot.Missing("Wrong labels", found.reason)]
-    first = [_values(each, found, index) for index, each in enumerate(found.labels[:_MOST_HISTOGRAMS])]
+    first = [_values(each, found, index) for index, each in enumerate(found.labels[: plot.MOST_FIGURES])]
     return [errors_figure(found), *first]
 
 
@@ -87,8 +86,8 @@ def _values(label: OneLabel, found: LabelPairs, index: int) -> plot.Figure:
         f"{capitalised(found.rows)}, {percent(label.having)} of which have the label. It is predicted above 1/2 "
         f"(dashed); 1 stands for rows that have it, 0 for the others. Wrong for {percent(label.wrong)}."
     )
-    if index == 0 and len(found.labels) > _MOST_HISTOGRAMS:
-        caption += f" The first {_MOST_HISTOGRAMS} of {count(len(found.labels))} labels are drawn."
+    if index == 0 and len(found.labels) > plot.MOST_FIGURES:
+        caption += f" The first {plot.MOST_FIGURES} of {count(len(found.labels))} labels are drawn."
     x = plot.Axis("Value of the function", (float(edges[0]), float(edges[-1])))
     y = plot.Axis("Rows", (0.0, 1.08 * float(max(without.max(), having.max(), 1))), whole=True)
     keys = (PALE_BLUE, "box", "rows without it"), (BLUE, "box", "rows that have it"), (INK, "dash", "1/2")

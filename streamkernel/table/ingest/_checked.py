@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError, StreamKernelWarning
+from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError, warn_user
 from streamkernel.pairs import values_in
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.ingest.readers.reader import Reader, Rows
@@ -96,12 +95,10 @@ class _Steps:
         if few.size:
             first = few[0]
             more = f", and those of {few.size - 1} more" if few.size > 1 else ""
-            warnings.warn(
+            warn_user(
                 f"{self._kind} is too coarse for column {columns[first]!r}: its values lie within {width[first]:.3g}, "
                 f"near {self._most[first]:.3g}, where {self._kind} has steps of {step[first]:.3g}{more}; ingest with "
-                f"{option('dtype', 'float64')}",
-                StreamKernelWarning,
-                stacklevel=2,
+                f"{option('dtype', 'float64')}"
             )
 
 
