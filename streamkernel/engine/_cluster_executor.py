@@ -135,10 +135,8 @@ class ClusterExecutor:
         self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
     ) -> None:
         with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
-            tasks, watch = (
-                self._leaves(write_leaf, prefix, [payload], layout),
-                PauseWatch(self._client, self._scheduler),
-            )
+            tasks = self._leaves(write_leaf, prefix, [payload], layout)
+            watch = PauseWatch(self._client, self._scheduler)
             while tasks:
                 ended = tasks.take()
                 watch.look(bool(ended))

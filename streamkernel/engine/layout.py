@@ -26,9 +26,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from streamkernel.reductions import Reduction, RowMap
-from streamkernel.reductions.contract import AnyReduction
+from streamkernel.reductions.contract import AnyReduction, Divided
 
 _SCRATCH_BYTES = 56 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
@@ -133,6 +134,11 @@ class Parts:
     count: int
     flops_per_row: float
     kernel_columns: int
+
+    @classmethod
+    def of(cls, divided: Divided[Any]) -> Parts:
+        """The parts of a divided reduction."""
+        return cls(divided.parts, divided.reduction.flops_per_row(), divided.kernel_columns)
 
     def pay(self, leaves: int, flops_per_row: float, threads: int, workers: int) -> bool:
         """Whether the workers end in less than half the time with a part in each task.

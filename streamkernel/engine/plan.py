@@ -211,7 +211,7 @@ def step_of(
         chunks = shape.chunks if isinstance(work, Reduction) else None
         spans = leaf_count(rows, work.flops_per_row(), shape.row_bytes, chunks)
     divided = work.divided(rows) if where == "shared" and isinstance(work, Reduction) else None
-    parts = divided and Parts(divided.parts, divided.reduction.flops_per_row(), divided.kernel_columns)
+    parts = divided and Parts.of(divided)
     if where == "shared" and not worth_sending(rows * work.flops_per_row()):
         where = "sample"
     # No block has more rows than there are.

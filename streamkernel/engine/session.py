@@ -154,8 +154,8 @@ class Session:
         if divided is None:
             return self._over_sample(executor, reduction, table)
         layout, workers = layout_of(reduction, table), executor.n_workers
-        parts = Parts(divided.parts, divided.reduction.flops_per_row(), divided.kernel_columns)
-        if not parts.pay(len(layout.spans), reduction.flops_per_row(), workers * executor.threads_per_worker, workers):
+        threads = workers * executor.threads_per_worker
+        if not Parts.of(divided).pay(len(layout.spans), reduction.flops_per_row(), threads, workers):
             return self._over_sample(executor, reduction, table)
         # The spans of the whole, for each part anew.
         starts = range(0, divided.parts * table.n_rows, table.n_rows)
