@@ -55,8 +55,8 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = import_module(f"streamkernel.cli.commands.{cmd_name.replace('-', '_')}").command
-        if not gc.isenabled():
-            gc.freeze()
+        if not gc.isenabled():  # `main` has turned it off
+            gc.freeze()  # what is loaded stays, and need not be looked through again
             gc.enable()
         check_signals()
         return command

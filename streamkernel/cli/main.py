@@ -28,8 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
     """
     is_program = arguments is None
     if is_program:
-        # Loading makes half a million objects, all of which stay: looking for garbage among them takes a tenth of the
-        # start. The command is loaded without that (`command_list`).
+        # Loading makes half a million objects, all of which stay: looking for garbage among them takes a quarter of the
+        # start. `command_list` turns the collector on again when the command is loaded.
         gc.disable()
     arguments = sys.argv[1:] if arguments is None else arguments
     hint = _hint(arguments)

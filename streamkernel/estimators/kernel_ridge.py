@@ -65,9 +65,7 @@ class RidgeEstimator(UpdatingEstimator):
 def keeps_sums(estimator: Untyped) -> bool:
     """Whether the fit keeps the sums that further rows are added to: conjugate gradients make none."""
     if estimator.solver == "cg":
-        raise AttributeError(
-            "solver='cg' keeps no sums, to which partial_fit adds rows; take solver='direct' or 'auto'"
-        )
+        raise AttributeError("solver='cg' keeps no sums, to which partial_fit adds rows; take solver='direct'")
     return True
 
 

@@ -29,7 +29,7 @@ def check_matrix(table: Table) -> None:
     DataError
         As of `Table.read`.
     """
-    count, start, stop = _at_most(table), table.start, table.stop
+    count, start, stop = _at_most(table, _MOST_ROWS), table.start, table.stop
     runs = [(start, min(start + count, stop)), (max(start + count, stop - count), stop)]
     runs = [(first, last) for first, last in runs if first < last]
     numbers = np.concatenate([np.arange(first, last) for first, last in runs])
@@ -89,7 +89,7 @@ def told_of_matrix(table: Table, basis: Basis) -> str:
     ParameterError
         The matrix is not symmetric there.
     """
-    if table.n_rows <= 2 * _at_most(table):
+    if table.n_rows <= 2 * _at_most(table, _MOST_ROWS):
         return ""  # `check_matrix` has seen all of it
     count = _at_most(table, _SEEN_ROWS) // _RUNS
     firsts = np.unique(np.linspace(table.start, max(table.start, table.stop - count), _RUNS).astype(np.int64))
@@ -118,7 +118,6 @@ def told_of_matrix(table: Table, basis: Basis) -> str:
     )
 
 
-def _at_most(table: Table, rows: int | None = None) -> int:
-    """So many rows, or as many as memory has room for; None for those of an end."""
-    wanted = _MOST_ROWS if rows is None else rows
-    return max(_LEAST_ROWS, min(wanted, _MOST_BYTES // (table.width * table.dtype.itemsize)))
+def _at_most(table: Table, rows: int) -> int:
+    """So many rows, or as many as memory has room for."""
+    return max(_LEAST_ROWS, min(rows, _MOST_BYTES // (table.width * table.dtype.itemsize)))
