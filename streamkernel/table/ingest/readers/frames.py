@@ -31,13 +31,13 @@ def is_frame(source: Unchecked) -> bool:
         )
     # A series of pandas is a stream of Arrow, too, and has no columns.
     return getattr(source, "ndim", 2) == 2 and (
-        hasattr(source, "__arrow_c_stream__") or is_pandas(source) or _is_dask(source)
+        hasattr(source, "__arrow_c_stream__") or is_pandas(source) or is_dask(source)
     )
 
 
 def frame_stream(frame: Unchecked, place: str) -> ColumnStream:
     """The columns of a frame; errors as of `FrameStream`."""
-    return DaskFrameStream(frame, place) if _is_dask(frame) else FrameStream(frame, place)
+    return DaskFrameStream(frame, place) if is_dask(frame) else FrameStream(frame, place)
 
 
 class FrameStream(ColumnStream):
@@ -140,7 +140,8 @@ def is_pandas(frame: Unchecked) -> bool:
     return _library(frame) == "pandas"
 
 
-def _is_dask(frame: Unchecked) -> bool:
+def is_dask(frame: Unchecked) -> bool:
+    """Whether it is a DataFrame of Dask."""
     return _library(frame) in ("dask", "dask_expr") and hasattr(frame, "npartitions") and hasattr(frame, "columns")
 
 
