@@ -164,13 +164,13 @@ class Basis:
             plain.__dict__["L"] = self.L
         return plain
 
-    def block(self, X: AnyArray) -> Float:
-        """``k(X, Z)``, (b, n) float64 for every dtype of X.
+    def block(self, X: AnyArray, out: Float | None = None) -> Float:
+        """``k(X, Z)``, (b, n) float64 for every dtype of X; in `out` where it is given, a C-contiguous array.
 
         Whitening and sums multiply the rounding of an entry by 1 / pivot, so that float32 values would lose all digits.
         Kernel values in float64 cost a tenth of the sums that follow.
         """
-        return self.prepared.block(np.ascontiguousarray(X, dtype=np.float64))
+        return self.prepared.block(np.ascontiguousarray(X, dtype=np.float64), out)
 
     def features(self, X: AnyArray, out: AnyArray | None = None, *, leading: int | None = None) -> AnyArray:
         """Whitened features ``G = k(X, Z) L^-T``, (b, n): float64, or in `out` and its dtype.

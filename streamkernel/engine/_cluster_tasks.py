@@ -31,7 +31,7 @@ def hold(*payload: Any) -> tuple[Any, ...]:
 def map_leaves(payload: tuple[Table, AnyReduction, int], spans: Sequence[tuple[int, int]]) -> State:
     """The sum of neighbouring leaves, added up as in the tree."""
     table, reduction, rows = payload
-    tree: PairingTree[State] = PairingTree(len(spans), reduction.combine)
+    tree: PairingTree[State] = PairingTree(len(spans), reduction.absorb)
     map_spans(table, reduction, iter(enumerate(spans)), rows, tree.add)
     return tree.root()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from streamkernel.engine._chunk_writer import ChunkWriter
 from streamkernel.engine._read_ahead import blocks_ahead, read_ahead
 from streamkernel.engine.layout import aligned_blocks
-from streamkernel.linalg import single_threaded_blas, within_range
+from streamkernel.linalg import reused_blocks, single_threaded_blas, within_range
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import RowBlock, Table
@@ -39,7 +39,12 @@ def map_spans(
     rows = max(block_rows, reduction.row_multiple)
     leaf, state = -1, None
     blocks = _blocks_of_spans(table, reduction.row_multiple, spans, block_rows)
-    with single_threaded_blas(), within_range(), read_ahead(blocks, _ahead(table, rows)) as items:
+    with (
+        single_threaded_blas(),
+        within_range(),
+        reused_blocks(),
+        read_ahead(blocks, _ahead(table, rows)) as items,
+    ):
         for number, block in items:
             if number != leaf:
                 if state is not None:

@@ -31,7 +31,9 @@ from typing import Any
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.reductions.contract import AnyReduction, Divided
 
-_SCRATCH_BYTES = 56 << 20
+# Blocks of this size are as fast as any for 300 to 2,000 functions, and up to a tenth faster than of 56 MiB: SYRK finds
+# more of them in the caches.
+_SCRATCH_BYTES = 20 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
 # Of passes that do little with a row: every operation on a block takes the interpreter's lock, and with blocks of 8,192
 # rows two threads that gather and count rows take 1.5 times as long.

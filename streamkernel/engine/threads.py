@@ -85,7 +85,7 @@ class ThreadExecutor:
 
     def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
         spans = layout.spans
-        tree: PairingTree[State] = PairingTree(len(spans), reduction.combine)
+        tree: PairingTree[State] = PairingTree(len(spans), reduction.absorb)
         leaves, lock = iter(self._order(list(range(len(spans))))), Lock()
         count = min(self.threads_per_worker, len(spans))
 

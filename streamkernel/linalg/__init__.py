@@ -1,6 +1,7 @@
 """Small dense algebra on n x n matrices: in place, with one BLAS thread, and a check for NaN before factorisations."""
 
 from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
+from streamkernel.linalg.block_memory import block_array, reused_blocks
 from streamkernel.linalg.box_program import box_maximum
 from streamkernel.linalg.cholesky import (
     RankRevealed,
@@ -31,6 +32,7 @@ __all__ = [
     "Whitener",
     "add_product",
     "add_to_diagonal",
+    "block_array",
     "box_maximum",
     "cholesky",
     "duality_path",
@@ -41,6 +43,7 @@ __all__ = [
     "metric_factor",
     "mirror_upper",
     "require_finite",
+    "reused_blocks",
     "single_threaded_blas",
     "solve_lower",
     "solve_lower_t",
