@@ -1,8 +1,7 @@
 """Memory of a block's values, which the next blocks of a task use again.
 
-A new array of some MB is mapped: the system fills its pages with zeros, and none of them is in a cache. Kernel values of
-200,000 rows and 1,000 functions are 1.6 GB; in the same memory for each block, the sweep over them took a sixth less
-time.
+A new array of some MB is mapped: the system fills its pages with zeros, and none of them is in a cache. Kernel values
+of 200,000 rows and 1,000 functions are 1.6 GB; in the same memory for each block, their sweep takes a tenth less time.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ def reused_blocks() -> Iterator[None]:
 def block_array(name: str, shape: tuple[int, ...], dtype: AnyDType = _DOUBLE) -> AnyArray:
     """An array for values of a block, C-contiguous and not filled.
 
-    Within `reused_blocks`, the next call of this thread with the same name returns the same memory: what is in the array
-    must not be needed then, and no state may keep a view of it.
+    Within `reused_blocks`, the next call of this thread with the same name returns the same memory: by then the values
+    must not be needed, and no state may keep a view of them.
 
     Parameters
     ----------
