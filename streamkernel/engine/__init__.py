@@ -4,7 +4,7 @@ from streamkernel.engine._branches import branch_leaves, levels_of, sum_tasks, s
 from streamkernel.engine._dense_algebra import eigen_flops, factor_flops
 from streamkernel.engine._task_leaves import task_sizes
 from streamkernel.engine.executor import Executor, executor_of
-from streamkernel.engine.layout import Parts, worth_sending
+from streamkernel.engine.layout import Parts, worth_dividing, worth_sending
 from streamkernel.engine.limits import MemoryLimits, check_memory, limits_here, machine_of, memory_limits, total_memory
 from streamkernel.engine.peak_memory import PeakMeter, resident_bytes
 from streamkernel.engine.plan import (
@@ -62,5 +62,6 @@ __all__ = [
     "tell_pass",
     "tell_plan",
     "total_memory",
+    "worth_dividing",
     "worth_sending",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from streamkernel.errors import StoreError
 from streamkernel.kernels import cache_folder, compile_all, is_compiled
+from streamkernel.linalg.few_rows import compile_few_rows
 from streamkernel.linalg.pair_steps import compile_pair_steps
 
 Notify = Callable[[str], None]
@@ -51,6 +52,7 @@ def compile_ahead(notify: Notify) -> str:
         )
     compile_here(notify)
     compile_pair_steps()
+    compile_few_rows()
     return str(folder)
 
 

@@ -49,6 +49,7 @@ _MIN_SPAN = 4096
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
 _MIN_SPANS, _SHORT_SPANS, _MAX_SPANS = 16, 2048, 16_384
 _WORTH_SENDING = 4e10  # operations, about a second of a core, below which a sample is not sent to workers
+_WORTH_DIVIDING = 4e12  # operations of a fit's sums: some minutes of a core, below which few workers are at work
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,14 @@ def aligned_blocks(start: int, stop: int, rows: int, multiple: int) -> list[tupl
 def worth_sending(flops: float) -> bool:
     """Whether a pass of so many operations over a sample in memory is worth the way to the workers of a cluster."""
     return flops >= _WORTH_SENDING
+
+
+def worth_dividing(flops: float) -> bool:
+    """Whether sums over a sample are made divisible among many workers, in a fit whose sweep has so many operations.
+
+    Products of blocks of columns take a quarter longer than one product of all columns.
+    """
+    return flops >= _WORTH_DIVIDING
 
 
 @dataclass(frozen=True)

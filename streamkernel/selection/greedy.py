@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
-from streamkernel.engine import Session, Step, step_of, worth_sending
+from streamkernel.engine import Session, Step, step_of, worth_dividing, worth_sending
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Reduction, Reweighted, WithoutHeldOut
 from streamkernel.reductions.contract import AnyReduction
@@ -35,8 +35,14 @@ _DIGITS = 1e-6  # share of its first value that a sum of squares still resolves 
 class Form(Protocol):
     """A form of the sums of a pool: the Gram matrix, or its root, which costs twice and loses no digits."""
 
-    def reduction(self, columns: PoolColumns, sampled: int | None = None) -> AnyReduction:
-        """The reduction over the scoring rows; `sampled` is their number if they are a sample in memory."""
+    def reduction(self, columns: PoolColumns, sampled: int | None = None, flops: float = 0.0) -> AnyReduction:
+        """The reduction over the scoring rows.
+
+        Parameters
+        ----------
+        sampled : number of the rows if they are a sample in memory, else None.
+        flops : operations of the sums over all rows of the table, which follow the selection.
+        """
 
     def picks(self, sums: Any, score: Score, count: int, **limits: Unchecked) -> Picks:
         """Picks from the sums; `limits` are parameters of `lazy_picks`."""
@@ -46,9 +52,9 @@ class Form(Protocol):
 class GramForm:
     """``[G, R, Y]^T [G, R, Y]``. If sums of a candidate fall to a share of 1e-6, all are computed again."""
 
-    def reduction(self, columns: PoolColumns, sampled: int | None = None) -> Reduction[PoolSums]:
+    def reduction(self, columns: PoolColumns, sampled: int | None = None, flops: float = 0.0) -> Reduction[PoolSums]:
         # By the amount of work only: the bits must not depend on the cluster.
-        shared = sampled is not None and worth_sending(sampled * columns.flops_per_row())
+        shared = sampled is not None and worth_sending(sampled * columns.flops_per_row()) and worth_dividing(flops)
         return PoolBlocks(columns) if shared else PoolGram(columns)
 
     def picks(self, sums: PoolSums, score: Score, count: int, **limits: Unchecked) -> Picks:
@@ -59,7 +65,7 @@ class GramForm:
 class RootForm:
     """The triangular factor of ``[G, R, Y]``; for least squares projections (rho = 0) only."""
 
-    def reduction(self, columns: PoolColumns, sampled: int | None = None) -> Reduction[RootSums]:
+    def reduction(self, columns: PoolColumns, sampled: int | None = None, flops: float = 0.0) -> Reduction[RootSums]:
         return PoolRoot(columns)
 
     def picks(self, sums: RootSums, score: Score, count: int, **limits: Unchecked) -> Picks:
@@ -148,7 +154,7 @@ class Greedy(Rule):
         pool = min(size, problem.table.counted - have)  # rows of the basis are no candidates
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         rows = self.draw.scoring_rows(problem, have + picks)
-        work = self.form.reduction(columns, rows)
+        work = self.form.reduction(columns, rows, problem.sum_flops)
         # S and its product; B and its product for a prediction score; the stored vectors of the picks; the whitening.
         parts = 2 + (2 if self.score.needs_projection else 0)
         held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
@@ -245,7 +251,9 @@ class Greedy(Rule):
         while len(basis) < goal and len(pool):
             columns = self._columns(problem, basis, pool)
             sampled = None if drawn.scoring is None else drawn.scoring.n_rows
-            sums = self._sums(self.form.reduction(columns, sampled), problem, session, drawn, len(basis))
+            sums = self._sums(
+                self.form.reduction(columns, sampled, problem.sum_flops), problem, session, drawn, len(basis)
+            )
             found = self._picks(problem, columns, sums, drawn.groups, goal - len(basis), stop_after)
             basis, kept = basis.append(pool.points[found.order], pool.rows[found.order])
             picked.append(found.take(kept))

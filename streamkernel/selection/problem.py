@@ -62,6 +62,11 @@ class Problem:
         return 1.0 if self.of_rows is None else self.of_rows / self.table.counted
 
     @property
+    def sum_flops(self) -> float:
+        """Operations of the sums over all rows of the table that follow a selection, ``m n^2``."""
+        return float(self.table.counted) * self.n**2
+
+    @property
     def trained_share(self) -> float:
         """Share of the distinct rows that are not in validation folds."""
         return 1.0 if self.folds is None else 1.0 - self.folds.share

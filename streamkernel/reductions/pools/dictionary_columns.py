@@ -45,9 +45,9 @@ class CandidateColumns(SentAsFields):
         between, after = (np.repeat(any_point, count, axis=0) for count in (int(self.constant), len(self.centre)))
         return self.pool.kernel.prepare(np.concatenate([basis, between, pool, after]).astype(self.precision))
 
-    def raw(self, block: RowBlock) -> AnyArray:
-        """``[D_I, 1, D_M, Yc]``, (b, width) in the dtype `precision`: kernel values of basis and pool."""
-        columns = self._prepared.block(np.ascontiguousarray(block.X, dtype=self.precision))
+    def raw(self, block: RowBlock, out: AnyArray | None = None) -> AnyArray:
+        """``[D_I, 1, D_M, Yc]``, (b, width) in the dtype `precision`: kernel values of basis and pool; in `out`."""
+        columns = self._prepared.block(np.ascontiguousarray(block.X, dtype=self.precision), out)
         columns[:, len(self.basis) : self.projected] = 1.0
         if len(self.centre):
             assert block.Y is not None
@@ -85,9 +85,9 @@ class DictionaryColumns(CandidateColumns):
     constant: bool = True
     precision: AnyDType = field(default=np.dtype(np.float64), init=False)
 
-    def of(self, block: RowBlock) -> Float:
-        """The columns (b, width) float64, each row multiplied by the root of its weight."""
-        return self.weigh(self.raw(block), block)
+    def of(self, block: RowBlock, out: AnyArray | None = None) -> Float:
+        """The columns (b, width) float64, each row multiplied by the root of its weight; in `out` where it is given."""
+        return self.weigh(self.raw(block, out), block)
 
     def scratch_bytes(self, rows: int) -> int:
         return int(8 * rows * (self.width + self.pool.points.shape[1]))

@@ -17,11 +17,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import mirror_upper, subtract_product, syrk
+from streamkernel.linalg import block_array, mirror_upper, subtract_product, syrk
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.pools.dictionary_columns import CandidateColumns, DictionaryColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
+
+_PANEL_ROWS = 128
 
 
 def without_denormals(values: AnyArray, precision: AnyDType) -> AnyArray:
@@ -32,9 +34,13 @@ def without_denormals(values: AnyArray, precision: AnyDType) -> AnyArray:
     """
     # Well above the smallest normal number, so that products by numbers somewhat below 1 are none either.
     least = np.finfo(precision).tiny * 2.0**24
-    denormal = values < least
-    denormal &= values > -least  # not by absolute values, which would take the memory of the values once more
-    values[denormal] = 0.0
+    # By panels, whose marks stay in the cache; most have no such value, and nothing to write.
+    for first in range(0, len(values), _PANEL_ROWS):
+        panel = values[first : first + _PANEL_ROWS]
+        denormal = panel < least
+        denormal &= panel > -least
+        if denormal.any():
+            panel[denormal] = 0.0
     return values
 
 
@@ -85,13 +91,14 @@ class PoolColumns(CandidateColumns):
         S: Float = np.subtract(self.pool.gram(), known, out=known)
         return S
 
-    def of(self, block: RowBlock) -> AnyArray:
-        """``sqrt(w) [G, 1, R, Yc]``, (b, n + k + d), one wider with the constant."""
+    def of(self, block: RowBlock, out: AnyArray | None = None) -> AnyArray:
+        """``sqrt(w) [G, 1, R, Yc]``, (b, n + k + d), one wider with the constant; in `out` where it is given."""
         n, k, first = len(self.basis), len(self.pool), self.projected
-        columns = self.raw(block)
+        columns = self.raw(block, out)
         if n:
             # Whitening divides by small pivots, so it is in float64 for either precision of the columns.
-            G = columns[:, :n].astype(np.float64)
+            G = block_array("features", (len(block), n))
+            G[:] = columns[:, :n]
             self.basis.whiten(G)
             columns[:, :n] = without_denormals(G, self.precision)
             R = columns[:, first : first + k]
@@ -112,8 +119,7 @@ class PoolColumns(CandidateColumns):
 
     def scratch_bytes(self, rows: int) -> int:
         item, n = self.precision.itemsize, len(self.basis)
-        marks = 2 * max(n, len(self.pool))
-        return int(rows * (item * (self.width + self.pool.points.shape[1]) + 8 * n + marks))
+        return int(rows * (item * (self.width + self.pool.points.shape[1]) + 8 * n))
 
     def flops_per_row(self) -> float:
         n, k, p = len(self.basis), len(self.pool), self.pool.points.shape[1]
@@ -164,7 +170,8 @@ class PoolGram(Reduction[PoolSums]):
         return {"gram": np.zeros((width, width), self.columns.precision), "totals": np.zeros(2)}
 
     def fold(self, state: State, block: RowBlock) -> State:
-        syrk(self.columns.of(block), into=state["gram"])
+        columns = block_array("columns", (len(block), self.columns.width), self.columns.precision)
+        syrk(self.columns.of(block, columns), into=state["gram"])
         state["totals"] += self.columns.totals(block)
         return state
 
@@ -198,9 +205,9 @@ class ResidualColumns(PoolColumns):
     def _of_pool(self) -> Float:
         return np.ascontiguousarray(self.coefficients_of_pool())
 
-    def of(self, block: RowBlock) -> Float:
-        """``sqrt(w) [D_I, 1, R, Yc]``, (b, n + c + k + d)."""
-        n, first, columns = len(self.basis), self.projected, self._raw.of(block)
+    def of(self, block: RowBlock, out: AnyArray | None = None) -> Float:
+        """``sqrt(w) [D_I, 1, R, Yc]``, (b, n + c + k + d); in `out` where it is given."""
+        n, first, columns = len(self.basis), self.projected, self._raw.of(block, out)
         subtract_product(columns[:, :n], self._of_pool, into=columns[:, first : first + len(self.pool)])
         return columns
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import add_product, mirror_upper, subtract_product, syrk
+from streamkernel.linalg import add_product, block_array, mirror_upper, subtract_product, syrk
 from streamkernel.reductions.contract import Divided, Reduction, SentAsFields, State
 from streamkernel.reductions.pools.pool import PoolColumns, PoolSums, without_denormals
 from streamkernel.table import RowBlock
@@ -54,7 +54,8 @@ class _Block(SentAsFields):
 
     def of(self, block: RowBlock, G: AnyArray) -> AnyArray:
         """``sqrt(w) R``, (b, k), or ``sqrt(w) [R, Yc]``, of the features G (b, n)."""
-        columns = self.columns.raw(block)
+        out = block_array(f"columns from {self.first} on", (len(block), self.columns.width), self.columns.precision)
+        columns = self.columns.raw(block, out)
         if len(self.basis):
             R = columns[:, : len(self.columns.pool)]
             subtract_product(G, self.factor, into=R)
@@ -130,10 +131,11 @@ class PoolBlocks(SentAsFields, Reduction[PoolSums]):
         if not len(basis):
             return {each: self._blocks[each].of(block, np.zeros((0, 0))) for each in wanted}
         # Whitening divides by small pivots, so it is in float64 for either precision of the columns.
-        whitened = self._features.columns.raw(block).astype(np.float64)
+        shape = len(block), len(basis)
+        whitened, G = block_array("features", shape), block_array("features of columns", shape, precision)
+        whitened[:] = self._features.columns.raw(block, G)
         basis.whiten(whitened)
-        G = without_denormals(whitened, precision).astype(precision)
-        del whitened
+        G[:] = without_denormals(whitened, precision)
         made = {each: self._blocks[each].of(block, G) for each in wanted if each}
         if 0 in wanted:
             made[0] = self.columns.weigh(G, block)
