@@ -15,6 +15,7 @@ from streamkernel.linalg.cholesky import (
 )
 from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, mirror_upper, symmetric_eigen
+from streamkernel.linalg.few_rows import subtract_few
 from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
 from streamkernel.linalg.metric import metric_factor
@@ -48,6 +49,7 @@ __all__ = [
     "solve_lower",
     "solve_lower_t",
     "solve_shifted",
+    "subtract_few",
     "subtract_gram",
     "subtract_product",
     "symmetric_eigen",

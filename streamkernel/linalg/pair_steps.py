@@ -15,25 +15,18 @@ loops it has no ``fastmath``: the bits depend on the order of the rows only.
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from functools import cache
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-from numba import njit, types
-from numba.core.errors import NumbaError
+from numba import types
 
+from streamkernel.linalg._compiled_loop import CompiledLoop, source_version
 from streamkernel.type_aliases import Untyped
 
 # How a run of steps ended: a row of the kernel matrix is needed; no pair violates by more; as many steps as allowed.
 NEEDED, SOLVED, COUNTED = 0, 1, 2
 _LEAST_CURVATURE = 1e-12  # tau of libsvm: equal rows, and the two kinks of one row
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
-def _entry_points(version: str) -> tuple[Any, Any]:
+def _loops(version: str) -> tuple[Untyped, Untyped]:
     """The two loops. `slots` are the places of kernel rows in `rows`, -1 for a row that is missing there.
 
     `version` is part of the key of Numba's cache, which otherwise sees no change in a file of the same time and size.
@@ -111,31 +104,14 @@ def _entry_points(version: str) -> tuple[Any, Any]:
                     v[k, r] -= length * of_i[r]
         return SOLVED, -1
 
-    try:
-        return njit(cache=True, **_OPTIONS)(pair_steps), njit(cache=True, **_OPTIONS)(single_steps)
-    except RuntimeError:  # there is no writable folder for a cache: compile in every process
-        return njit(**_OPTIONS)(pair_steps), njit(**_OPTIONS)(single_steps)
+    return pair_steps, single_steps
 
 
-_LOOPS = _entry_points(hashlib.sha256(Path(__file__).read_bytes()).hexdigest())
 _matrix, _vector, _numbers = types.float64[:, ::1], types.float64[::1], types.int64[::1]
 _SIGNATURE = types.UniTuple(types.int64, 2)(
     _matrix, _matrix, _matrix, _matrix, _vector, _matrix, _numbers, _numbers, types.float64, types.int64
 )
-_LOCK = threading.Lock()
-
-
-@cache
-def _compiled(intercept: bool) -> Untyped:
-    loop = _LOOPS[0 if intercept else 1]
-    try:
-        loop.compile(_SIGNATURE)
-    except NumbaError:  # an error in our code, not in the cache
-        raise
-    except Exception:  # a truncated file may raise any error while it is unpickled
-        loop = njit(**_OPTIONS)(loop.py_func)
-        loop.compile(_SIGNATURE)
-    return loop
+_PAIRS, _SINGLES = (CompiledLoop(loop, _SIGNATURE) for loop in _loops(source_version(__file__)))
 
 
 def compile_pair_steps() -> None:
@@ -146,5 +122,4 @@ def compile_pair_steps() -> None:
 
 def loop_of(intercept: bool) -> Untyped:
     """The loop of pairs, or without a constant that of single variables; compiled once in a process."""
-    with _LOCK:
-        return _compiled(intercept)
+    return (_PAIRS if intercept else _SINGLES).compiled()

@@ -11,11 +11,12 @@ no row of the data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.linalg import RidgePath
+from streamkernel.linalg import RidgePath, subtract_few
 from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection.scores import Candidates, Score
 from streamkernel.type_aliases import Bool, Float, Int
@@ -135,11 +136,6 @@ class _Deflated:
         f = F[:t, j]
         return f, self.stored[:t, j] - self.corner[:t] * f
 
-    def column(self, t: int, j: int, s: float, F: Float) -> Float:
-        """Current column j, divided by s."""
-        of_v, of_f = self.weights(t, j, F)
-        return np.asarray((self.start[j] - of_v @ self.stored[:t] - of_f @ F[:t]) / s)
-
     def deflate(self, t: int, v: Float, j: int, s: float, f: Float) -> None:
         self.stored[t] = v
         self.corner[t] = v[j] / s
@@ -165,6 +161,17 @@ class _Projected(_Deflated):
     def feature(self, t: int, f: Float) -> Float:
         """h of pick t: inner products of the candidates with the new feature, after the deflation by f."""
         return np.asarray(self.stored[t] - self.corner[t] * f)
+
+
+def _columns(S: Float, deflated: Sequence[_Deflated], t: int, j: int, F: Float) -> Float:
+    """Current columns j of S and of the deflated matrices after t picks, (1 + matrices, k)."""
+    columns = np.stack([S[j], *(matrix.start[j] for matrix in deflated)])
+    weights = [matrix.weights(t, j, F) for matrix in deflated]
+    # F, of some MB, is read once for all of them.
+    subtract_few(np.stack([F[:t, j], *(of_f for _, of_f in weights)]), F[:t], columns)
+    for i, (matrix, (of_v, _)) in enumerate(zip(deflated, weights, strict=True), start=1):
+        subtract_few(np.ascontiguousarray(of_v)[None], matrix.stored[:t], columns[i : i + 1])
+    return columns
 
 
 def projection_ridge(sums: PoolSums, score: Score, scale: Float) -> float:
@@ -241,6 +248,7 @@ def lazy_picks(
     watched = [(C, c_start)] if C is not None and score.needs_squares else []
     if B is not None and rho == 0.0:
         watched.append((B, B.diagonal.copy()))
+    deflated = [matrix for matrix in (B, C) if matrix is not None]
     T = Coefficients(coefficients, count) if score.needs_coefficients and coefficients is not None else None
     none, square = np.zeros(0), square_of(sums.YY, scale)
     picked = PickList(k, groups)
@@ -268,11 +276,10 @@ def lazy_picks(
             return picked.ended("digits")
         parts = score.parts(candidates)[:, j]
         s = float(np.sqrt(sd[j]))
-        f = (sums.S[j] - F[:t, j] @ F[:t]) / s
+        f, *columns = _columns(sums.S, deflated, t, j, F) / s
         taken = float(C.diagonal[j] / sd[j]) if C is not None else np.nan
-        for deflated in (B, C):
-            if deflated is not None:
-                deflated.deflate(t, deflated.column(t, j, s, F), j, s, f)
+        for matrix, column in zip(deflated, columns, strict=True):
+            matrix.deflate(t, column, j, s, f)
         if B is not None:
             D = D - np.outer(f + B.feature(t, f) / (B.rho + B.corner[t]), D[j] / s)
         if T is not None:

@@ -15,7 +15,6 @@ from strategies import few_examples, seeds
 
 from streamkernel.errors import NonFiniteDataError, ParameterError, ShapeMismatchError, StreamKernelWarning
 from streamkernel.kernels import Gaussian, Linear, Polynomial, Sigmoid
-from streamkernel.linalg.pair_steps import _entry_points
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, OneClass, Pinball
 from streamkernel.solvers import SMOSolution, _kernel_rows, smo, solve_smo
 
@@ -283,37 +282,6 @@ def test_too_few_steps_are_told() -> None:
         solution = solve_smo(KERNEL, X, SIGNS, Hinge(1.0), most_steps=5)
     assert not solution.converged
     assert solution.dual < solution.primal
-
-
-def test_no_folder_for_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamkernel.linalg import pair_steps
-
-    def no_cache(*_: Any, cache: bool = False, **options: Any) -> Any:
-        if cache:
-            raise RuntimeError("no locator available")
-        return lambda loop: loop
-
-    monkeypatch.setattr(pair_steps, "njit", no_cache)
-    pairs, singles = _entry_points("x")
-    assert (pairs.__name__, singles.__name__) == ("pair_steps", "single_steps")
-
-
-def test_damaged_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A truncated file of Numba's cache: the loops are compiled for this process."""
-    from streamkernel.linalg import pair_steps
-
-    class Damaged:
-        py_func = staticmethod(pair_steps._LOOPS[0].py_func)
-
-        def compile(self, _: Any) -> None:
-            raise EOFError("Ran out of input")
-
-    monkeypatch.setattr(pair_steps, "_LOOPS", (Damaged(), Damaged()))
-    pair_steps._compiled.cache_clear()
-    try:
-        assert solve_smo(KERNEL, X, SIGNS, Hinge(1.0)).converged
-    finally:
-        pair_steps._compiled.cache_clear()
 
 
 REAL = ["a9a", "covtype-subset", "spambase", "ringnorm", "california-housing"]
