@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import block_array, mirror_upper, subtract_product, syrk
+from streamkernel.linalg import block_array, mirror_upper, subtract_gram, subtract_product, syrk
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.pools.dictionary_columns import CandidateColumns, DictionaryColumns
 from streamkernel.table import RowBlock
@@ -85,10 +85,10 @@ class PoolColumns(CandidateColumns):
 
     def pool_residual(self) -> Float:
         """``S = k(M, M) - G_M G_M^T``, (k, k) float64."""
-        G_M = self.features_of_pool
-        known = G_M @ G_M.T
         # In place: with 2,000 candidates each matrix is 32 MB, and this is where a selection needs the most memory.
-        S: Float = np.subtract(self.pool.gram(), known, out=known)
+        S = self.pool.gram()
+        subtract_gram(self.features_of_pool, S)
+        mirror_upper(S.T)  # the product is in the lower triangle
         return S
 
     def of(self, block: RowBlock, out: AnyArray | None = None) -> AnyArray:
