@@ -11,6 +11,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import zarr
 from zarr.abc.buffer import Buffer
 from zarr.codecs import BytesCodec, Crc32cCodec
-from zarr.storage import LocalStore, MemoryStore, StorePath
+from zarr.storage import MemoryStore, StorePath
 
 from streamkernel.atomic import json_content
 from streamkernel.blobs import first_line
@@ -31,6 +32,7 @@ from streamkernel.errors import (
     ParameterError,
     ResourceLimitError,
 )
+from streamkernel.store._direct_store import DirectStore
 from streamkernel.store.plain import read_object
 from streamkernel.type_aliases import AnyArray, AnyDType, FieldsView
 
@@ -63,6 +65,8 @@ def storable(name: str, array: AnyArray) -> AnyArray:
     return values.astype(values.dtype.newbyteorder("<"), copy=False)
 
 
+# The rounds of a fit write arrays of the same shapes again and again.
+@lru_cache(maxsize=256)
 def array_metadata(
     shape: tuple[int, ...], dtype: AnyDType, chunks: tuple[int, ...], dimensions: tuple[str, ...] | None = None
 ) -> bytes:
@@ -84,7 +88,8 @@ def array_metadata(
 
 def open_for_writing(folder: Path, name: str) -> zarr.Array[Any]:
     """The member `name`, open for writing; it stores chunks of zeros too, so an absent chunk is always a lost one."""
-    array = zarr.Array.open(StorePath(LocalStore(folder), name))
+    metadata, _ = read_object(folder / name / ZARR_JSON)
+    array = zarr.Array.from_dict(StorePath(DirectStore(folder), name), metadata)
     return array.with_config({"write_empty_chunks": True})
 
 
@@ -182,8 +187,8 @@ class ArrayFiles:
         if metadata.get("node_type") != "array":
             raise CorruptMetadataError(f"{path} does not describe an array; restore it from a copy")
         try:
-            # Not zarr.open_array: its store would create what is missing.
-            self._array = zarr.Array.open(StorePath(LocalStore(folder, read_only=True), name))
+            # Not zarr.open_array: its store would create what is missing, and it reads the metadata again.
+            self._array = zarr.Array.from_dict(StorePath(DirectStore(folder, read_only=True), name), metadata)
             self.shape = self._array.shape
             self.dtype = self._array.dtype
             self.chunks = self._array.shards or self._array.chunks

@@ -398,3 +398,14 @@ class TestDamage:
         edit(saved / "COMPLETE", lambda manifest: manifest["metadata"].update({"indices/zarr.json": text_digest(text)}))
         with pytest.raises(errors.CorruptMetadataError, match="indices"):
             read_bundle(saved, "model")
+
+
+def test_no_thread_is_asked_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """zarr's own store hands over each file to a thread, which takes longer than a small file does."""
+
+    def to_thread(*given: object) -> None:
+        raise AssertionError(given)
+
+    monkeypatch.setattr("asyncio.to_thread", to_thread)
+    write_bundle(tmp_path / "model", example())
+    assert_same(read_bundle(tmp_path / "model", "model"), example())
