@@ -85,27 +85,47 @@ class RidgePath:
 
     def effective_df(self, alpha: float) -> float:
         """Trace of the hat matrix."""
-        shrunk = self.values + alpha
-        share = np.divide(self.values, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0)
-        return float(share.sum()) + self.intercept_df
+        return float(self._effective_dfs(np.array([alpha]))[0])
 
     def residual_square(self, alpha: float) -> Float:
         """Residual sum of squares of each target, (d,)."""
-        shrunk = self.values + alpha
-        weight = np.divide(self.values + 2.0 * alpha, shrunk**2, out=np.zeros_like(shrunk), where=shrunk > 0.0)
-        return np.maximum(self.square - weight @ self.rotated**2, 0.0)
+        found: Float = self._residual_squares(np.array([alpha]))[0]
+        return found
 
     def gcv(self, alpha: float, scale: Float | None = None, inflation: float = 1.0) -> float:
         """Generalised cross-validation score per row, summed over targets, each divided by its `scale` (d,).
 
         `inflation` is the factor c of the effective degrees of freedom.
         """
-        free = self.count - inflation * self.effective_df(alpha)
-        if free <= 0.0:
-            return float("inf")
-        residual = self.residual_square(alpha)
-        total = residual.sum() if scale is None else (residual / scale).sum()
-        return float(self.count * total / free**2)
+        return float(self.gcv_scores(np.array([alpha]), scale, inflation)[0])
+
+    def gcv_scores(self, alphas: Float, scale: Float | None = None, inflation: float = 1.0) -> Float:
+        """The score `gcv` of each of some alphas, (k,)."""
+        free = self.count - inflation * self._effective_dfs(alphas)
+        residual = self._residual_squares(alphas)
+        total = residual.sum(axis=1) if scale is None else (residual / scale).sum(axis=1)
+        scores = np.full_like(free, np.inf)
+        np.divide(self.count * total, free**2, out=scores, where=free > 0.0)
+        return scores
+
+    # Of all alphas at once: a fit looks at a grid of them for each round of its selection.
+    def _effective_dfs(self, alphas: Float) -> Float:
+        shrunk = self.values + alphas[:, None]
+        share = np.divide(self.values, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0)
+        found: Float = share.sum(axis=1) + self.intercept_df
+        return found
+
+    def _residual_squares(self, alphas: Float) -> Float:
+        shrunk = self.values + alphas[:, None]
+        weight = np.divide(
+            self.values + 2.0 * alphas[:, None], shrunk**2, out=np.zeros_like(shrunk), where=shrunk > 0.0
+        )
+        return np.maximum(self.square - self._weighted_squares(weight), 0.0)
+
+    def _weighted_squares(self, weight: Float) -> Float:
+        """``weight @ rotated^2``, (k, d); by row: a product of matrices has other last digits than one alpha."""
+        squares = self.rotated**2
+        return np.stack([row @ squares for row in weight])
 
     def grid(self, points: int = 61) -> Float:
         """Alphas equally spaced in logarithm, from the smallest one above rounding to complete shrinkage."""
@@ -117,11 +137,16 @@ class RidgePath:
 
     def negative_log_evidence(self, alpha: float) -> float:
         """``-2 log p(Y)`` up to a constant, for a Gaussian process prior and the best noise variance."""
-        shrunk = self.values + alpha
-        explained = np.divide(1.0, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0) @ self.rotated**2
+        return float(self._negative_log_evidences(np.array([alpha]))[0])
+
+    def _negative_log_evidences(self, alphas: Float) -> Float:
+        shrunk = self.values + alphas[:, None]
+        explained = self._weighted_squares(np.divide(1.0, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0))
         # Constant targets carry no information.
-        left = np.maximum(self.square - explained, 1e-300 + 1e-14 * self.square)[self.square > 0.0]
-        return float(self.count * np.log(left / self.count).sum() + len(left) * np.log1p(self.values / alpha).sum())
+        left = np.maximum(self.square - explained, 1e-300 + 1e-14 * self.square)[:, self.square > 0.0]
+        penalty = left.shape[1] * np.log1p(self.values / alphas[:, None]).sum(axis=1)
+        found: Float = self.count * np.log(left / self.count).sum(axis=1) + penalty
+        return found
 
     def choose(self, scale: Float | None = None) -> float:
         """Alpha with the smallest GCV score (c = 1.4), or with the largest evidence, whichever alpha is larger.
@@ -129,19 +154,19 @@ class RidgePath:
         If the two alphas differ much, either the GCV score is flat between them, or a few rows of large leverage have
         distorted it. The larger alpha costs nothing in the first case and prevents a bad fit in the second.
         """
-        by_gcv = self._least(lambda alpha: self.gcv(alpha, scale, _INFLATION))
-        return max(by_gcv, self._least(self.negative_log_evidence))
+        by_gcv = self._least(lambda alphas: self.gcv_scores(alphas, scale, _INFLATION))
+        return max(by_gcv, self._least(self._negative_log_evidences))
 
-    def _least(self, score: Callable[[float], float]) -> float:
+    def _least(self, score: Callable[[Float], Float]) -> float:
         """Alpha with the smallest score: the best of the grid, refined between its neighbours."""
         alphas = self.grid()
-        scores = np.array([score(float(alpha)) for alpha in alphas])
+        scores = score(alphas)
         best = int(np.argmin(scores))
         if not np.isfinite(scores[best]):
             return float(alphas[-1])
         low, high = np.log(alphas[max(best - 1, 0)]), np.log(alphas[min(best + 1, len(alphas) - 1)])
         found = scipy.optimize.minimize_scalar(
-            lambda log_alpha: score(float(np.exp(log_alpha))),
+            lambda log_alpha: score(np.array([np.exp(log_alpha)]))[0],
             bounds=(low, high),
             method="bounded",
             options={"xatol": 1e-3},

@@ -39,8 +39,8 @@ def test_alpha_is_not_below_that_of_the_largest_evidence() -> None:
         rng = np.random.default_rng(seed)
         y = rng.standard_normal(60)
         path = path_of(rng.standard_normal((60, 30)) / np.arange(1, 31) ** 2, y)
-        by_gcv = path._least(lambda alpha, path=path: path.gcv(alpha, None, 1.4))
-        by_evidence = path._least(path.negative_log_evidence)
+        by_gcv = path._least(lambda alphas, path=path: path.gcv_scores(alphas, None, 1.4))
+        by_evidence = path._least(path._negative_log_evidences)
         assert path.choose() == pytest.approx(max(by_gcv, by_evidence))
         below += by_gcv < 0.5 * by_evidence
     assert below > 0
@@ -59,4 +59,17 @@ def test_no_degrees_of_freedom_left_is_no_perfect_score() -> None:
     path = path_of(np.eye(6), np.arange(6.0))
     assert path.gcv(1e-3, None, 1.4) == np.inf
     assert path.gcv(1e3, None, 1.4) < np.inf
-    assert path.effective_df(path._least(lambda alpha: path.gcv(alpha, None, 1.4))) * 1.4 < 6
+    assert path.effective_df(path._least(lambda alphas: path.gcv_scores(alphas, None, 1.4))) * 1.4 < 6
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_scores_of_many_alphas_are_those_of_each(targets: int) -> None:
+    rng = np.random.default_rng(targets)
+    G, Y = rng.standard_normal((50, 12)) * np.logspace(0, -7, 12), rng.standard_normal((50, targets))
+    path = RidgePath.of(G.T @ G, G.T @ Y, (Y**2).sum(axis=0), 50)
+    alphas, scale = path.grid(), np.arange(1.0, targets + 1.0)
+    each = [path.gcv(float(alpha), scale, 1.4) for alpha in alphas]
+    np.testing.assert_allclose(path.gcv_scores(alphas, scale, 1.4), each, rtol=1e-13)
+    hats = [G @ np.linalg.solve(G.T @ G + alpha * np.eye(12), G.T) for alpha in alphas[20:]]
+    plain = [50 * (((Y - hat @ Y) ** 2).sum(axis=0) / scale).sum() / (50 - 1.4 * np.trace(hat)) ** 2 for hat in hats]
+    np.testing.assert_allclose(path.gcv_scores(alphas[20:], scale, 1.4), plain, rtol=1e-6)
