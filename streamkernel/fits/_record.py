@@ -149,18 +149,23 @@ _PACKAGES = ("streamkernel", "numpy", "scipy", "numba", "zarr", "dask")
 
 def software_record() -> dict[str, str]:
     """Versions of Python, the packages and the BLAS; system and processor."""
-    libraries = {library["filepath"].rpartition("/")[2]: library for library in threadpool_info()}
-    blas = [
-        f"{library.get('internal_api')} {library.get('version')} {library.get('architecture', '')}".strip()
-        for _, library in sorted(libraries.items())
-        if library["user_api"] == "blas"
-    ]
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()} {_cpu()}".strip(),
-        "blas": ", ".join(sorted(set(blas))),
+        "blas": _blas(),
         **_versions(),
     }
+
+
+@cache  # looks through every library of the process; NumPy and SciPy load theirs with their first import
+def _blas() -> str:
+    libraries = {library["filepath"].rpartition("/")[2]: library for library in threadpool_info()}
+    blas = {
+        f"{library.get('internal_api')} {library.get('version')} {library.get('architecture', '')}".strip()
+        for library in libraries.values()
+        if library["user_api"] == "blas"
+    }
+    return ", ".join(sorted(blas))
 
 
 @cache  # reads and parses a file for each package, an eighth of a fit of a few rows

@@ -23,6 +23,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -213,6 +214,11 @@ class RuleOption:
 
 def options_of(rule: str) -> dict[str, RuleOption]:
     """The options of a rule, by name, in alphabetical order."""
+    return dict(_options_of(rule))
+
+
+@cache  # a fit asks ten times, and the types are evaluated anew each time
+def _options_of(rule: str) -> dict[str, RuleOption]:
     build = _BUILDERS[rule]
     hints = get_type_hints(build)
     parameters = inspect.signature(build).parameters
