@@ -30,7 +30,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "model.md").read_text(enc
 Table = list[list[str]]
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((400, 3))
+X = RNG.standard_normal((200, 3))
 Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2])
 LABELS = np.digitize(Y[:, 0], [-0.5, 0.5])
 COUNTS = RNG.poisson(np.exp(Y[:, 0]))
@@ -41,15 +41,15 @@ GIVEN: dict[str, Any] = {"lengthscale": 1.5, "signal_variance": 2.0, "tune": "no
 def committee(**options: Any) -> BayesianCommitteeMachine:
     """Of 20 landmarks and perhaps a few queries: too few, and a warning says so."""
     with pytest.warns(StreamKernelWarning, match="query points"):
-        return BayesianCommitteeMachine(20, block_size=100, **options).fit(X, Y)
+        return BayesianCommitteeMachine(20, block_size=50, **options).fit(X, Y)
 
 
 def updated() -> KernelRidge:
-    return KernelRidge(20).fit(X[:300], Y[:300]).update(X[300:], Y[300:])
+    return KernelRidge(20).fit(X[:150], Y[:150]).update(X[150:], Y[150:])
 
 
 def gp_updated() -> GaussianProcessRegressor:
-    return GaussianProcessRegressor(20, **GIVEN).fit(X[:300], Y[:300]).update(X[300:], Y[300:])
+    return GaussianProcessRegressor(20, **GIVEN).fit(X[:150], Y[:150]).update(X[150:], Y[150:])
 
 
 # What writes each of them, and where its own fields are described.
@@ -284,7 +284,7 @@ def test_the_columns_of_a_factor(written: Callable[[str], Path], name: str) -> N
     rows = zarr.open_group(str(path / "rows"), mode="r")
     G: Any = rows["G"]
     n = config["basis_size"]
-    assert G.shape == (400, n)
+    assert G.shape == (len(X), n)
     assert str(G.dtype) == config["columns"]["dtype"] == ("float64" if name == "factor, bound" else "float32")
     assert G.chunks[1] == n
     assert G.chunks[0] * n * G.dtype.itemsize <= 16 * 2**20
@@ -292,14 +292,14 @@ def test_the_columns_of_a_factor(written: Callable[[str], Path], name: str) -> N
     assert metadata["fill_value"] == "NaN"
     assert [codec["name"] for codec in metadata["codecs"]] == ["bytes", "crc32c"]
     assert rows.attrs.asdict().keys() == {"format", "version", "rows", "kernel"}
-    assert rows.attrs["rows"] == [0, 400]
+    assert rows.attrs["rows"] == [0, len(X)]
     assert f'| `"{rows.attrs["format"]}"`, {rows.attrs["version"]} |' in PAGE
     assert rows.attrs["kernel"] == config["kernel"]
     manifest = json.loads((path / "rows" / "COMPLETE").read_text(encoding="utf-8"))
-    assert len(manifest["arrays"]["G"]["digests"]) == -(-400 // G.chunks[0])
+    assert len(manifest["arrays"]["G"]["digests"]) == -(-len(X) // G.chunks[0])
     left = zarr.open_group(str(path / "basis"), mode="r")["residual_path"]
     squares = np.cumsum((G[:].astype(np.float64) ** 2).sum(axis=0))
-    np.testing.assert_allclose(left[:], np.concatenate([[400.0], 400.0 - squares]), atol=1e-9)
+    np.testing.assert_allclose(left[:], len(X) - np.concatenate([[0.0], squares]), atol=1e-9)
     # The first columns are a factor of their own.
     Z, scaler = zarr.open_group(str(path / "basis"), mode="r")["components"][:5], config["scaler"]
     K = np.exp(
