@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 # Dask's profiler takes a few percent of a core for each worker, idle ones too, and so does the look at the event loop's
@@ -43,6 +44,20 @@ gc.disable()
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+
+
+# A process takes whole files, in their order: with the longest ones first none is left with one when all others end.
+_LONGEST = (
+    "engine/test_elastic.py", "test_docs.py", "estimators/test_scikit_learn.py", "tuning/test_gaussian_tuning.py",
+    "cli/test_every_kind.py", "test_notebooks.py", "fits/test_solver.py", "selection/test_every_rule.py",
+    "test_demo.py", "report/test_renderers.py", "fits/test_scaling_fits.py", "table/test_ingest_weights.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folder = Path(__file__).parent
+    rank = {folder / name: number for number, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
 
 
 def _no_wait_for_the_disk(file: int) -> None:
