@@ -125,7 +125,10 @@ class RidgePath:
     def _weighted_squares(self, weight: Float) -> Float:
         """``weight @ rotated^2``, (k, d); by row: a product of matrices has other last digits than one alpha."""
         squares = self.rotated**2
-        return np.stack([row @ squares for row in weight])
+        found = np.empty((len(weight), squares.shape[1]))
+        for at, row in enumerate(weight):
+            found[at] = row @ squares
+        return found
 
     def grid(self, points: int = 61) -> Float:
         """Alphas equally spaced in logarithm, from the smallest one above rounding to complete shrinkage."""
