@@ -12,7 +12,7 @@ ingested tables, `store/` for values per row, and `table/` reads both.
 
 An append of rows creates a new generation of the folder. Its manifest stores what readers of earlier generations need:
 the digest of each earlier manifest, and the digest of its last chunk if this was not full, because an append rewrites
-that chunk. All other chunks stay the same.
+that chunk. All other chunks stay the same; but the statistics of sparse rows, which are read once, are written anew.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ VERSION = 2
 WEIGHTED_VERSION = 3
 # The version of a table with sparse rows, with or without row weights.
 SPARSE_VERSION = 4
-TABLE_VERSIONS = (VERSION, WEIGHTED_VERSION, SPARSE_VERSION)
+# That of one to which rows were appended: its arrays have lengths of their own, also those of earlier generations.
+GROWN_SPARSE_VERSION = 5
+TABLE_VERSIONS = (VERSION, WEIGHTED_VERSION, SPARSE_VERSION, GROWN_SPARSE_VERSION)
 # Length of the history. A reader that opened the store more appends ago than this must open it again.
 KEPT_GENERATIONS = 64
 
@@ -73,12 +75,18 @@ class Ancestor:
     rows : number of rows of its arrays.
     metadata : digests of its metadata files.
     last : digest of the last chunk of each array, by name; without arrays whose last chunk was full.
+    sizes : numbers of rows of the arrays that have another one, by name: those of sparse rows.
     """
 
     digest: str
     rows: int
     metadata: dict[str, str]
     last: dict[str, str]
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def rows_of(self, name: str) -> int:
+        """Number of rows of an array."""
+        return self.sizes.get(name, self.rows)
 
     @classmethod
     def of(cls, manifest: Manifest) -> Ancestor:
@@ -86,13 +94,20 @@ class Ancestor:
         partial = {
             name: array.digests[-1] for name, array in manifest.arrays.items() if array.n_rows % array.chunk_rows
         }
-        return cls(manifest.digest, max(a.n_rows for a in manifest.arrays.values()), manifest.metadata, partial)
+        rows = max(array.n_rows for array in manifest.arrays.values())
+        sizes = {name: array.n_rows for name, array in manifest.arrays.items() if array.n_rows != rows}
+        return cls(manifest.digest, rows, manifest.metadata, partial, sizes)
 
     @classmethod
     def from_config(cls, config: FieldsView) -> Ancestor:
         """The entry that `manifest_content` wrote."""
         metadata, last = ({str(name): str(d) for name, d in config[key].items()} for key in ("metadata", "last"))
-        return cls(str(config["digest"]), int(config["rows"]), metadata, last)
+        sizes = {str(name): int(rows) for name, rows in config.get("sizes", {}).items()}
+        return cls(str(config["digest"]), int(config["rows"]), metadata, last, sizes)
+
+    def to_config(self) -> Fields:
+        """Plain JSON; `sizes` only where there are some."""
+        return {name: value for name, value in vars(self).items() if name != "sizes" or value}
 
 
 @dataclass(frozen=True)
@@ -115,7 +130,8 @@ class Manifest:
         for ancestor in self.history:
             if ancestor.digest == digest:
                 arrays = {
-                    name: array.first(ancestor.rows, ancestor.last.get(name)) for name, array in self.arrays.items()
+                    name: array.first(ancestor.rows_of(name), ancestor.last.get(name))
+                    for name, array in self.arrays.items()
                 }
                 return Manifest(arrays, ancestor.metadata, digest)
         return None
@@ -139,7 +155,7 @@ def manifest_content(
         "arrays": {name: vars(array) for name, array in arrays.items()},
     }
     if history:
-        config["history"] = [vars(ancestor) for ancestor in history[-KEPT_GENERATIONS:]]
+        config["history"] = [ancestor.to_config() for ancestor in history[-KEPT_GENERATIONS:]]
     return json_content(config)
 
 
@@ -170,7 +186,7 @@ def parse_manifest(text: str, path: str) -> Manifest:
         metadata = {str(name): str(digest) for name, digest in config["metadata"].items()}
         history = tuple(Ancestor.from_config(entry) for entry in config.get("history", []))
         for ancestor in history:
-            if any(ancestor.rows > array.n_rows for array in arrays.values()):
+            if any(ancestor.rows_of(name) > array.n_rows for name, array in arrays.items()):
                 raise ValueError("an earlier generation has more rows")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise CorruptMetadataError(f"{path} is not a streamkernel manifest ({error}); write the store again") from error

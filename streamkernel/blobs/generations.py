@@ -18,8 +18,9 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from streamkernel.atomic import folder_generation
 from streamkernel.blobs._normal_form import normalised
@@ -47,10 +48,34 @@ def content_digest(content: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The generation that holds the chunks from number `first` up to the next layer; the name "" is a plain copy."""
+    """The generation that holds the chunks from number `first` up to the next layer; the name "" is a plain copy.
+
+    `firsts` has the number for the arrays that have another one: (name of the array, number).
+    """
 
     name: str
     first: int
+    firsts: tuple[tuple[str, int], ...] = ()
+
+    def first_of(self, array: str) -> int:
+        """Number of the first chunk of an array that it holds."""
+        return dict(self.firsts).get(array, self.first)
+
+    def is_covered(self, later: Layer) -> bool:
+        """Whether a later layer holds all chunks that this one does."""
+        arrays = {name for name, _ in (*self.firsts, *later.firsts)}
+        return self.first >= later.first and all(self.first_of(name) >= later.first_of(name) for name in arrays)
+
+    def to_config(self) -> list[Any]:
+        """Plain JSON."""
+        return [self.name, self.first, *([dict(self.firsts)] if self.firsts else [])]
+
+    @classmethod
+    def from_config(cls, config: Sequence[Any]) -> Layer:
+        """The layer that `to_config` wrote."""
+        name, first, *others = config
+        firsts = dict(*others)
+        return cls(str(name), int(first), tuple((str(array), int(number)) for array, number in firsts.items()))
 
     @property
     def prefix(self) -> str:
@@ -180,7 +205,7 @@ class Generations:
         value = {
             "generation": layers[-1].name,
             "digest": digest,
-            "layers": [[layer.name, layer.first] for layer in layers],
+            "layers": [layer.to_config() for layer in layers],
         }
         before = None if after is None else after.record
         record = self._log.append(value, after=before)
@@ -237,7 +262,7 @@ class Generations:
 
     def _of(self, record: Record) -> Generation:
         try:
-            layers = tuple(Layer(str(name), int(first)) for name, first in record.value["layers"])
+            layers = tuple(map(Layer.from_config, record.value["layers"]))
             if not layers or not all(_NAME.fullmatch(layer.name) for layer in layers):
                 raise ValueError("layers")
             return Generation(record, layers, str(record.value["digest"]))

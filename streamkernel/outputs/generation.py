@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -31,16 +31,25 @@ class GenerationBuilding(Building):
     name : name of the generation; a new one if it is not given.
     grown : the generation to which rows are appended; None for a new output.
     first : number of the first chunk that an append writes anew.
+    firsts : the same for arrays that have another one.
     """
 
-    def __init__(self, url: str, name: str | None = None, *, grown: Generation | None = None, first: int = 0) -> None:
+    def __init__(
+        self,
+        url: str,
+        name: str | None = None,
+        *,
+        grown: Generation | None = None,
+        first: int = 0,
+        firsts: Mapping[str, int] | None = None,
+    ) -> None:
         self.target = url
         self.place = Generations(url)
         self.blobs = self.place.blobs
         self.name = name or self.place.new_name()
         self._grown = grown
-        before = () if grown is None else grown.layers
-        self._layers = (*(layer for layer in before if layer.first < first), Layer(self.name, first))
+        before, new = () if grown is None else grown.layers, Layer(self.name, first, tuple((firsts or {}).items()))
+        self._layers = (*(layer for layer in before if not layer.is_covered(new)), new)
         self.prefix = self._layers[-1].prefix
         self._published = False
         self._silent = False  # the place does not answer, so that nothing can be removed there

@@ -16,6 +16,7 @@ from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray, RowReader
 from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked, Untyped
 from streamkernel.wording import option
 
+SPARSE_ARRAYS = ("indptr", "indices", "data", "statistics")  # of a store; the last has those of the columns
 _HEADROOM = 8.0  # as in `values`: room for every distance of rows
 
 
@@ -72,6 +73,11 @@ class SparseRows(RowArray):
     def entries(self) -> int:
         """Number of entries of all rows."""
         return self.parts.data.n_rows
+
+    def sizes_at(self, row: int) -> dict[str, int]:
+        """The lengths of the three arrays of the rows up to `row`."""
+        entries = int(RowReader(self.parts.indptr).read(row, row + 1)[0])
+        return {"indptr": row + 1, "indices": entries, "data": entries}
 
     @property
     def fingerprint(self) -> str:

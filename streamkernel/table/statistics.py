@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.pairs import csr_parts
-from streamkernel.type_aliases import AnyArray, Bool, Fields, Float
+from streamkernel.type_aliases import AnyArray, Bool, Fields, Float, Int
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +81,32 @@ class ColumnStatistics:
 
     @classmethod
     def of_pairs(cls, pairs: AnyArray, n_columns: int, weights: Float | None = None) -> ColumnStatistics:
-        """Statistics of sparse rows in pairs, b >= 1, of so many columns; `weights` as of `of`.
+        """Statistics of sparse rows in pairs, b >= 1, of so many columns; `weights` as of `of`."""
+        return cls.of_csr(*csr_parts(pairs), n_columns, weights)
+
+    @classmethod
+    def of_csr(
+        cls, indptr: Int, columns: Int, values: Float, n_columns: int, weights: Float | None = None
+    ) -> ColumnStatistics:
+        """Statistics of sparse rows in CSR (`pairs.csr_parts`), b >= 1, of so many columns; `weights` as of `of`.
 
         ``S_j = sum over entries w (x - mean_j)^2 + (W - sum over entries w) mean_j^2``: no dense column is made.
         """
-        b, weight = len(pairs), None if weights is None else float(weights.sum())
-        if weights is not None and not weights.all():
-            pairs, weights = pairs[weights > 0.0], weights[weights > 0.0]
-        indptr, columns, values = csr_parts(pairs)
-        if not len(pairs):
+        counts = np.diff(indptr)
+        b, weight = len(counts), None if weights is None else float(weights.sum())
+        w = np.ones(b) if weights is None else weights
+        kept = w > 0.0
+        if not kept.all():
+            there = np.repeat(kept, counts)
+            columns, values, counts, w = columns[there], values[there], counts[kept], w[kept]
+        if not len(counts):
             nothing = np.zeros(n_columns)
             return cls(b, nothing, nothing.copy(), np.full(n_columns, np.inf), np.full(n_columns, -np.inf), 0.0)
-        w = np.ones(len(pairs)) if weights is None else weights
-        total, of_entries = float(w.sum()), np.repeat(w, np.diff(indptr))
+        total, of_entries = float(w.sum()), np.repeat(w, counts)
         mean = np.bincount(columns, of_entries * values, n_columns) / total
         squares = np.bincount(columns, of_entries * (values - mean[columns]) ** 2, n_columns)
         squares = squares + np.maximum(total - np.bincount(columns, of_entries, n_columns), 0.0) * mean**2
-        whole = np.bincount(columns, minlength=n_columns) == len(pairs)
+        whole = np.bincount(columns, minlength=n_columns) == len(counts)
         low, high = np.where(whole, np.inf, 0.0), np.where(whole, -np.inf, 0.0)
         np.minimum.at(low, columns, values)
         np.maximum.at(high, columns, values)

@@ -112,7 +112,6 @@ def test_a_fit_that_is_killed_goes_on(cli: Run, source: Path, tmp_path: Path) ->
         ("factor", "{store}", "{out}"),
         ("compress", "{store}", "{out}"),
         ("compare", "{store}", "--estimators", "ridge,lp-regressor"),
-        ("ingest", "{store}", "{store}", "--append"),
     ],
     ids=" ".join,
 )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import zarr
 from objects.places import IN_MEMORY
+from sparse_rows import sparse_rows
 
 from streamkernel.blobs import Generations, blobs_at, upload
 from streamkernel.errors import (
@@ -28,6 +29,7 @@ from streamkernel.errors import (
 from streamkernel.table import Table, open_table
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest import append_rows, ingest
+from streamkernel.table.ingest.writers import sparse_writer
 from streamkernel.table.ingest.writers.locked_table import LockedObjects
 from streamkernel.table.stored.blob_store import BlobStore
 
@@ -109,6 +111,34 @@ def test_appends_are_layers_and_copy_nothing(url: str, sources: tuple[Path, Path
     ingest(sources[1], url, overwrite=True)
     ingest(sources[1], url, overwrite=True)
     assert len({key.split("/")[1] for key in blobs_at(url).keys("generations/")}) == 2
+
+
+@IN_MEMORY
+def test_appends_of_sparse_rows_are_layers_too(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layer of a chunk depends on its array: chunks of rows and chunks of entries have numbers of their own."""
+    monkeypatch.setattr(sparse_writer, "_ENTRIES", 60)
+    monkeypatch.setattr(sparse_writer, "_POINTERS", 50)
+    X, y = sparse_rows(200, 20, 3.0), np.arange(200.0)
+    readers = []
+    for place in (tmp_path / "t", url):
+        ingest(open_table(X[:90], y[:90], sparse=True), place, chunk_rows=16, dtype="float64")
+    for ends in ((90, 120), (120, 130), (130, 200)):
+        readers.append(open_table(url, sparse=True))
+        new = open_table(X[slice(*ends)], y[slice(*ends)], sparse=True)
+        assert append_rows(new, url).fingerprint == append_rows(new, tmp_path / "t").fingerprint
+    latest = Generations(url).latest()
+    assert latest is not None
+    assert latest.layers[1].first_of("y") == 90 // 16
+    assert latest.layers[1].first_of("data") == X[:80].nnz // 60
+    assert latest.layers[1].first_of("statistics") == 0
+    assert len(latest.layers) == 4
+    whole = open_table(tmp_path / "t", sparse=True).as_sparse(False).read(0, 200)
+    for reader in (*readers, open_table(url, sparse=True)):
+        reader.check_unchanged()
+        for one in (reader, pickle.loads(pickle.dumps(reader))):
+            block = one.as_sparse(False).read(0, one.stop)
+            np.testing.assert_array_equal(block.X, whole.X[: one.stop])
+            np.testing.assert_array_equal(block.Y, whole.Y[: one.stop])
 
 
 @IN_MEMORY

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamkernel.blobs import display_form, normalised, translated_os_errors
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
+from streamkernel.table._sparse_rows import SparseRows
 from streamkernel.table.info import TableInfo, weight_name
 from streamkernel.table.ingest._checked import checked_batches, missing_labels
 from streamkernel.table.ingest.progress import Progress, as_progress
@@ -23,7 +24,7 @@ from streamkernel.table.ingest.readers.open import has_columns, name_of, open_re
 from streamkernel.table.ingest.readers.options import SourceOptions, targets_of
 from streamkernel.table.ingest.readers.reader import Reader
 from streamkernel.table.ingest.readers.standard_input import received
-from streamkernel.table.ingest.writers.appending import AppendingWriter
+from streamkernel.table.ingest.writers.appending import appending_writer
 from streamkernel.table.ingest.writers.locked_table import LockedTable, locked_store
 from streamkernel.table.schema import Schema
 from streamkernel.table.targets import label_form
@@ -57,7 +58,8 @@ def append_rows(
     Parameters
     ----------
     source
-        As in `ingest`; with the columns of the table in their order, and its targets.
+        As in `ingest`; with the columns of the table in their order, and its targets. To sparse rows, libsvm text and
+        other sparse rows are appended.
     store
         A table that `ingest` made.
     target
@@ -86,7 +88,7 @@ def append_rows(
     """
     began = time.perf_counter()
     form = CsvFormat(separator, decimal, encoding)
-    options = SourceOptions(targets_of(target), weight, form, X, y, drop, keep, sparse=False, unknown=unknown)
+    options = SourceOptions(targets_of(target), weight, form, X, y, drop, keep, unknown=unknown, appended=True)
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
@@ -95,6 +97,8 @@ def append_rows(
         locked = locked_store(path)
         try:
             with received(source, path, watcher) as rows:
+                # Rows of libsvm text have the columns of the table, and stay sparse where its rows are.
+                options = replace(options, sparse=locked.table.sparse, columns=locked.table.n_features)
                 reader = _reader(rows, options, locked)
                 reader.prepare(watcher)
                 _check_names(reader, locked)
@@ -159,7 +163,7 @@ def _reader(source: Unchecked, options: SourceOptions, locked: LockedTable) -> R
 def _check_names(reader: Reader, locked: LockedTable) -> None:
     path, attributes = locked.path, locked.attributes
     for what, wanted, found in (
-        ("columns", attributes["columns"], reader.columns),
+        ("columns", locked.table.columns, reader.columns),
         ("targets", attributes["target_names"], reader.target_names),
     ):
         if what == "targets" and wanted and not found:
@@ -187,8 +191,10 @@ def _write(reader: Reader, locked: LockedTable, watcher: Progress) -> None:
     classes = locked.attributes["classes"]
     labels = None if classes is None else _KnownLabels(reader, classes, locked.path)
     before = locked.table.n_rows
-    with AppendingWriter(locked) as writer:
-        for rows in checked_batches(reader, locked.table.features.dtype, labels, watcher):
+    X = locked.table.features
+    kind = X.parts.data.dtype if isinstance(X, SparseRows) else X.dtype
+    with appending_writer(locked, reader.most_entries) as writer:
+        for rows in checked_batches(reader, kind, labels, watcher):
             writer.append(*rows)
         added = writer.rows_given - before
         if not added:

@@ -81,8 +81,8 @@ class BlobStore(Store):
         """Full key of a key of the generation; a chunk is in the layer of its number."""
         layers = self.generation.layers
         if len(layers) > 1 and (found := _CHUNK.search(key)):
-            number = int(found[1])
-            return next(layer.prefix for layer in reversed(layers) if layer.first <= number) + key
+            array, number = key[: found.start()], int(found[1])
+            return next(layer.prefix for layer in reversed(layers) if layer.first_of(array) <= number) + key
         return layers[-1].prefix + key
 
     def stamps(self, prefix: str) -> dict[str, Stamp]:

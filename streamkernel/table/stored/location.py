@@ -26,6 +26,7 @@ from streamkernel.errors import (
 )
 from streamkernel.manifest import (
     COMPLETE,
+    GROWN_SPARSE_VERSION,
     ROWS_FORMAT,
     SPARSE_VERSION,
     TABLE_FORMAT,
@@ -35,7 +36,7 @@ from streamkernel.manifest import (
     Manifest,
     parse_manifest,
 )
-from streamkernel.table._sparse_rows import CSRParts, SparseRows
+from streamkernel.table._sparse_rows import SPARSE_ARRAYS, CSRParts, SparseRows
 from streamkernel.table.columns import are_real
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
@@ -212,7 +213,7 @@ def _manifest(store: Store, path: str, attributes: Fields, content: bytes) -> tu
 
 def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) -> Opened:
     key, manifest = _manifest(store, path, attributes, content)
-    sparse = attributes["version"] == SPARSE_VERSION
+    sparse = attributes["version"] in (SPARSE_VERSION, GROWN_SPARSE_VERSION)
     try:
         columns = () if sparse else tuple(str(name) for name in attributes["columns"])
         names = tuple(str(name) for name in attributes["target_names"])
@@ -254,10 +255,7 @@ def _open_sparse(
     """Sparse rows, and the statistics of their columns, which are an array: there may be very many."""
     sizes, counted = attributes["sparse"], attributes["statistics"]
     d, most, chunk_rows = (int(sizes[name]) for name in ("columns", "most_entries", "chunk_rows"))
-    arrays = {
-        name: ZarrRows(store, join(path, name), "X", key, manifest)
-        for name in ("indptr", "indices", "data", "statistics")
-    }
+    arrays = {name: ZarrRows(store, join(path, name), "X", key, manifest) for name in SPARSE_ARRAYS}
     of_columns = arrays.pop("statistics")
     if min(d, most, chunk_rows) < 1 or of_columns.shape != (4, d) or arrays["indices"].shape != arrays["data"].shape:
         raise ValueError("sizes of sparse rows that do not fit together")

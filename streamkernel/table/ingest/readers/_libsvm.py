@@ -42,6 +42,7 @@ class LibsvmReader(Reader):
         if options.target not in (None, "y"):
             raise ParameterError(f"{path}: a libsvm file has its target in front (y); leave {option('target')} out")
         self._path = path
+        self._whose = "of the table" if options.appended else f"({option('columns')})"
         self.total = path.stat().st_size
         rows, lowest, highest, entries, most = 0, None, -1, 0, 0
         for X, _, _ in self._blocks(None):
@@ -115,7 +116,7 @@ class LibsvmReader(Reader):
                     )
                 before = -1
                 for position, token in enumerate(re.finditer(r"\S+", line)):
-                    problem, before = _token_problem(position, token.group(), before, largest)
+                    problem, before = _token_problem(position, token.group(), before, largest, self._whose)
                     if problem:
                         return SourceFormatError(
                             f"{self._path}:{number}:{token.start() + 1}: {problem}; mend this line"
@@ -148,7 +149,7 @@ def stays_sparse(rows: int, columns: int, entries: int, most: int) -> bool:
     return columns > _LEAST_SPARSE_COLUMNS and entries < _MOST_DENSITY * rows * columns and 4 * most <= columns
 
 
-def _token_problem(position: int, token: str, before: int, largest: int | None = None) -> tuple[str | None, int]:
+def _token_problem(position: int, token: str, before: int, largest: int | None, whose: str) -> tuple[str | None, int]:
     if position == 0:
         return (None, before) if _FLOAT.match(token) else (f"the label {token[:40]!r} is not a number", before)
     index, colon, value = token.partition(":")
@@ -158,7 +159,7 @@ def _token_problem(position: int, token: str, before: int, largest: int | None =
         return f"{token[:40]!r} is not index:value", before
     digits = index.lstrip("0") or "0"
     if largest is not None and (len(digits) > 10 or int(digits) > largest):
-        return f"index {index[:40]} is beyond {largest}, the last of the columns ({option('columns')})", before
+        return f"index {index[:40]} is beyond {largest}, the last of the columns {whose}", before
     if len(digits) > 10 or int(digits) > _most_index():
         return (
             f"index {index[:40]} is beyond {_most_index()}, the most columns that rows here can have (each has a name "

@@ -43,6 +43,8 @@ class SourceOptions:
         What becomes of missing values, and of categories that the fit has not seen.
     id
         Name of the column that tells which row it is.
+    appended
+        Whether the rows go to a table that is there: `sparse` and `columns` are then those of its rows.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class SourceOptions:
     missing: str | None = None
     unknown: str | None = None
     id: str | None = None
+    appended: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (*(("target", each) for each in self.targets), ("weight", self.weight)):
@@ -187,7 +190,9 @@ class SourceOptions:
                 )
 
     def refuse_sparse(self, place: str, *, sparse: bool = False) -> None:
-        """Refuse options of libsvm text for a source that is none; any rows can be made dense.
+        """Refuse options of libsvm text, and a table of sparse rows, for a source that is none.
+
+        Any rows can be made dense.
 
         Parameters
         ----------
@@ -198,7 +203,12 @@ class SourceOptions:
         ParameterError
             One of them is given.
         """
-        if self.columns is not None:
+        if self.appended and self.sparse and not sparse:
+            raise ParameterError(
+                f"the rows of the table are sparse, and those of {place} are dense; give libsvm text, or sparse rows "
+                "(open_table(scipy.sparse.csr_array(X), y, sparse=True))"
+            )
+        if self.columns is not None and not self.appended:
             raise ParameterError(f"{option('columns')} is for libsvm text, and {place} is none; leave it out")
         if self.sparse and not sparse:
             raise ParameterError(

@@ -15,6 +15,7 @@ from streamkernel.blobs import Lock, PathLock, blobs_at, lease_of, normalised
 from streamkernel.errors import CorruptMetadataError, InputChangedError, ParameterError, RunLockedError
 from streamkernel.manifest import COMPLETE, Manifest, parse_manifest
 from streamkernel.outputs import Building, GenerationBuilding, PartialFolder, remove_stray_partials
+from streamkernel.table._sparse_rows import SPARSE_ARRAYS, SparseRows
 from streamkernel.table.open import open_table
 from streamkernel.table.stored.blob_store import BlobStore
 from streamkernel.table.stored.metadata import node_kind, open_store, read_bytes
@@ -34,6 +35,7 @@ class LockedTable(ABC):
     lock : lock that allows one process to append.
     table, manifest, attributes : parts of the table, opened under the lock.
     chunk_rows, full_rows : rows of a chunk; rows in full chunks.
+    kept : number of the first chunks of each array that stay as they are, by name.
     """
 
     def __init__(self, path: str | Path, lock: Lock) -> None:
@@ -46,20 +48,27 @@ class LockedTable(ABC):
 
     def _open(self) -> None:
         path = self.path
-        self.table: Table = open_table(path)
+        self.table: Table = open_table(path, sparse=True)
         if self.table.statistics is None:
             raise ParameterError(f"{path} is not a table that was ingested; ingest it, and append to the new store")
-        self.chunk_rows = self.table.chunk_rows
-        self.full_rows = self.table.n_rows // self.chunk_rows * self.chunk_rows
         self.store = open_store(path)
         _, self.attributes, _ = node_kind(self.store, "")
         complete = (read_bytes(self.store, COMPLETE) or b"").decode()
         self.manifest: Manifest = parse_manifest(complete, f"{path}/{COMPLETE}")
-        parts = {"X": self.table.features, "y": self.table.targets, "w": self.table.weights, "id": self.table.ids}
-        if self.manifest.arrays.keys() != {name for name, part in parts.items() if part is not None}:
+        arrays, X = self.manifest.arrays, self.table.features
+        of_rows = {"y": self.table.targets, "w": self.table.weights, "id": self.table.ids}
+        names = {name for name, part in of_rows.items() if part is not None}
+        if arrays.keys() != names | ({*SPARSE_ARRAYS} if isinstance(X, SparseRows) else {"X"}):
             raise CorruptMetadataError(
                 f"{path}/{COMPLETE} lists other arrays than the table has; write the store again"
             )
+        # Sparse rows may be read in smaller chunks than those that the arrays beside them have.
+        self.chunk_rows = next((arrays[name].chunk_rows for name in sorted(names)), self.table.chunk_rows)
+        self.full_rows = self.table.n_rows // self.chunk_rows * self.chunk_rows
+        ends = dict.fromkeys(arrays, self.full_rows)
+        if isinstance(X, SparseRows):
+            ends |= X.sizes_at(self.full_rows) | {"statistics": 0}
+        self.kept = {name: ends[name] // array.chunk_rows for name, array in arrays.items()}
 
     @abstractmethod
     def building(self) -> Building:
@@ -100,10 +109,11 @@ class LockedFolder(LockedTable):
 
     def building(self) -> Building:
         folder = Path(self.path)
-        full, rows = self.full_rows, self.table.n_rows
-        rewritten = (
-            () if full == rows else tuple(f"{name}/c/{full // self.chunk_rows}" for name in self.manifest.arrays)
-        )
+        rewritten = [
+            f"{name}/c/{chunk}"
+            for name, array in self.manifest.arrays.items()
+            for chunk in range(self.kept[name], len(array.digests))
+        ]
         made = PartialFolder(folder, "table", grown=True)
         try:
             link_tree(folder, made.folder, rewritten)
@@ -131,7 +141,8 @@ class LockedObjects(LockedTable):
         store = self.store
         assert isinstance(store, BlobStore)
         first = self.full_rows // self.chunk_rows
-        made = GenerationBuilding(str(self.path), grown=store.generation, first=first)
+        firsts = {name: chunk for name, chunk in self.kept.items() if chunk != first}
+        made = GenerationBuilding(str(self.path), grown=store.generation, first=first, firsts=firsts)
         try:
             for name in ("", *self.manifest.arrays):
                 key = f"{name}/zarr.json".lstrip("/")

@@ -9,11 +9,11 @@ from streamkernel.atomic import array_digest
 from streamkernel.manifest import SPARSE_VERSION
 from streamkernel.outputs import Building
 from streamkernel.pairs import csr_parts
-from streamkernel.table._sparse_rows import column_dtype
+from streamkernel.table._sparse_rows import SPARSE_ARRAYS, column_dtype
 from streamkernel.table.ingest.writers.writer import ChunkWriter
 from streamkernel.table.statistics import ColumnStatistics
 from streamkernel.table.stored.metadata import ZarrArray
-from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 
 # Of a chunk: 0.5 or 1 MiB of values. A chunk of rows decodes those that it begins and ends in, too.
 _ENTRIES = 1 << 17
@@ -21,7 +21,9 @@ _POINTERS = 1 << 16  # of a chunk of indptr
 
 
 class SparseWriter(ChunkWriter):
-    """A store of sparse rows under construction; `append` takes them in pairs (`streamkernel.pairs`).
+    """A store of sparse rows under construction; `append` takes them in pairs (`streamkernel.pairs`) of any width.
+
+    A chunk that is being filled is held in CSR, so that a very full row takes no room in the others.
 
     ::
 
@@ -55,9 +57,9 @@ class SparseWriter(ChunkWriter):
         self._written = dict.fromkeys(self._parts, 0)  # numbers of each array
         self._entries = 0
         super().__init__(building, n_features, n_targets, dtype, chunk_rows, coded=coded, weighted=weighted)
-        self._digests |= {name: [] for name in (*self._parts, "statistics")}
 
     def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
+        self._digests |= {name: [] for name in SPARSE_ARRAYS}
         self._version = SPARSE_VERSION
         return super()._begin()
 
@@ -70,16 +72,27 @@ class SparseWriter(ChunkWriter):
             "statistics": self._create(group, "statistics", (0, n_features), np.dtype(np.float64), np.nan, 1),
         }
 
-    def _feature_buffer(self) -> AnyArray:
-        return np.empty((self._chunk_rows, 2 * self._most))
+    def _begin_features(self) -> None:
+        self._rows: list[tuple[Int, Int, Float]] = []
 
-    def _write_features(self, start: int, X: AnyArray, w: Float | None) -> None:
-        indptr, columns, values = csr_parts(X)
+    def _hold_features(self, X: AnyArray) -> None:
+        self._rows.append(csr_parts(X))
+
+    def _held_features(self) -> tuple[Int, Int, Float]:
+        counts, columns, values = zip(*((np.diff(indptr), c, v) for indptr, c, v in self._rows), strict=True)
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
+        return indptr, np.concatenate(columns), np.concatenate(values)
+
+    def _write_features(self, start: int, X: tuple[Int, Int, Float], w: Float | None) -> None:
+        indptr, columns, values = X
         self._add("indptr", self._entries + indptr[1:])
         self._add("indices", columns)
         self._add("data", values)
         self._entries += len(values)
-        self._merge("X", ColumnStatistics.of_pairs(X, self._widths[0], w))
+        first = max(0, self._counted - start)
+        after, w = indptr[first], None if w is None else w[first:]
+        part = ColumnStatistics.of_csr(indptr[first:], columns[after:], values[after:], self._widths[0], w)
+        self._merge("X", part)
 
     def _add(self, name: str, numbers: AnyArray, *, last: bool = False) -> None:
         """Add numbers to an array, and write the chunks that are full; at the last call also what is left."""

@@ -20,7 +20,7 @@ from streamkernel.outputs import Building
 from streamkernel.table._row_ids import ID_BYTES
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 from streamkernel.table.stored.metadata import ZarrArray
-from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int, Untyped
 
 # Names of the second dimension of arrays.
 _SECOND = {"X": "feature", "id": "byte"}
@@ -74,7 +74,8 @@ class ChunkWriter:
         self._pending: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
         try:
-            self._X, self._y, self._w, self._id = self._buffers()
+            self._y, self._w, self._id = self._buffers()
+            self._begin_features()
             self._group, self._arrays = self._begin()
         except BaseException:
             self.close()
@@ -125,15 +126,24 @@ class ChunkWriter:
             config={"write_empty_chunks": True},
         )
 
-    def _buffers(self) -> tuple[AnyArray, AnyArray | None, Float | None, AnyArray | None]:
+    def _buffers(self) -> tuple[AnyArray | None, Float | None, AnyArray | None]:
         d = self._widths[1]
         y = None if not d else np.empty((self._chunk_rows, d), dtype=np.int64 if self._coded else np.float64)
         w = np.empty(self._chunk_rows) if self._weighted else None
         ids = np.empty((self._chunk_rows, ID_BYTES), dtype=np.uint8) if self._named_rows else None
-        return self._feature_buffer(), y, w, ids
+        return y, w, ids
 
-    def _feature_buffer(self) -> AnyArray:
-        return np.empty((self._chunk_rows, self._widths[0]), dtype=self._dtype)
+    def _begin_features(self) -> None:
+        """Make room for the features of a chunk."""
+        self._X: AnyArray = np.empty((self._chunk_rows, self._widths[0]), dtype=self._dtype)
+
+    def _hold_features(self, X: AnyArray) -> None:
+        """Hold features of the chunk that is being filled."""
+        self._X[self._filled : self._filled + len(X)] = X
+
+    def _held_features(self) -> Untyped:
+        """The features that are held, in the form that `_write_features` takes."""
+        return self._X[: self._filled]
 
     @property
     def rows_given(self) -> int:
@@ -147,7 +157,7 @@ class ChunkWriter:
         while row < X.shape[0]:
             take = min(X.shape[0] - row, self._chunk_rows - self._filled)
             into = slice(self._filled, self._filled + take)
-            self._X[into] = X[row : row + take]
+            self._hold_features(X[row : row + take])
             if self._y is not None:
                 assert y is not None
                 self._y[into] = y[row : row + take]
@@ -165,22 +175,22 @@ class ChunkWriter:
     def _flush(self) -> None:
         if not self._filled:
             return
-        parts = (self._X, self._y, self._w, self._id)
-        X, y, w, ids = (None if part is None else part[: self._filled] for part in parts)
-        assert X is not None
+        X = self._held_features()
+        y, w, ids = (None if part is None else part[: self._filled] for part in (self._y, self._w, self._id))
         start = self.n_rows
         self.n_rows += self._filled
         self._filled = 0
         self._wait()
         self._pending = self._pool.submit(self._write, start, X, y, w, ids)
-        self._X, self._y, self._w, self._id = self._buffers()
+        self._y, self._w, self._id = self._buffers()
+        self._begin_features()
 
     def _wait(self) -> None:
         if self._pending is not None:
             self._pending.result()
             self._pending = None
 
-    def _write(self, start: int, X: AnyArray, y: AnyArray | None, w: Float | None, ids: AnyArray | None = None) -> None:
+    def _write(self, start: int, X: Untyped, y: AnyArray | None, w: Float | None, ids: AnyArray | None = None) -> None:
         self._write_features(start, X, w)
         if y is not None:
             self._write_chunk("y", start, y if y.shape[1] > 1 else y[:, 0])
@@ -191,7 +201,7 @@ class ChunkWriter:
         if ids is not None:
             self._write_chunk("id", start, ids)
 
-    def _write_features(self, start: int, X: AnyArray, w: Float | None) -> None:
+    def _write_features(self, start: int, X: Untyped, w: Float | None) -> None:
         self._write_chunk("X", start, X)
         self._count("X", start, X, w)
 
