@@ -11,6 +11,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, layout_of
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ShapeError
+from streamkernel.kernels import columns_of_pairs
 from streamkernel.kernels.parameters import checked_columns
 from streamkernel.reductions import Collect
 from streamkernel.reductions.sums import FeatureGram, FeatureMap, Features, FeatureSums, FeatureTimes, FeatureTransposed
@@ -37,12 +38,20 @@ class FeatureRows:
     basis: Basis | None = None
 
     def __post_init__(self) -> None:
-        if self.basis is not None and self.basis.points.shape[1] != self.table.width:
-            raise ShapeError(
-                f"the table has {self.table.width} features, the basis points {self.basis.points.shape[1]}; "
-                "give the rows that the basis was chosen from"
-            )
+        if self.basis is not None:
+            self._check(self.basis)
         object.__setattr__(self, "table", replace(self.table, targets=None, weights=None))
+
+    def _check(self, basis: Basis) -> None:
+        """Refuse a basis of other rows; sparse ones may have room for more entries than its points have."""
+        columns, sparse = columns_of_pairs(basis.kernel), self.table.sparse
+        found, wanted = (self.table.n_features if sparse else self.table.width), basis.points.shape[1]
+        if sparse != bool(columns) or found != max(columns, default=wanted):
+            kinds = [f"{max(columns)} of sparse rows" if columns else str(wanted), " of sparse rows" * sparse]
+            raise ShapeError(
+                f"the table has {found} features{kinds[1]}, the basis points {kinds[0]}; give the rows that the basis "
+                "was chosen from"
+            )
 
     @property
     def features(self) -> Features:

@@ -178,6 +178,7 @@ def nearest_neighbours(
     ----------
     rows : table and basis; a row of the table that equals a query is its own neighbour.
     queries : (q, p) raw rows of any type that `open_table` accepts; they are held in memory and scaled like the table.
+        Of a table of sparse rows they become such.
     count : k.
     exact : if False, only codes are compared: no kernel value is computed beyond the n per row of the codes.
 
@@ -197,7 +198,8 @@ def nearest_neighbours(
     known = KnownColumns(
         table.columns, table.named, "the table of the rows has", "give rows with the same columns", "the queries' table"
     )
-    asked = known.matched(open_table(queries)).with_scaler(table.scaler).without_targets()
+    matched = known.matched(open_table(queries, sparse=True)).as_sparse(table.sparse)
+    asked = matched.with_scaler(table.scaler).without_targets()
     wanted = FeatureRows(asked, rows.basis).table.read(asked.start, asked.stop)
     points = np.ascontiguousarray(wanted.X, dtype=np.float64)
     return session.sweep(NearestRows(rows.basis, points, count, exact), rows.table, "nearest neighbours")

@@ -26,7 +26,7 @@ _CODES_ROWS, _CODES_BYTES = (1 << 10, 1 << 16), 32 << 20  # of a chunk of codes,
 
 def codes_chunk(table: Table) -> int:
     """Rows of a chunk of codes: a power of two, so that there are enough chunks for all threads and few files."""
-    width = max(table.width, table.n_features) * 8
+    width = max(table.width, table.stored_width) * 8
     rows, most = _CODES_ROWS
     while rows < most and 2 * rows * width <= _CODES_BYTES and 512 * rows <= table.n_rows:
         rows *= 2

@@ -102,7 +102,7 @@ def factorize(
     limit = parse_bytes(memory_limit)
     before = resident_bytes()
     return make_factor(
-        open_table(X, y),
+        open_table(X, y, sparse=True),
         settings,
         Session(executor_of(client), progress=progress),
         path,

@@ -31,7 +31,7 @@ def check_precomputed(settings: BasisSettings, kernel: Kernel) -> None:
             f"a part of the {option('kernel')} is precomputed, and the others would see its values as features; add or "
             "multiply the matrices, and give the result"
         )
-    if not (settings.TAKES_SPARSE and settings.TAKES_MATRIX):
+    if not settings.TAKES_MATRIX:
         raise ParameterError(
             f"this estimator takes no precomputed kernel, it needs rows of features; take another one, such as "
             f"{estimator('KernelRidge')} or {estimator('KernelSVC')}, or give rows and a named {option('kernel')}"

@@ -112,8 +112,23 @@ class CompressionSettings(BasisSettings):
         """Number of candidates for each row of the result."""
         if self.oversampling is not None:
             return self.oversampling
-        bytes_of_one = self.rows_of(table) * (table.n_features * table.dtype.itemsize + 8 * table.n_targets + 24)
+        bytes_of_one = self.rows_of(table) * (table.stored_width * table.dtype.itemsize + 8 * table.n_targets + 24)
         return int(min(_MOST_CANDIDATES, max(_LEAST_CANDIDATES, _CANDIDATE_BYTES // bytes_of_one)))
+
+    def check_sparse(self, table: Table) -> None:
+        """Refuse sparse rows where rows are compared by their features, or become means of rows: both are dense."""
+        if not table.sparse or self.method == SUBSAMPLE:
+            return
+        if self.method == PRECLUSTER or (
+            self.method == SQUASH and (self.functions != "kernel" or self.representative == "mean")
+        ):
+            raise ParameterError(
+                f"the rows are sparse ({table.n_rows} x {table.n_features}), and {option('method', self.method)} "
+                "compares their features, or makes means of rows, which are dense; give "
+                f"{option('method', THINNING)} or {option('method', SUBSAMPLE)}, or {option('method', SQUASH)} with "
+                f"{option('functions', 'kernel')} and {option('representative', 'seed')}"
+            )
+        super().check_sparse(table)
 
     @property
     def searches_lengthscale(self) -> bool:

@@ -57,7 +57,7 @@ class TunedSettings(BasisSettings):
     """A fit whose hyper-parameters are found by evidence."""
 
     RECORD: ClassVar[type[TunedSettingsRecord]] = TunedSettingsRecord
-    TAKES_SPARSE: ClassVar[bool] = True
+    TAKES_MATRIX: ClassVar[bool] = True
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {**BasisSettings.SAMPLE_ROWS, EVIDENCE: 5000}
 
     lengthscale: Unchecked = parameter(

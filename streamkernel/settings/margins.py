@@ -307,7 +307,7 @@ class MarginClassifierSettings(CalibratedSettings, MachineSettings, ClassifierSe
     """A support vector classifier."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginClassifierSettingsRecord
-    TAKES_SPARSE: ClassVar[bool] = True
+    TAKES_MATRIX: ClassVar[bool] = True
     EXACT: ClassVar[str] = "hinge"
 
     loss: str = parameter(
@@ -372,7 +372,7 @@ class MarginRegressorSettings(MarginSettings, MachineSettings):
     """A support vector regression."""
 
     RECORD: ClassVar[type[SettingsRecord]] = MarginRegressorSettingsRecord
-    TAKES_SPARSE: ClassVar[bool] = True
+    TAKES_MATRIX: ClassVar[bool] = True
     EXACT: ClassVar[str] = "epsilon_insensitive"
     # Functions with little noise want a much larger C than boundaries do.
     GRID: ClassVar[tuple[float, ...]] = half_decades(-1, 5)

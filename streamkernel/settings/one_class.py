@@ -25,7 +25,7 @@ class OneClassSettings(MachineSettings):
     """One class: rows without targets, of which a share nu is outside the region that the fit finds."""
 
     RECORD: ClassVar[type[SettingsRecord]] = OneClassSettingsRecord
-    TAKES_SPARSE: ClassVar[bool] = True
+    TAKES_MATRIX: ClassVar[bool] = True
     # There are no targets to explain, and the constant is the threshold.
     UNUSED: ClassVar[tuple[str, ...]] = ("objective", "fit_intercept")
     penalised_constant: ClassVar[bool] = False

@@ -55,8 +55,6 @@ class PursuitSettings(BasisSettings):
     # Without a ridge more terms are seldom better, and each costs as much in every prediction.
     MOST_COMPONENTS: ClassVar[int] = 300
     UNUSED: ClassVar[tuple[str, ...]] = ("rule", "objective", "rule_options")
-    TAKES_SPARSE: ClassVar[bool] = True
-    TAKES_MATRIX: ClassVar[bool] = False
 
     n_components: int | None = parameter(
         None,

@@ -28,7 +28,7 @@ class QuantileSettings(CalibratedSettings):
     """Quantiles of the target at each row, of one level or of several."""
 
     RECORD: ClassVar[type[SettingsRecord]] = QuantileSettingsRecord
-    TAKES_SPARSE: ClassVar[bool] = True
+    TAKES_MATRIX: ClassVar[bool] = True
     GRID: ClassVar[tuple[float, ...]] = half_decades(-1, 4)
     # With a free constant exactly the share q of the rows of the fit is below (Takeuchi et al. 2006, lemma 3).
     penalised_constant: ClassVar[bool] = False

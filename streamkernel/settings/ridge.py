@@ -36,7 +36,7 @@ class RidgeSettings(SearchedSettings):
 
     RECORD: ClassVar[type[RidgeSettingsRecord]] = RidgeSettingsRecord
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
-    TAKES_SPARSE: ClassVar[bool] = True
+    TAKES_MATRIX: ClassVar[bool] = True
 
     alpha: Unchecked = parameter(
         None,

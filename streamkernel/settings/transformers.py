@@ -31,7 +31,7 @@ class TransformerSettings(BasisSettings):
     """A basis that is chosen without targets."""
 
     UNUSED: ClassVar[tuple[str, ...]] = ("objective", "fit_intercept")
-    TAKES_SPARSE: ClassVar[bool] = True
+    TAKES_MATRIX: ClassVar[bool] = True
 
     objective: str | float = field(default="trace", metadata={"parameter": _OBJECTIVE})
 
@@ -169,6 +169,7 @@ class KernelCCASettings(TransformerSettings):
         "metric_rank",
     )
     TAKES_SPARSE: ClassVar[bool] = False
+    TAKES_MATRIX: ClassVar[bool] = False
 
     n_components: int | None = parameter(
         None,

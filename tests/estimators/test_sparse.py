@@ -18,6 +18,9 @@ from streamkernel import (
     GaussianProcessClassifier,
     GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
+    KernelBoostingClassifier,
+    KernelLPClassifier,
+    KernelLPRegressor,
     KernelMatchingPursuit,
     KernelMatchingPursuitClassifier,
     KernelOneClass,
@@ -97,6 +100,13 @@ OF_ALL_KINDS = [
     (KernelMatchingPursuit(12, kernel="laplacian", pool="split", draw="residual", variant="basic"), "predict"),
     (KernelMatchingPursuit(12, kernel="matern", pool="full", validation=0.2, variant="back-fitting"), "predict"),
     (KernelMatchingPursuitClassifier(12, kernel="gaussian", loss="logistic"), "decision_function"),
+    (KernelBoostingClassifier(members=4, member_rows=60, kernel="gaussian", metric="none"), "decision_function"),
+    (KernelBoostingClassifier(members=3, member_rows=60, learner="ridge", kernel="laplacian"), "decision_function"),
+    (KernelBoostingClassifier(8, members=3, member_rows=60, learner="kmp", voting="hard"), "decision_function"),
+    (KernelBoostingClassifier(member_rows=60, method="filtering", kernel="matern"), "decision_function"),
+    (KernelLPClassifier(C=1.0, kernel="gaussian", metric="none"), "decision_function"),
+    (KernelLPClassifier(C=(0.1, 1.0), kernel="laplacian", candidates=100, calibration="none"), "decision_function"),
+    (KernelLPRegressor(C=1.0, kernel="gaussian", metric="none"), "predict"),
 ]
 
 
@@ -277,16 +287,6 @@ def test_other_estimators_refuse_sparse_rows(kind):
     with pytest.raises(ParameterError, match="sparse"):
         model.fit(open_table(X, y > 0, sparse=True, classify=kind.classify))
     assert not model.__sklearn_tags__().input_tags.sparse
-
-
-def test_functions_of_dense_rows_refuse_sparse_ones(tmp_path):
-    X, y = sparse_problem(60, 10, 3.0)
-    for call in (
-        lambda: streamkernel.factorize(X, tmp_path / "F"),
-        lambda: streamkernel.compress(X, y=y),
-    ):
-        with pytest.raises((ParameterError, TypeError), match="sparse"):
-            call()
 
 
 def test_a_value_that_is_no_number_is_named():

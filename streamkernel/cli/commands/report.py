@@ -130,7 +130,7 @@ def _predicted(model: PredictingModel, data: str, rows: Bounds, weight: str | No
 def _projected(model: TransformerModel, data: str, rows: Bounds, display: Display) -> Fields:
     """The first rows of a store or a file with their components or variates, and their labels or targets."""
     with rows_of_model(model, data, _HERE, display, targets=True) as (found, _):
-        return _components(model, data, cut(open_table(found), rows))
+        return _components(model, data, cut(open_table(found, sparse=True), rows))
 
 
 def _components(model: TransformerModel, data: str, table: Table) -> Fields:
@@ -185,7 +185,8 @@ def _factors(
     if data is not None:
         made_from = factors[0].record.rows
         table = cut(
-            with_weights_of(open_table(data), weight), (made_from.start, made_from.stop) if rows is None else rows
+            with_weights_of(open_table(data, sparse=True), weight),
+            (made_from.start, made_from.stop) if rows is None else rows,
         )
         optimum = pca_optimum(factors, table.without_targets())
     write_factor_report(factors, out, overwrite=overwrite, optimum=optimum)

@@ -13,6 +13,7 @@ from streamkernel.blobs import parent_of
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError
 from streamkernel.factors import PCA_ROWS, Factor, SavedBasis, pca_residual_traces
+from streamkernel.pairs import widened
 from streamkernel.report.facts.fit import ROUNDING, Absent
 from streamkernel.report.text import count, plain
 from streamkernel.table import Table
@@ -149,6 +150,10 @@ def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
     chosen = factor.component_indices
     points = factor.basis.points[chosen >= 0]  # centres of clusters are not rows
     found = rows.read(start, stop).X[chosen[chosen >= 0] - start]
+    if rows.sparse:
+        # The table may have grown by fuller rows since.
+        width = max(found.shape[1], points.shape[1])
+        found, points = widened(found, width), widened(points, width)
     apart = np.flatnonzero(
         np.abs(found - points).max(axis=1, initial=0.0) > _SAME_ROW * np.abs(points).max(initial=0.0)
     )
