@@ -55,7 +55,8 @@ def cluster_rows(
         session.progress.note(f"clusters: mean squared distance {step.square / table.weight:.6g}")
         if step.shift <= _STILL:
             break
-    work = ClusterMeans(space, clusters_of(centres, codes), seeds.X, seeds.Y)
+    about = seeds.X if means_of_rows else seeds.X[:, :0]  # means that nobody wants are not summed
+    work = ClusterMeans(space, clusters_of(centres, codes), about, seeds.Y)
     means: Means = session.sweep(work, table, MEANS)
     kept = np.flatnonzero(means.weights > 0.0)
     if not means_of_rows:

@@ -106,8 +106,10 @@ class Maps:
             classes = table.classes is not None
             centre = np.average(drawn.Y, axis=0, weights=drawn.weights) if classes else units.centre
             pilot = pilot_of(rows, basis, centre, None if classes else units.spread**2, session)
-        scaled = scaling.of(drawn.X).astype(np.float64)
-        radius = float(np.sqrt(np.average(np.einsum("ij,ij->i", scaled, scaled), weights=drawn.weights)))
+        radius = 0.0
+        if pilot is not None:  # other methods compare no features
+            scaled = scaling.of(drawn.X).astype(np.float64)
+            radius = float(np.sqrt(np.average(np.einsum("ij,ij->i", scaled, scaled), weights=drawn.weights)))
         generator = stream_generator(settings.seed, _FUNCTIONS)
         count = 0 if table.classes is None else len(table.classes)
         features = Features.of_basis(basis)

@@ -100,7 +100,8 @@ def compress(
     if path is not None:
         check_target(path, overwrite=overwrite, kind="table")
         check_not_source(X, path)
-    table = open_table(X, y, classify=_labels(y) if classify is None else classify, weights=sample_weight)
+    labels = _labels(y) if classify is None else classify
+    table = open_table(X, y, classify=labels, weights=sample_weight, sparse=True)
     weight = weight_column_of(table, X) if sample_weight is None else "w"
     session = Session(executor_of(client), progress=progress)
     found = make_compressed(table, settings, session, weight_column=weight, memory_limit=limit, driver_bytes=before)
@@ -187,7 +188,7 @@ def make_compressed(
 def _subsample(table: Table, size: int, settings: CompressionSettings, session: Session) -> Rows:
     """Random rows, each with the weight with which it stands for all of them."""
     drawn = Group(-1, table.weight, table.counted, size, table).draw(size, settings.seed).ascending()
-    sample = session.sweep(Gather(drawn.rows, table.n_features, table.n_targets, table.dtype), table, DRAWN)
+    sample = session.sweep(Gather(drawn.rows, table.stored_width, table.n_targets, table.dtype), table, DRAWN)
     return Rows(sample.X, sample.Y, drawn.importance, sample.rows)
 
 
@@ -198,13 +199,13 @@ def _of_method(
     if needs_statistics(table, settings):
         d = 0 if table.classes is not None else table.n_targets
         plain = table.without_targets() if d == 0 else table
-        statistics = session.sweep(Moments(table.n_features, d), plain, STATISTICS)
+        statistics = session.sweep(Moments(table.n_features, d, table.sparse), plain, STATISTICS)
     chosen = choose_basis(replace(table_of_choice(table, settings), statistics=statistics), settings, session, n)
     units = Units.of(table, statistics)
     candidates = settings.candidates(table) if settings.herds(table) else 1
     draws = [part.draw(candidates * part.size, settings.seed) for part in parts]
     numbers = np.sort(np.concatenate([each.rows for each in draws]))
-    drawn = session.sweep(Gather(numbers, table.n_features, table.n_targets, table.dtype), table, DRAWN)
+    drawn = session.sweep(Gather(numbers, table.stored_width, table.n_targets, table.dtype), table, DRAWN)
     made = Maps.of(table, settings, chosen, units, drawn, session)
     lengthscale = _lengthscale(chosen) if settings.uses_kernel else None
     if settings.herds(table):

@@ -28,7 +28,8 @@ STATISTICS, DRAWN = "column statistics", "rows drawn"
 
 def plan_of_compression(table: Table, settings: CompressionSettings, machine: Machine, n: int) -> Plan:
     """The plan of a compressed table whose method uses n functions."""
-    size, p, d = settings.rows_of(table), table.n_features, table.n_targets
+    settings.check_sparse(table)
+    size, p, d = settings.rows_of(table), table.stored_width, table.n_targets
     disk, shape = size * (p * table.dtype.itemsize + 8 * (d + 1)), TableShape.of(table)
     herds = settings.herds(table)
     numbers = unfilled(min(size * (settings.candidates(table) if herds else 1), table.n_rows), dtype=np.dtype(np.int64))
@@ -41,7 +42,8 @@ def plan_of_compression(table: Table, settings: CompressionSettings, machine: Ma
         return make_plan([gather, made], shape, machine, disk_bytes=disk)
     steps: list[Step] = []
     if needs_statistics(table, settings):
-        steps.append(step_of(STATISTICS, Moments(p, 0 if table.classes is not None else d), table, kernel_columns=0))
+        moments = Moments(table.n_features, 0 if table.classes is not None else d, table.sparse)
+        steps.append(step_of(STATISTICS, moments, table, kernel_columns=0))
     problem, chosen = steps_of_choice(table_of_choice(table, settings), settings, n)
     # The step of statistics is there already, with those of the targets.
     steps += [*(step for step in chosen if step.name != STATISTICS), gather]
@@ -50,7 +52,7 @@ def plan_of_compression(table: Table, settings: CompressionSettings, machine: Ma
 
 
 def _steps_of_method(table: Table, settings: CompressionSettings, problem: Problem, n: int, size: int) -> list[Step]:
-    p, d = table.n_features, table.n_targets
+    p, d = table.stored_width if settings.representative == "mean" else 0, table.n_targets
     maps = Maps.unfilled(table, settings, unfilled_basis(problem, n), problem.table.width)
     steps: list[Step] = []
     if settings.fits:

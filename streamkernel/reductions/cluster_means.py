@@ -41,7 +41,8 @@ class ClusterMeans(Sums[Means]):
     ----------
     space : map of rows to points.
     clusters : centres of the clusters in that space.
-    X, Y : (n, p), (n, d) rows, as stored, and targets that the sums are taken about: the seeds of the clusters.
+    X, Y : (n, p), (n, d) rows, as stored, and targets that the sums are taken about: the seeds of the clusters. Of no
+        columns (n, 0) where the means of rows are not wanted.
     """
 
     space: RowSpace
@@ -66,7 +67,7 @@ class ClusterMeans(Sums[Means]):
         # One bincount for each column: np.add.at takes many times as long.
         targets = np.zeros((len(block), 0)) if block.Y is None else block.Y
         for name, rows, about in (("X", block.X, self.X), ("Y", targets, self.Y)):
-            for j in range(rows.shape[1]):
+            for j in range(about.shape[1]):
                 apart_j = rows[kept, j].astype(np.float64) - about[own, j]
                 state[name][:, j] += np.bincount(own, w * apart_j, minlength=n)
         return state
