@@ -43,6 +43,17 @@ def _make_sparse_table(folder: Path) -> None:
     ingest(table, folder / "table", chunk_rows=50, dtype="float64")
 
 
+def _make_grown_sparse_table(folder: Path) -> None:
+    w = np.arange(160.0)
+    first, *others = (
+        open_table(SPARSE[part], Y[part, 0], weights=w[part], sparse=True)
+        for part in (slice(0, 70), slice(70, 100), slice(100, 160))
+    )
+    ingest(first, folder / "table", chunk_rows=50, dtype="float64")
+    for rows in others:
+        append_rows(rows, folder / "table")
+
+
 def _read_sparse_table(folder: Path) -> Arrays:
     table = open_table(folder / "table", sparse=True)
     block = table.as_sparse(False).read(0, table.n_rows)
@@ -163,6 +174,7 @@ def _read_jobs(folder: Path) -> Arrays:
 PLACES: dict[str, Frozen] = {
     "table": Frozen(_make_table, _read_table),
     "table-sparse": Frozen(_make_sparse_table, _read_sparse_table),
+    "table-sparse-grown": Frozen(_make_grown_sparse_table, _read_sparse_table),
     "rows": Frozen(_make_rows, _read_rows),
     "run": Frozen(_make_run, _read_run),
     "unfinished": Frozen(_make_unfinished, _read_unfinished),
