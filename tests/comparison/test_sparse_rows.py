@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sparse_rows import sparse_problem
 
-from streamkernel import KernelRidge, KernelRidgeClassifier, KernelSVC, cross_validate, ingest, open_table
+from streamkernel import (
+    BayesianCommitteeMachine,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelSVC,
+    cross_validate,
+    ingest,
+    open_table,
+)
 from streamkernel.errors import ParameterError
 from streamkernel.table import Table
 from streamkernel.table.parts.search import content_parts
@@ -93,10 +101,13 @@ def test_a_store_has_the_folds_of_its_rows(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.estimators[0].errors, expected.estimators[0].errors, rtol=1e-7)
 
 
+CELLS = BayesianCommitteeMachine(5, partition="cells")
+
+
 def test_an_estimator_of_dense_rows_is_named_before_a_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamkernel.table._sparse_rows.SparseRows.load", None)
     for estimators, words in (
-        ({"good": KernelRidge(5, **PLAIN), "bad": "lp-regressor"}, "^bad: the rows are sparse .400 x 40.*dense"),
+        ({"good": KernelRidge(5, **PLAIN), "bad": CELLS}, "^bad: the rows are sparse .400 x 40.*cells"),
         ({"bad": KernelRidge(5, scale="rank")}, "^bad: .*sparse.*rank"),
     ):
         with pytest.raises(ParameterError, match=words):

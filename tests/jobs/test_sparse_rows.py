@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sparse_rows import sparse_problem
 
-from streamkernel import KernelRidge, KernelRidgeClassifier, ingest, open_table
+from streamkernel import BayesianCommitteeMachine, KernelRidge, KernelRidgeClassifier, ingest, open_table
 from streamkernel.errors import ParameterError
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.records import job_ids
@@ -34,10 +34,10 @@ def test_what_a_job_made_is_the_local_fit(
     assert (fitted.components_ != estimator.components_).nnz == 0
 
 
-def test_an_estimator_of_dense_rows_is_refused_before_a_job_is_there(
+def test_a_wish_for_dense_rows_is_refused_before_a_job_is_there(
     session: JobsSession, store: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ParameterError, match=r"the rows are sparse .400 x 60.*dense"):
-        session.submit("lp-regressor", store, tmp_path / "model")
+    with pytest.raises(ParameterError, match=r"the rows are sparse .400 x 60.*cells"):
+        session.submit(BayesianCommitteeMachine(5, partition="cells"), store, tmp_path / "model")
     assert not list(job_ids(str(tmp_path / "jobs")))
     assert not (tmp_path / "model").exists()
