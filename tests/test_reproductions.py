@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import sys
 from pathlib import Path
@@ -185,3 +186,34 @@ def test_clusters_are_the_same_rows_however_many_are_read(monkeypatch: pytest.Mo
     found = rsvm.large(250, 1)
     assert found.gap < 1e-10
     assert found.rows == 250
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "reproductions"])
+def test_what_a_script_takes_from_its_neighbour_is_there(folder: str) -> None:
+    """Scripts run seldom: a name that moved to another file would be missed for long."""
+    files = {path.stem: ast.parse(path.read_text("utf-8")) for path in (REPRODUCTIONS.parent / folder).glob("*.py")}
+    taken = 0
+    for script, tree in files.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in files:
+                missing = {name.name for name in node.names} - names_of(files[node.module])
+                assert not missing, f"{script}.py takes {missing} from {node.module}.py, which has no such names"
+                taken += len(node.names)
+    assert taken > 20
+
+
+def names_of(tree: ast.Module) -> set[str]:
+    """Names that a file gives to others: those it defines, and those of modules that it loads or of its `__all__`."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import):
+            found |= {name.asname or name.name for name in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            own = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+            found |= own
+            if "__all__" in own and node.value is not None:
+                found |= set(ast.literal_eval(node.value))
+    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _bcm_tables import markdown
+from _shared import markdown
 from _skmp_figure import figure
 from _skmp_outcomes import ACTIVE, KMP, NOT_RUN, Float, Found, Outcome, again, skmp
 
