@@ -40,6 +40,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # What is there once they are found is left out of all later ones: 200 tests take 4 % less processor time.
 gc.disable()
 
+_SLOW_SECONDS = 1200.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A limit only ends what hangs: slow tests have one that they reach on no machine that does other things, too."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
+
 
 def pytest_collection_finish() -> None:
     gc.freeze()
