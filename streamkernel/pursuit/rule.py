@@ -256,6 +256,7 @@ class MatchingPursuit(Rule):
             before = model.terms
             refused |= model.take(roots, pool, candidates, found)
             rounds.append(RoundRecord(before, model.terms, None, len(pool), round(roots.rows)))
+            del work, pool, candidates  # packed: of wide rows there is no room for them beside what is looked at next
             session.progress.note(f"{model.terms} of {problem.n} terms")
             drawn, round_ = roots.drawn, round_ + 1
             added = model.terms - before
@@ -266,7 +267,6 @@ class MatchingPursuit(Rule):
             if short or (added == 0 and self.pools.kind == "full"):
                 ended = "rank"
                 break
-            del work, pool, candidates  # packed: of wide rows there is no room for them beside what is looked at next
             if self.patience is not None:
                 watch.measure(problem, session, model, coding)
             if model.out_of_patience():
@@ -295,6 +295,7 @@ class MatchingPursuit(Rule):
         for _ in range(_MOST_REFITS):
             work = replace(self._reduction(problem, model.basis, unfilled_basis(problem, 0), model, 0), draw=None)
             roots = session.sweep(work, problem.table, f"fit {model.terms} terms again")
+            del work  # packed, as above
             if not model.accepts(roots):
                 continue
             if not cut:
