@@ -25,6 +25,7 @@ from streamkernel.selection.problem import as_stored, before_metric
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
 from streamkernel.table import ColumnStatistics, Folds, RowScaler, SparseScaler, Table, TableStatistics
+from streamkernel.table.row_keys import Rounding
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
 from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
@@ -134,6 +135,10 @@ def choose_basis(
         drawn = drawn.where(repeats.first_of_copies(cache.held(sampled)))
         sampled = drawn.rows
     once = repeats is not None and repeats.share < 1.0
+    if repeats is not None and repeats.nearly and table.keys is not None:
+        # One more sweep, for keys by which copies are found: held-out rows would have twins among the others.
+        rounding = Rounding(repeats.digits[0], _origins(table, statistics, scaled=False).X)
+        table, cache = table.with_keys(rounding), cache.with_keys(rounding)
     if settings.samples_scaling:
         assert statistics is not None
         part = drawn.first(settings.scaling_rows(table))

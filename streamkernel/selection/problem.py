@@ -16,6 +16,7 @@ from streamkernel.records import RoundRecord
 from streamkernel.reductions import Both, Gather, Sample, counted_rows
 from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
 from streamkernel.table import Folds, RowScaler, Table
+from streamkernel.table.row_keys import Rounding
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
 _GATHER, _COUNT = "gather sampled rows", "count of repeated rows"  # sweeps
@@ -184,6 +185,12 @@ class RowCache:
         """A cache with the same rows in another dtype, which maps them by a scaler if there is one."""
         cache = RowCache(self._table, self._session, scaler, dtype)
         cache._sample, cache.repeats = self._sample, self.repeats
+        return cache
+
+    def with_keys(self, rounding: Rounding) -> RowCache:
+        """A cache that fetches rows anew, with other keys of their features."""
+        cache = RowCache(self._table.with_keys(rounding), self._session, self._scaler, self._dtype)
+        cache.repeats = self.repeats
         return cache
 
     def fetch(self, rows: Int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from streamkernel.atomic import text_digest
 from streamkernel.errors import NumericRangeError
 from streamkernel.matrix_rows import LEADING, NO_PLACE, kernel_values_in, own_in, places_in
-from streamkernel.table.row_keys import Keys, row_keys
+from streamkernel.table.row_keys import NO_ROUNDING, Keys, Rounding, row_keys
 from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.values import check_finite, table_dtype
 from streamkernel.type_aliases import AnyArray, Float, Int
@@ -72,9 +72,9 @@ class MatrixRows(GuidedRows):
             own_in(rows)[:] = values[here - first, here] if self.square else np.nan
         return rows
 
-    def keys(self, values: AnyArray) -> Keys:
+    def keys(self, values: AnyArray, rounding: Rounding = NO_ROUNDING) -> Keys:
         """Keys of the kernel values: a place is not of the content of a row."""
-        return row_keys(kernel_values_in(values))
+        return row_keys(kernel_values_in(values), rounding)
 
     def check(self, rows: AnyArray, start: int, names: Sequence[str]) -> None:
         """Refuse values that are NaN, infinite or too large, and k(x, x) below 0, in rows (b, width) as read.

@@ -138,7 +138,7 @@ def _reopen(
         weights=table.weights if weights is None else _weights(weights, table.features.shape),
         statistics=None if weights is not None else _statistics(table.statistics, y, classify),
         weight_column=table.weight_column if weights is None else None,
-        keyed=False,
+        keys=None,
     )
     return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))
 

@@ -12,6 +12,7 @@ from streamkernel.table._matrix_rows import MatrixRows
 from streamkernel.table._pinned_rows import OF_ENTRIES, PinnedRows
 from streamkernel.table._sparse_rows import DensifiedRows, SparseRows, SparsifiedRows, check_pairs
 from streamkernel.table.block import RowBlock
+from streamkernel.table.row_keys import NO_ROUNDING, Rounding
 from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.values import cast_rows, check_rows, listed
@@ -45,8 +46,8 @@ class Table(PinnedRows):
         Scaler that is applied to every block, or None.
     named
         Whether `columns` are real names; an array's are x0, x1, ...
-    keyed
-        Whether blocks have keys of their rows' features.
+    keys
+        How features are rounded for the keys that blocks then have of their rows; None for no keys.
     ids
         Ids of the rows as stored (`_row_ids`), or None.
     schema
@@ -143,9 +144,9 @@ class Table(PinnedRows):
             scaler=None if self.scaler is None else self.scaler.of_columns(positions),
         )
 
-    def with_keys(self) -> Table:
+    def with_keys(self, rounding: Rounding = NO_ROUNDING) -> Table:
         """The same rows, with a key per row in every block; keys are of stored values, which no scaler has rounded."""
-        return replace(self, keyed=True)
+        return replace(self, keys=rounding)
 
     def with_indicators(self) -> Table:
         """The same rows, whose targets must be 0 or 1 where they are read."""
@@ -272,7 +273,7 @@ class Table(PinnedRows):
         if weights is not None:
             w = weights.read(first, last)
         checked = None if w is None else self.checked_weights(w, first)
-        return RowBlock(first, X, Y, checked, self.features.keys(raw) if self.keyed else None)
+        return RowBlock(first, X, Y, checked, None if self.keys is None else self.features.keys(raw, self.keys))
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Rows [start, stop) as one block."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class Data:
     [
         pytest.param(RIDGES[0], 0.0, id="alpha"),
         pytest.param(RIDGES[1], 1e-7, id="lengthscale, slightly unequal", marks=pytest.mark.slow),
+        pytest.param(RIDGES[1], 1e-5, id="lengthscale, measured again", marks=pytest.mark.slow),
     ],
 )
 def test_ridge_is_as_good_as_of_each_row_once(options: dict[str, Any], jitter: float) -> None:
@@ -57,6 +59,34 @@ def test_ridge_is_as_good_as_of_each_row_once(options: dict[str, Any], jitter: f
         model = KernelRidge(200, **options).fit(data.many, data.many_y)
     assert once < 0.25
     assert data.error(model) < 1.25 * once
+
+
+def rounded(X: Array) -> Array:
+    """What a file has of rows that were written with seven digits."""
+    return np.array([[float(f"{value:.7g}") for value in row] for row in X])
+
+
+@pytest.mark.parametrize("again", [lambda X: X.astype(np.float32).astype(np.float64), rounded], ids=["float32", "text"])
+def test_copies_of_other_digits_share_a_fold(again: Callable[[Array], Array]) -> None:
+    """Held out or not, with their copies: alpha is that of each row once, with the error of that."""
+    data = Data(4)
+    X, y = data.X + 100.0, data.y  # whose first digits say nothing
+    many, many_y = np.concatenate([X, again(X), X, again(X)]), np.tile(y, 4)
+    options: dict[str, Any] = {"lengthscale": 0.7, "scale": "none", "alpha": "cv"}
+    once = KernelRidge(60, **options).fit(X, y)
+    with pytest.warns(StreamKernelWarning, match=r"about (39|40|41|42)\d of 1600 rows are distinct"):
+        model = KernelRidge(60, **options).fit(many, many_y)
+    assert model.model_.record.validation.error == pytest.approx(once.model_.record.validation.error, rel=0.3)
+    assert model.alpha_ / 4 == pytest.approx(once.alpha_, rel=3.0)
+
+
+def test_copies_in_all_digits_cost_no_sweep() -> None:
+    """Their keys are equal as they are."""
+    data = Data(4)
+    with pytest.warns(StreamKernelWarning, match="rows are distinct"):
+        exact = KernelRidge(60, **RIDGES[0]).fit(data.many, data.many_y)
+    names = [sweep["name"] for sweep in exact.model_.config["run"]["sweeps"]]
+    assert sum("gather" in name for name in names) == 1
 
 
 @pytest.mark.slow

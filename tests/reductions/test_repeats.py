@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from streamkernel.reductions.pools import CountRepeats, Repeats
-from streamkernel.table import RowBlock
-from streamkernel.table.row_keys import distinct_rows
+from streamkernel.reductions import Sample
+from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
+from streamkernel.table import ColumnStatistics, RowBlock
+from streamkernel.table.row_keys import distinct_rows, row_keys
 
 
 def counted(X: np.ndarray, Y: np.ndarray, edges: list[int], kept: int = 4096) -> Repeats:  # type: ignore[type-arg]
@@ -53,6 +54,78 @@ def test_labels_of_equal_rows_may_agree_by_chance() -> None:
     cells = rng.integers(0, 12, (5000, 1)).astype(float)
     labels = (rng.uniform(size=(5000, 1)) < 0.1 + 0.06 * cells).astype(float)
     assert counted(cells, labels, [0, 5000]).share == 1.0
+
+
+def sample_of(X: np.ndarray, Y: np.ndarray) -> Sample:  # type: ignore[type-arg]
+    return Sample(np.arange(len(X)), X, Y, np.ones(len(X)))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+@pytest.mark.parametrize("jitter", [0.0, 1e-14, 1e-7, 5e-6])
+def test_one_of_each_lot_of_near_copies_is_taken(jitter: float, offset: float) -> None:
+    """Also of those that an edge parts, and of those near 0, where a digit of a number is smaller than the jitter."""
+    rng = np.random.default_rng(4)
+    X, Y = rng.standard_normal((300, 8)), rng.standard_normal((300, 1))
+    X[:, 0] *= rng.uniform(size=300) < 0.1  # mostly zeros
+    at = rng.permutation(np.repeat(np.arange(300), 6))
+    many, many_Y = X[at] + offset, Y[at] + jitter * rng.standard_normal((1800, 1))
+    many[:, 1:] += jitter * rng.standard_normal((1800, 7))
+    origins = Origins.of(ColumnStatistics.of(many), ColumnStatistics.of(many_Y))
+    work = CountRepeats(8, 1, origins=origins)
+    found = work.finalize(work.map_block(RowBlock(0, many, many_Y, None, row_keys(many))))
+    assert found.share < 0.7
+    assert found.nearly == (jitter > 0.0 and (many != X[at] + offset).any())
+    taken = found.first_of_copies(sample_of(many, many_Y))
+    assert len(np.unique(at[taken])) == 300
+    assert taken.sum() <= 306
+    first = np.unique(at, return_index=True)[1]
+    assert taken[first].all()
+
+
+def test_rows_that_are_no_copies_stay() -> None:
+    """Neighbours along a curve, rows measured again, and labels: none is near enough to another to be taken for it."""
+    rng = np.random.default_rng(5)
+    x = np.sort(rng.standard_normal((3000, 1)), axis=0)
+    again = np.repeat(rng.standard_normal((100, 3)), 20, axis=0)
+    for X, Y in (
+        (x, np.sin(x)),
+        (again, rng.standard_normal((2000, 1))),
+        (x, (x > 0).astype(float)),
+    ):
+        work = CountRepeats(X.shape[1], 1)
+        found = work.finalize(work.map_block(RowBlock(0, X, Y, None, row_keys(X))))
+        assert found.share == 1.0
+        assert not found.nearly
+        assert found.first_of_copies(sample_of(X, Y)).all()
+
+
+def test_near_copies_with_labels_agree_in_more_digits() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((400, 2))
+    labels = (X[:, :1] > 0).astype(float)
+    at = np.tile(np.arange(400), 5)
+    for jitter, near in ((1e-9, True), (1e-3, False)):
+        many = X[at] + jitter * rng.standard_normal((2000, 2))
+        work = CountRepeats(2, 1)
+        found = work.finalize(work.map_block(RowBlock(0, many, labels[at], None, row_keys(many))))
+        assert found.nearly == near
+        assert found.first_of_copies(sample_of(many, labels[at])).sum() == (400 if near else 2000)
+
+
+@pytest.mark.parametrize("kept", [50, 4096])
+def test_keys_in_all_digits_are_counted_however_rows_lie(kept: int) -> None:
+    rng = np.random.default_rng(7)
+    X = np.tile(rng.standard_normal((200, 2)), (3, 1))
+    X[200:] *= 1.0 + 1e-12
+    Y = np.tile(rng.standard_normal((200, 1)), (3, 1))
+    work, keys = CountRepeats(2, 1, kept), row_keys(X)
+    states = [work.map_block(RowBlock(a, X[a:b], Y[a:b], None, keys[a:b])) for a, b in pairwise([0, 150, 190, 600])]
+    folded = work.fold(states[0], RowBlock(150, X[150:], Y[150:], None, keys[150:]))
+    joined = work.combine(states[0], work.combine(states[1], states[2]))
+    found = work.finalize(joined)
+    assert work.finalize(folded) == found
+    assert found.exact == pytest.approx(400, rel=0.3 if kept == 50 else 1e-12)
+    assert found.distinct == pytest.approx(200, rel=0.3 if kept == 50 else 1e-12)
 
 
 def test_zero_has_one_sign_and_extremes_differ() -> None:

@@ -18,7 +18,7 @@ from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeErro
 from streamkernel.pairs import as_csr
 from streamkernel.reductions import Moments
 from streamkernel.table import ColumnStatistics, SparseScaler, open_table
-from streamkernel.table.row_keys import distinct_rows, distinct_sparse_rows, row_keys, sparse_row_keys
+from streamkernel.table.row_keys import Rounding, distinct_rows, distinct_sparse_rows, row_keys, sparse_row_keys
 
 
 @given(seeds, st.integers(1, 40), st.integers(1, 9), st.booleans(), st.integers(1, 7))
@@ -43,8 +43,8 @@ def test_statistics_are_those_of_the_dense_rows(seed, m, d, weighted, parts):
 def test_keys_are_those_of_the_dense_rows(seed, m, d, more):
     X = sparse_rows(m, d, 2.0, seed)
     pairs, dense = in_pairs(X, more), X.toarray()
-    for digits in (52, 20, 13, 10):
-        assert (sparse_row_keys(pairs, d, digits) == row_keys(dense, digits)).all()
+    for rounding in (Rounding(52), Rounding(20), Rounding(13), Rounding(10), Rounding(10, edges=2)):
+        assert (sparse_row_keys(pairs, d, rounding) == row_keys(dense, rounding)).all()
     # No origin is taken off, so that in few digits other rows may be alike than those of the dense rows.
     assert len(distinct_sparse_rows(pairs, d)) <= len(np.unique(dense, axis=0))
     assert (distinct_sparse_rows(pairs[:1], d) == distinct_rows(dense[:1])).all()

@@ -11,11 +11,14 @@ The test for copies depends on the targets. If targets rarely agree by chance, f
 because few pairs of rows share all digits of a target by chance. Targets with few values agree by chance. Their rows
 count as copies only if targets of rows with equal features agree far more often than targets of other pairs. Features
 must then agree in many digits: in a single dense column, neighbours agree in few digits and belong to the same class.
+
+Copies may differ in their last digits: one was written with fewer, went through float32, or was measured again. Where
+they do (`Repeats.nearly`), whatever must see copies together, such as folds, looks at rounded features too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +26,17 @@ from numpy.typing import NDArray
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
 from streamkernel.table import ColumnStatistics, RowBlock
-from streamkernel.table.row_keys import FEW, PANEL, far_origin, first_of_each, joined_keys, row_keys, sparse_row_keys
+from streamkernel.table.row_keys import (
+    FEW,
+    PANEL,
+    Rounding,
+    far_origin,
+    first_of_each,
+    joined_keys,
+    row_keys,
+    sparse_row_keys,
+    typical_sizes,
+)
 from streamkernel.type_aliases import Bool, Float, Int
 
 Keys = NDArray[np.uint64]
@@ -40,13 +53,15 @@ class Origins:
     """Origins that are subtracted from features (p,) and targets (d,) before a few digits are compared; None for 0.
 
     `sparse_columns` is the number of columns of sparse rows in pairs, of which no origin is subtracted; else None.
-    `leading` is the number of columns before the features: rows of a kernel matrix have their places there.
+    `leading` is the number of columns before the features: rows of a kernel matrix have their places there. `typical`
+    are the typical sizes of features (p,) and of targets (d,) in a sample of dense rows; None where there is none.
     """
 
     X: Float | None = None
     Y: Float | None = None
     sparse_columns: int | None = None
     leading: int = 0
+    typical: tuple[Float, Float] | None = None
 
     @classmethod
     def of(cls, X: ColumnStatistics | None, Y: ColumnStatistics | None) -> Origins:
@@ -54,19 +69,31 @@ class Origins:
         features, targets = (None if s is None else far_origin(s.mean, s.std) for s in (X, Y))
         return cls(features, targets)
 
+    def of_sample(self, sample: Sample) -> Origins:
+        """The same origins, with the typical sizes of numbers in a sample."""
+        if self.sparse_columns is not None or not len(sample):
+            return self
+        X = sample.X[:, self.leading :]
+        return replace(self, typical=(typical_sizes(X, self.X), typical_sizes(sample.Y, self.Y)))
+
     def keys(
-        self, X: NDArray[np.floating], Y: NDArray[np.floating] | None, digits: tuple[int, int]
+        self, X: NDArray[np.floating], Y: NDArray[np.floating] | None, digits: tuple[int, int], edges: int = 0
     ) -> tuple[Keys, Keys]:
         """Keys of features and of targets, (b,) each; the keys of no targets are 0."""
+        of_X, of_Y = self.typical or (None, None)
         if self.sparse_columns is None:
-            features = row_keys(X[:, self.leading :], digits[0], self.X)
+            features = row_keys(X[:, self.leading :], Rounding(digits[0], self.X, edges, of_X))
         else:
-            features = sparse_row_keys(X, self.sparse_columns, digits[0])
-        return features, np.zeros_like(features) if Y is None else row_keys(Y, digits[1], self.Y)
+            features = sparse_row_keys(X, self.sparse_columns, Rounding(digits[0], edges=edges))
+        return features, np.zeros_like(features) if Y is None else row_keys(Y, Rounding(digits[1], self.Y, edges, of_Y))
 
 
 _ZERO = Origins()
-_KEYS = ("alike", "equal", "features")  # arrays of a state that hold the K smallest keys, ascending
+_KEYS = ("alike", "equal", "features", "exact")  # arrays of a state that hold the K smallest keys, ascending
+
+# Sets of edges at which the rows of a sample are rounded one after the other: of copies that one set parts with
+# probability 2/3, 1 % are left apart.
+_EDGES = 12
 
 
 def _first_of_runs(keys: Keys) -> Bool:
@@ -89,6 +116,7 @@ class Repeats:
     features : number of distinct features, likewise.
     agreeing : among the features that occur more than once, share of those whose rows all have the same targets.
     by_chance : share of pairs of rows with different features that have the same targets.
+    exact : number of distinct features with all their digits, likewise, of a table with keys; else 0.
     origins : origins that were subtracted before rows were compared.
     """
 
@@ -99,6 +127,7 @@ class Repeats:
     features: float
     agreeing: float
     by_chance: float
+    exact: float = 0.0
     origins: Origins = field(default=_ZERO, compare=False)
 
     @property
@@ -124,13 +153,23 @@ class Repeats:
         """Share of the rows that count as independent: distinct rows over rows, or 1 if there are few copies."""
         return 1.0 if self.distinct > FEW * self.rows else self.distinct / self.rows
 
+    @property
+    def digits(self) -> tuple[int, int]:
+        """Binary digits of features and of targets in which copies agree."""
+        return _EQUAL if self.chance else _ALIKE
+
+    @property
+    def nearly(self) -> bool:
+        """Whether copies differ in their last digits, so that not all are found by keys of all digits."""
+        return self.share < 1.0 and self.distinct <= FEW * self.exact
+
     def first_of_copies(self, sample: Sample) -> Bool:
         """Mask (s,) of the first rows of each set of copies in the sample."""
-        if self.share == 1.0:
-            return np.ones(len(sample), np.bool_)
-        keys = joined_keys(*self.origins.keys(sample.X, sample.Y, _EQUAL if self.chance else _ALIKE))
-        found = np.zeros(len(sample), np.bool_)
-        found[first_of_each(keys)] = True
+        found, origins = np.ones(len(sample), np.bool_), self.origins.of_sample(sample)
+        for edges in range(_EDGES if self.share < 1.0 else 0):
+            keys, left = joined_keys(*origins.keys(sample.X, sample.Y, self.digits, edges)), np.flatnonzero(found)
+            found[:] = False
+            found[left[first_of_each(keys[left])]] = True
         return found
 
 
@@ -155,7 +194,7 @@ class CountRepeats(Reduction[Repeats]):
 
     def fold(self, state: State, block: RowBlock) -> State:
         # After n rows a share K / n of the keys is small enough to be kept: the others need not be sorted.
-        largest = {name: state[name][-1] for name in _KEYS if len(state[name]) == self.kept}
+        largest = {name: state[name][-1] for name in _KEYS if name in state and len(state[name]) == self.kept}
         return self.combine(state, self._of_block(block, largest))
 
     def _of_block(self, block: RowBlock, largest: dict[str, np.uint64]) -> State:
@@ -169,6 +208,7 @@ class CountRepeats(Reduction[Repeats]):
         def small(name: str, keys: Keys) -> Bool | slice:
             return keys <= largest[name] if name in largest else slice(None)
 
+        exact = {} if block.keys is None else {"exact": block.keys[some]}
         rows, wholly = small("features", equal[0]), joined_keys(*equal)
         features, targets, in_few = equal[0][rows], equal[1][rows], joined_keys(*alike)
         return {
@@ -176,6 +216,7 @@ class CountRepeats(Reduction[Repeats]):
             **counts,
             "alike": self._least(in_few[small("alike", in_few)]),
             "equal": self._least(wholly[small("equal", wholly)]),
+            **{name: self._least(keys[small(name, keys)]) for name, keys in exact.items()},
             **self._features(features, times[rows], targets, np.ones(len(features), bool)),
         }
 
@@ -185,6 +226,7 @@ class CountRepeats(Reduction[Repeats]):
             **{name: left[name] + right[name] for name in ("rows", "weight") if name in left},
             "alike": self._least(both["alike"]),
             "equal": self._least(both["equal"]),
+            **({"exact": self._least(both["exact"])} if "exact" in both else {}),
             **self._features(both["features"], both["times"], both["targets"], both["agree"]),
         }
 
@@ -220,7 +262,8 @@ class CountRepeats(Reduction[Repeats]):
         by_chance = float((same * (same - 1.0)).sum()) / pairs if pairs > 0.0 else 1.0
         alike, equal = (min(self._distinct(state[name]), float(rows)) for name in ("alike", "equal"))
         features = min(self._distinct(state["features"]), float(stored))
-        return Repeats(rows, stored, alike, equal, features, agreeing, by_chance, self.origins)
+        exact = min(self._distinct(state["exact"]), float(stored)) if "exact" in state else 0.0
+        return Repeats(rows, stored, alike, equal, features, agreeing, by_chance, exact, self.origins)
 
     def _distinct(self, keys: Keys) -> float:
         """Estimated number of distinct keys, given the smallest ones."""
@@ -229,7 +272,7 @@ class CountRepeats(Reduction[Repeats]):
         return (self.kept - 1) / (float(keys[-1]) / 2.0**64)
 
     def state_bytes(self) -> int:
-        return 41 * self.kept + 16
+        return 49 * self.kept + 16
 
     def scratch_bytes(self, rows: int) -> int:
         return 8 * rows * (16 + 3 * min(max(self.n_features, self.n_targets), PANEL))

@@ -2,7 +2,7 @@
 
 ::
 
-    bucket(x) = floor( buckets * h(x) ),    h(x) in [0, 1) a keyed hash of the features as stored
+    bucket(x) = floor( buckets * h(x) ),    h(x) in [0, 1) a keyed hash of the features as stored, or rounded
 
 The rows of bucket v < count are validation fold v; the rows of all other buckets are only trained on. No order of rows,
 no cut into blocks and no target changes the fold of a row, and appended rows change no fold (ALGORITHMS 20). Copies of
