@@ -308,7 +308,6 @@ print(json.dumps([before, base, run["planned_memory_bytes"], max(peak, run["peak
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("estimator", "width"),
     [
