@@ -120,7 +120,9 @@ def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture(scope="session")
 def dask_cluster(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A scheduler and a worker of one thread, for tests that leave them as they were; they can reach `s3`, too."""
-    running = Cluster(tmp_path_factory.mktemp("cluster"), environment=s3_server.environment())
+    # A machine that stood still for a minute would cost the worker, and each later test the scheduler has none for.
+    never_given_up = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1 day"}
+    running = Cluster(tmp_path_factory.mktemp("cluster"), environment={**s3_server.environment(), **never_given_up})
     running.start()
     yield running
     running.stop()
