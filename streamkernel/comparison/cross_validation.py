@@ -9,21 +9,19 @@ so that errors are still paired by the same rows.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
+from streamkernel.comparison._fit_plans import FitPlans, Shared, fit_plans
 from streamkernel.comparison._splits import Splits, checked_folds, share_beside, splits_of, without_columns
 from streamkernel.comparison.candidates import Candidate, candidates_of, check_candidates
 from streamkernel.comparison.result import Compared, Comparison
 from streamkernel.engine import (
     Executor,
     Machine,
-    Plan,
     Progress,
     Session,
-    check_memory,
     executor_of,
     format_bytes,
     machine_of,
@@ -32,7 +30,6 @@ from streamkernel.engine import (
 )
 from streamkernel.engine.limits import MemoryLimits, parse_bytes
 from streamkernel.errors import ParameterError
-from streamkernel.fits.fold_rows import FoldRows, SharedSums
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions.scores import FoldScores
 from streamkernel.reductions.scores.standard_errors import without_errors
@@ -50,59 +47,37 @@ class CrossValidation:
     error: str
     sharing: frozenset[str] = frozenset()
 
-    def shared(self, machine: Machine, limits: MemoryLimits) -> list[tuple[Candidate, SharedSums, FoldRows]]:
-        """The candidates whose fits share sums, as far as memory allows."""
-        return [each for each, plan in self._sharing(machine) if limits.exceeded(plan) is None]
+    def planned(self, machine: Machine, limits: MemoryLimits) -> FitPlans:
+        """What each fit costs on a machine, and which fits share sums within these limits."""
+        return fit_plans(self.candidates, self.splits, self.sharing, machine, limits)
 
-    def _sharing(self, machine: Machine) -> Iterator[tuple[tuple[Candidate, SharedSums, FoldRows], Plan]]:
-        rows = self.splits.fold_rows
-        for each in self.candidates:
-            if each.name in self.sharing and rows is not None and each.kind.folds is not None:
-                yield (each, each.kind.folds, rows), each.kind.folds.plan(rows, each.settings, machine, None)
-
-    def plans(self, machine: Machine, limits: MemoryLimits) -> Iterator[tuple[Plan, Callable[[int], Plan], int]]:
-        """For each fit its plan, a function that plans for another basis size, and that size; shared ones first."""
-        shared = self.shared(machine, limits)
-        for each, sums, rows in shared:
-            shared_plan = partial(sums.plan, rows, each.settings, machine)
-            yield shared_plan(None), shared_plan, rows.resolved(each.settings).components(rows.whole)
-        for table, _ in self.splits.tables():
-            for each in self._alone(shared):
-                settings = each.settings.for_table(table)
-                plan_of = partial(each.kind.plan, table, settings, machine)
-                n = settings.components(table)
-                yield plan_of(n), plan_of, n
-
-    def _alone(self, shared: Sequence[tuple[Candidate, SharedSums, FoldRows]]) -> list[Candidate]:
-        """The candidates with a fit of its own for each fold."""
-        names = [each.name for each, _, _ in shared]
-        return [each for each in self.candidates if each.name not in names]
-
-    def check_memory(self, machine: Machine, limits: MemoryLimits) -> None:
-        """Raise the error of the first fit that would fail before it reads: too little memory, too large a basis."""
-        for plan, plan_of, n in self.plans(machine, limits):
-            check_memory(plan, limits, plan_of, n)
-
-    def run(self, executor: Executor, progress: Progress, memory_limit: int | None = None) -> Comparison:
+    def run(
+        self,
+        executor: Executor,
+        progress: Progress,
+        memory_limit: int | None = None,
+        planned: FitPlans | None = None,
+    ) -> Comparison:
         """Fit and score every estimator on every fold.
 
         Parameters
         ----------
         memory_limit : bytes of all processes together; None for what the machines have.
+        planned : what `planned` found, within whose limits it is; None to plan and check here.
         """
-        machine, limits = machine_of(executor, resident_bytes()), memory_limits(executor, memory_limit)
-        self.check_memory(machine, limits)
-        for (each, _, _), plan in self._sharing(machine):
-            if limits.exceeded(plan) is not None:
-                needed = format_bytes(plan.memory_bytes)
-                progress.note(f"{each.name}: the sums of all folds would need {needed}, so that each fold has a fit")
-        shared = self.shared(machine, limits)
+        if planned is None:
+            limits = memory_limits(executor, memory_limit)
+            planned = self.planned(machine_of(executor, resident_bytes()), limits)
+            planned.check_memory(limits)
+        for each, plan in planned.too_large:
+            needed = format_bytes(plan.memory_bytes)
+            progress.note(f"{each.name}: the sums of all folds would need {needed}, so that each fold has a fit")
         found: dict[str, list[_Outcome]] = {each.name: [] for each in self.candidates}
-        for each, sums, rows in shared:
-            found[each.name] = self._of_shared_sums(each, sums, rows, executor, progress, memory_limit)
+        for of_sums in planned.shared:
+            found[of_sums.candidate.name] = self._of_shared_sums(of_sums, executor, progress, memory_limit)
         tables = list(self.splits.tables())
         for fold, (fitted, left_out) in enumerate(tables, 1):
-            for each in self._alone(shared):
+            for each in planned.alone:
                 progress.note(f"{each.name}, fold {fold} of {self.splits.folds}")
                 began = clock.perf_counter()
                 model = each.kind.fit(
@@ -116,7 +91,7 @@ class CrossValidation:
                 scores = Session(executor, progress=progress).sweep(model.scores(), scored, "scores")
                 outcome = _Outcome.of(model, self._error(each, scores), clock.perf_counter() - began)
                 found[each.name].append(self._told(each, fold, outcome, progress))
-        together = {each.name for each, _, _ in shared}
+        together = {each.candidate.name for each in planned.shared}
         return Comparison(
             self.error,
             self.splits.by,
@@ -126,18 +101,15 @@ class CrossValidation:
         )
 
     def _of_shared_sums(
-        self,
-        candidate: Candidate,
-        sums: SharedSums,
-        rows: FoldRows,
-        executor: Executor,
-        progress: Progress,
-        memory_limit: int | None,
+        self, shared: Shared, executor: Executor, progress: Progress, memory_limit: int | None
     ) -> list[_Outcome]:
         """The outcome of each fold, from the sums of one sweep and the scores of another."""
+        candidate, rows = shared.candidate, shared.rows
         progress.note(f"{candidate.name}, {self.splits.folds} folds from the sums of one sweep")
         began, session = clock.perf_counter(), Session(executor, progress=progress)
-        models = sums.fit(rows, candidate.settings, session, estimator=candidate.kind.name, memory_limit=memory_limit)
+        models = shared.sums.fit(
+            rows, candidate.settings, session, estimator=candidate.kind.name, memory_limit=memory_limit
+        )
         # The models differ in their coefficients alone: rows are scaled alike for all of them.
         scored = models[0].prepare(models[0].prepare_targets(rows.whole)).with_keys()
         found = session.sweep(FoldScores(tuple(model.scores() for model in models), rows.folds), scored, "scores")
@@ -210,7 +182,7 @@ def cross_validation(
         features = open_table(features, classify=True, sparse=True)
     name = check_candidates(candidates, features, error)
     sharing = frozenset[str]()
-    if share and group_values is None and times is None:
+    if share:
         features.check_weights()
         sharing = _sharing(features, candidates, share_beside(count))
     splits = splits_of(features, count, group_values, times, beside=bool(sharing))
@@ -219,7 +191,7 @@ def cross_validation(
         rows = splits.fold_rows
         beside = 0.0 if rows is None else rows.chosen_on.counted / features.counted
         sharing = _sharing(features, candidates, beside)
-        if rows is not None and not sharing:
+        if rows is not None and not rows.past and not sharing:
             splits = splits_of(features, count, group_values, times)
     return CrossValidation(tuple(candidates), splits, name, sharing)
 
@@ -277,10 +249,11 @@ def cross_validate(
     error : "rmse", "mae", "nlpd" or "deviance" for numbers, "error" (the share of wrong classes), "log_loss" or "brier"
         for classes, "pinball" for quantiles; None for the first that all the estimators have.
     share : whether estimators whose coefficients follow from sums (ridge, its classifier, "gp") take all folds from the
-        sums of one sweep, where rows are enough and no `groups` or `time` are given: K folds in about the time of one.
-        Of K + 1 parts of the rows the last is then in no fold. Scaling, hyper-parameters and basis of all K fits are
-        chosen on it, so that no row of a fold has a part in them; that folds have one basis is not in the standard
-        errors. All other estimators see the same folds. `Compared.shared` tells which estimators shared sums.
+        sums of one sweep, where rows are enough: K folds in about the time of one. Of K + 1 parts of the rows, or of
+        the `groups`, the last is then in no fold; of parts by `time` the first never is. Scaling, hyper-parameters and
+        basis of all K fits are chosen on it, so that no row of a fold has a part in them; that folds have one basis is
+        not in the standard errors. All other estimators see the same folds. `Compared.shared` tells which estimators
+        shared sums.
     memory_limit : int or str, limit on the memory of all processes together; None for that of this machine and, with a
         client, the limits of its workers.
     client : distributed.Client, cluster that runs the sweeps; None for threads of this process.

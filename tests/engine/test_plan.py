@@ -196,7 +196,7 @@ before = resident_bytes()
 estimator = {"ridge": KernelRidge, "gp": GaussianProcessRegressor}[options.pop("kind")](**options)
 executor, [candidate] = ThreadExecutor(threads), candidates_of(estimator)
 request = cross_validation(open_table(store), [candidate], folds=5, share=True)
-[(plan, _, _)] = request.plans(machine_of(executor, before), memory_limits(executor, None))
+[plan] = request.planned(machine_of(executor, before), memory_limits(executor, None)).plans
 assert request.run(executor, Silent()).estimators[0].shared
 own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
 run = {"planned_memory_bytes": plan.memory_bytes, "peak_memory_bytes": own_peak}

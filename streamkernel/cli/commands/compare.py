@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import click
@@ -75,8 +76,8 @@ _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
     _FOLDS,
     "--share",
     is_flag=True,
-    help="Take all folds of ridge and gp from the sums of one sweep, where rows are enough and no --group or --time is "
-    "given. A part of the rows is then in no fold, and one basis for all folds is chosen on it.",
+    help="Take all folds of ridge and gp from the sums of one sweep, where rows are enough. A part of the rows is then "
+    "in no fold, and one basis for all folds is chosen on it.",
 )
 @rows
 @weight
@@ -111,14 +112,14 @@ def command(
     table: Any = cut(with_weights_of(open_table(store, classify=classify, sparse=True), weight), rows)
     request = cross_validation(table, candidates, folds=folds, groups=group, time=time, error=error, share=share)
     limits = place.limits()
-    place = place_within(
-        place, resources, limits, lambda machine: (plan for plan, _, _ in request.plans(machine, limits)), driver_bytes
-    )
-    request.check_memory(place.machine(driver_bytes), limits)
-    plans = [plan for plan, _, _ in request.plans(place.machine(driver_bytes), limits)]
-    own_memory = worker_share(place, limits, max(plans, key=lambda plan: plan.memory_bytes))
-    with SweepBar(display.quiet, plans=plans) as bar, place.executor(bar.note, own_memory) as executor:
-        found = request.run(executor, bar, place.memory)
+    # All fits are planned once for a number of workers: those of many rows of many folds take a while.
+    planned_on = lru_cache(maxsize=1)(lambda machine: request.planned(machine, limits))
+    place = place_within(place, resources, limits, lambda machine: planned_on(machine).plans, driver_bytes)
+    planned = planned_on(place.machine(driver_bytes))
+    planned.check_memory(limits)
+    own_memory = worker_share(place, limits, max(planned.plans, key=lambda plan: plan.memory_bytes))
+    with SweepBar(display.quiet, plans=planned.plans) as bar, place.executor(bar.note, own_memory) as executor:
+        found = request.run(executor, bar, place.memory, planned)
     if report is not None:
         write_comparison_report(found, report, overwrite=overwrite)
     if display.as_json:
