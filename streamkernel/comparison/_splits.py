@@ -11,8 +11,8 @@ import numpy as np
 from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
 from streamkernel.fits.fold_rows import FoldRows
 from streamkernel.settings.checks import is_whole
-from streamkernel.table import Table
-from streamkernel.table.parts.row_parts import RowParts, content_folds
+from streamkernel.table import PartFolds, Table
+from streamkernel.table.parts.row_parts import PartNumbers, RowParts, content_folds
 from streamkernel.table.parts.search import check_filled, content_parts, group_parts, time_parts
 from streamkernel.table.parts.weights import PartSums
 from streamkernel.table.rows import NumpyRows, RowArray
@@ -26,9 +26,9 @@ MOST_FOLDS = 100
 class Splits:
     """The folds of cross-validation.
 
-    By content and by group fold j is part j, and all other parts are fitted to. By content there may be a part more,
-    which no fold leaves out. By time fold j is part j + 1 of ``folds + 1``, and only the parts before it are fitted to:
-    an expanding window, as scikit-learn's ``TimeSeriesSplit``.
+    By content and by group fold j is part j, and all other parts are fitted to. There may be a part more, which no fold
+    leaves out. By time fold j is part j + 1 of ``folds + 1``, and only the parts before it are fitted to:
+    an expanding window, as scikit-learn's ``TimeSeriesSplit``; no fold leaves part 0 out.
 
     Attributes
     ----------
@@ -54,10 +54,15 @@ class Splits:
     @cached_property
     def fold_rows(self) -> FoldRows | None:
         """The rows of fits that share the sums of a sweep; None where no part is beside the folds."""
-        if self.by != "content" or self.parts.count == self.folds:
+        if self.parts.count == self.folds:
             return None
+        past = self.by == "time"
         fitted = tuple(table for table, _ in self.tables())
-        return FoldRows(content_folds(self.parts.count), self.table, self.sums.table_of(self.folds), fitted)
+        beside = self.sums.table_of(0 if past else self.folds)
+        if self.by == "content":
+            return FoldRows(content_folds(self.parts.count), self.table, beside, fitted)
+        numbers, folds = PartNumbers(self.parts), PartFolds(self.folds, self.parts.count, first=int(past))
+        return FoldRows(folds, self.table.in_parts(numbers), beside.in_parts(numbers), fitted, past)
 
 
 def checked_folds(folds: Unchecked) -> int:
@@ -132,7 +137,8 @@ def splits_of(
 
     Parameters
     ----------
-    beside : whether folds by content leave a part of the rows in none, unless there are too few rows for that.
+    beside : whether folds by content or by group leave a part of the rows in none, unless there are too few rows or
+        groups for that.
 
     Raises
     ------
@@ -142,7 +148,7 @@ def splits_of(
     table.check_weights()
     parts: RowParts
     if groups is not None:
-        by, what, parts = "group", groups.name, group_parts(table, groups, folds)
+        by, what, parts = "group", groups.name, group_parts(table, groups, folds, beside=beside)
     elif times is not None:
         by, what, parts = "time", times.name, time_parts(table, times, folds + 1)
     else:

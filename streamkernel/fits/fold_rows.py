@@ -1,9 +1,10 @@
-"""The rows of fits that share one sweep: each leaves out one fold, and what they choose they choose on rows of none.
+"""The rows of fits that share one sweep: each leaves out folds, and what they choose they choose on rows of none.
 
 ::
 
-    folds 0 .. K - 1      left out in turn: fit v sees all rows but those of fold v
-    the part beside them  in no fold: scaling, metric, kernel, lengthscale and basis of all K fits are chosen on it
+    folds 0 .. K - 1      left out in turn: fit v sees all rows but those of fold v; by time, the rows before fold v
+    the part beside them  in no fold, and by time before all of them: scaling, metric, kernel, lengthscale and basis
+                          of all K fits are chosen on it
 
 No row of a fold has a part in what is chosen, so that the error on it is as honest as that of a fit of its own. The
 sums of a sweep with the common basis, kept apart by fold, then give the K solutions (ALGORITHMS 20).
@@ -36,22 +37,33 @@ class FoldRows:
     folds : assignment of the rows to K validation folds, and to the part beside them.
     whole : all rows.
     chosen_on : the rows in no fold; all others have weight 0.
-    fitted : K tables; of table v the rows of fold v have weight 0.
+    fitted : K tables; of table v the rows that fit v does not see have weight 0.
+    past : whether fit v sees the rows before fold v alone: the part beside the folds, and folds 0 to v - 1.
     """
 
     folds: Folds
     whole: Table
     chosen_on: Table
     fitted: tuple[Table, ...]
+    past: bool = False
+
+    @property
+    def models(self) -> int:
+        """Number K of fits."""
+        return len(self.fitted)
 
     @property
     def count(self) -> int:
-        """Number of rows of weight > 0 of one of these fits."""
-        return self.fitted[0].counted
+        """Number of rows of weight > 0 of one of these fits; by time of the one with the most."""
+        return self.fitted[-1 if self.past else 0].counted
+
+    def unseen(self, fold: int) -> range:
+        """The folds whose rows the fit of this fold does not see."""
+        return range(fold, self.models if self.past else fold + 1)
 
     def resolved(self, settings: S) -> S:
-        """The settings, with what is left to the fit chosen as for the rows of one of these fits."""
-        table = self.fitted[0]
+        """The settings, with what is left to the fit chosen as for the rows of one of these fits (`count`)."""
+        table = self.fitted[-1 if self.past else 0]
         settings = settings.for_table(table)
         if settings.n_components is None and not settings.takes_columns(table):
             settings = replace(settings, n_components=settings.components(table))

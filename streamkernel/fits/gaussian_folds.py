@@ -2,7 +2,8 @@
 
 Hyper-parameters and basis are chosen on rows of no fold (`FoldRows`). With the sums H, g of all rows and H_v, g_v of
 fold v, each with Om^-1 in it, the posterior without fold v follows from ``H - H_v`` and ``g - g_v`` as that of all rows
-from H and g: Om is diagonal, so that rows of one fold say nothing of those of another (ALGORITHMS 10.1, 20).
+from H and g: Om is diagonal, so that rows of one fold say nothing of those of another (ALGORITHMS 10.1, 20). By
+time the sums of the folds before v are added to those of the part beside them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def fit_gaussian_folds(
         for fold, fitted in enumerate(rows.fitted):
             sums = parts.trained
             for other, each in enumerate(parts.held):
-                sums = sums if other == fold else sums.merge(each)
+                sums = sums if other in rows.unseen(fold) else sums.merge(each)
             system = GaussianSystem(basis, sums, noise, scale=chosen.scale, independent=chosen.independent)
             solution = solved(system, settings.signal_variance, settings.noise_variance)
             found.append((replace(chosen, table=fitted.with_scaler(chosen.scaler)), sums, solution))
@@ -101,7 +102,7 @@ def fit_gaussian_folds(
 def plan_gaussian_folds(rows: FoldRows, settings: GaussianSettings, machine: Machine, n: int | None = None) -> Plan:
     """The cost of `fit_gaussian_folds` and of the scores of its models; parameters are those of `plan_ridge`."""
     settings = rows.resolved(settings)
-    n, count = settings.components(rows.whole) if n is None else n, rows.folds.count
+    n, count = settings.components(rows.whole) if n is None else n, rows.models
     problem, steps = steps_of_choice(rows.chosen_on, settings, n, of_rows=rows.count)
     if settings.tunes:
         steps += tuning_steps(problem, settings.tuning_rows(rows.chosen_on), ard=settings.ard)

@@ -245,8 +245,12 @@ def usable(held: RidgeSums | TargetSums, total: RidgeSums | TargetSums, classes:
         return False
     if not classes:
         return True
-    shares = (total.Y1 - held.Y1) / left + total.centre
-    return int((shares > 1e-9).sum()) > 1
+    return classes_in((total.Y1 - held.Y1) / left + total.centre) > 1
+
+
+def classes_in(shares: Float) -> int:
+    """Number of classes that rows have, of which these (C,) are the shares by weight."""
+    return int((shares > 1e-9).sum())
 
 
 def least(tried: dict[float, float]) -> float:

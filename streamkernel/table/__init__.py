@@ -16,7 +16,7 @@ from streamkernel.table.bounded_scalers import ClippedScaler, RankScaler
 from streamkernel.table.columns import KnownColumns, with_weights_of
 from streamkernel.table.info import TableInfo, table_info
 from streamkernel.table.open import open_table, weights_in_memory
-from streamkernel.table.parts.folds import Folds
+from streamkernel.table.parts.folds import Folds, PartFolds
 from streamkernel.table.repeated import repeated
 from streamkernel.table.scaler import RowScaler, Scaler
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
@@ -27,6 +27,7 @@ __all__ = [
     "ClippedScaler",
     "ColumnStatistics",
     "Folds",
+    "PartFolds",
     "KnownColumns",
     "RankScaler",
     "RowBlock",

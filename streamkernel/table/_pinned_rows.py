@@ -13,7 +13,7 @@ from streamkernel.errors import EmptyDataError
 from streamkernel.notebook import html_table
 from streamkernel.table._matrix_rows import MatrixRows
 from streamkernel.table.row_keys import Rounding
-from streamkernel.table.rows import RowArray, RowReader
+from streamkernel.table.rows import NumbersBeside, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
@@ -43,6 +43,7 @@ class PinnedRows:
     weight_column: str | None = None
     schema: Fields | None = None
     ids: RowArray | None = None
+    parts: NumbersBeside | None = None
 
     @property
     def n_rows(self) -> int:

@@ -12,8 +12,9 @@ from streamkernel.table._matrix_rows import MatrixRows
 from streamkernel.table._pinned_rows import OF_ENTRIES, PinnedRows
 from streamkernel.table._sparse_rows import DensifiedRows, SparseRows, SparsifiedRows, check_pairs
 from streamkernel.table.block import RowBlock
+from streamkernel.table.parts.folds import keys_of_parts
 from streamkernel.table.row_keys import NO_ROUNDING, Rounding
-from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowReader
+from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.values import cast_rows, check_rows, listed
 from streamkernel.type_aliases import AnyArray, Float, Int
@@ -52,6 +53,8 @@ class Table(PinnedRows):
         Ids of the rows as stored (`_row_ids`), or None.
     schema
         What the columns of the source were, as plain JSON, where they were not all numbers.
+    parts
+        The number (m,) of the part that each row is in, with which its key then begins (`table.parts`), or None.
     weight_column
         Name of the column of the input that is the weights (`weighted_by`); "none" where its own weights were left
         out; else None.
@@ -148,6 +151,10 @@ class Table(PinnedRows):
         """The same rows, with a key per row in every block; keys are of stored values, which no scaler has rounded."""
         return replace(self, keys=rounding)
 
+    def in_parts(self, parts: NumbersBeside) -> Table:
+        """The same rows, whose keys begin with the part that they are in."""
+        return replace(self, parts=parts)
+
     def with_indicators(self) -> Table:
         """The same rows, whose targets must be 0 or 1 where they are read."""
         assert self.targets is not None
@@ -235,30 +242,37 @@ class Table(PinnedRows):
     def _blocks(self, runs: Sequence[tuple[int, int]], rows: int) -> Iterator[RowBlock]:
         features = RowReader(self.features)
         targets = None if self.targets is None else RowReader(self.targets.rows)
-        weights = None if self.weights is None or self._beside is not None else RowReader(self.weights)
+        beside = self._beside
+        apart = {name: RowReader(rows) for name, rows in self._numbers.items() if name not in beside}
         for start, stop in runs:
             count = -(-(stop - start) // rows)
             for index in range(count):
                 first = start + (stop - start) * index // count
                 last = start + (stop - start) * (index + 1) // count
-                yield self._block(first, last, features, targets, weights)
+                raw, numbers = _read_beside(features, first, last, beside)
+                numbers |= {name: reader.read(first, last) for name, reader in apart.items()}
+                yield self._block(first, last, raw, targets, numbers)
 
     @property
-    def _beside(self) -> list[int] | None:
-        """Columns beside the features from which the weights follow, so that one read gives both; None for no such."""
-        return self.weights.columns_beside(self.features) if isinstance(self.weights, NumbersBeside) else None
+    def _numbers(self) -> dict[str, RowArray]:
+        """Numbers of the rows, beside features and targets."""
+        parts = self.parts if self.keyed else None
+        return {name: rows for name, rows in (("weights", self.weights), ("parts", parts)) if rows is not None}
+
+    @property
+    def _beside(self) -> dict[str, tuple[NumbersBeside, list[int]]]:
+        """Those of the numbers that follow from columns beside the features, so that one read gives all; and these."""
+        found = {}
+        for name, rows in self._numbers.items():
+            columns = rows.columns_beside(self.features) if isinstance(rows, NumbersBeside) else None
+            if columns is not None:
+                assert isinstance(rows, NumbersBeside)
+                found[name] = rows, columns
+        return found
 
     def _block(
-        self, first: int, last: int, features: RowReader, targets: RowReader | None, weights: RowReader | None
+        self, first: int, last: int, raw: AnyArray, targets: RowReader | None, numbers: dict[str, AnyArray]
     ) -> RowBlock:
-        w: AnyArray | None = None
-        columns = self._beside
-        if columns is None:
-            raw = features.read(first, last)
-        else:
-            assert isinstance(self.weights, NumbersBeside)
-            raw, beside = features.read_beside(first, last, columns)
-            w = self.weights.of_block(raw, beside, first)
         X = self.scaled(raw)
         if self.sparse:
             check_pairs(raw, X, first, self.columns, self.features.where)
@@ -270,16 +284,32 @@ class Table(PinnedRows):
         if targets is not None:
             assert self.targets is not None
             Y = self.targets.encode(targets.read(first, last), first)
-        if weights is not None:
-            w = weights.read(first, last)
+        w = numbers.get("weights")
         checked = None if w is None else self.checked_weights(w, first)
-        return RowBlock(first, X, Y, checked, None if self.keys is None else self.features.keys(raw, self.keys))
+        keys = None if self.keys is None else self.features.keys(raw, self.keys)
+        if keys is not None and "parts" in numbers:
+            keys = keys_of_parts(keys, numbers["parts"])
+        return RowBlock(first, X, Y, checked, keys)
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Rows [start, stop) as one block."""
         if start == stop:
             raise EmptyDataError(f"rows {start}:{stop} are no rows; choose A < B")
         return next(self.blocks(start, stop, max(1, stop - start)))
+
+
+def _read_beside(
+    features: RowReader, first: int, last: int, beside: dict[str, tuple[NumbersBeside, list[int]]]
+) -> tuple[AnyArray, dict[str, AnyArray]]:
+    """Rows [first, last) as stored, and the numbers that follow from these and from columns beside them."""
+    if not beside:
+        return features.read(first, last), {}
+    raw, values = features.read_beside(first, last, [column for _, own in beside.values() for column in own])
+    numbers, at = {}, 0
+    for name, (rows, own) in beside.items():
+        numbers[name] = rows.of_block(raw, values[:, at : at + len(own)], first)
+        at += len(own)
+    return raw, numbers
 
 
 def _check_rows_argument(rows: int) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import data_sets
 import numpy as np
 import pytest
+from comparison import shared_fits
+from comparison.shared_fits import GIVEN, PLAIN, features_of, models_of, ridge_errors
 
 from streamkernel import (
     GaussianProcessRegressor,
@@ -18,11 +20,10 @@ from streamkernel import (
     open_table,
 )
 from streamkernel.comparison.candidates import candidates_of
-from streamkernel.comparison.cross_validation import CrossValidation, cross_validation
+from streamkernel.comparison.cross_validation import CrossValidation
 from streamkernel.engine import Machine, MemoryLimits, Session, Silent, ThreadExecutor
 from streamkernel.errors import ParameterError, SingleClassError
 from streamkernel.fits import fit_ridge, fold_rows
-from streamkernel.fits.fold_rows import FoldRows
 from streamkernel.table.ingest import ingest
 from streamkernel.table.parts.search import content_parts
 from streamkernel.table.parts.weights import part_numbers
@@ -34,8 +35,6 @@ M, K, N = 12_600, 2, 30
 X = RNG.standard_normal((M, 2))
 Y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * RNG.standard_normal(M)
 LABELS = np.where(Y > 0.8, "c", np.where(Y > -0.2, "b", "a"))
-PLAIN = {"lengthscale": 1.0, "metric": "none"}
-GIVEN = {"lengthscale": 1.0, "signal_variance": 1.0, "noise_variance": 0.1}
 ESTIMATORS: dict[str, Any] = {
     "ridge": KernelRidge(N, alpha="cv", **PLAIN),
     "gcv": KernelRidge(N, alpha="gcv", fit_intercept=False, **PLAIN),
@@ -56,37 +55,11 @@ class Notes(Silent):
 
 
 def request_of(estimator: Any, y: Any = Y, *, rows: Any = X, folds: int = K, **options: Any) -> CrossValidation:
-    chosen = candidates_of(estimator)
-    table = open_table(rows, y, classify=chosen[0].kind.classify, weights=options.pop("weights", None))
-    return cross_validation(table, chosen, folds=folds, **{"share": True, **options})
-
-
-def models_of(request: CrossValidation) -> tuple[FoldRows, Any]:
-    [each], rows = request.candidates, request.splits.fold_rows
-    assert rows is not None
-    assert each.kind.folds is not None
-    session = Session(ThreadExecutor())
-    return rows, each.kind.folds.fit(rows, each.settings, session, estimator=each.kind.name)
+    return shared_fits.request_of(estimator, y, rows=rows, folds=folds, **options)
 
 
 def targets_of(name: str) -> Any:
     return LABELS if name == "classes" else Y
-
-
-def features_of(model: Any) -> Any:
-    """Whitened features (M, n) of all rows, in plain NumPy."""
-    scaler, Z = model.record.scaler, model.arrays["components"]
-    rows = (X - np.array(scaler.mean)) / np.array(scaler.scale)
-    kernel = [np.exp(-0.5 * ((A[:, None] - Z) ** 2).sum(axis=2)) for A in (rows, Z)]
-    return np.linalg.solve(np.linalg.cholesky(kernel[1]), kernel[0].T).T
-
-
-def ridge_errors(G: Any, trained: Any, held: Any, alpha: float) -> tuple[float, float]:
-    """Sum of squared errors of a ridge with an intercept on some rows, and their number."""
-    mean, centre = G[trained].mean(axis=0), Y[trained].mean()
-    A = G[trained] - mean
-    beta = np.linalg.solve(A.T @ A + alpha * np.eye(A.shape[1]), A.T @ (Y[trained] - centre))
-    return float(((Y[held] - centre - (G[held] - mean) @ beta) ** 2).sum()), float(held.sum())
 
 
 def test_errors_are_those_of_plain_numpy() -> None:
@@ -100,14 +73,14 @@ def test_errors_are_those_of_plain_numpy() -> None:
     assert found.left_out_rows == tuple(np.bincount(part)[:folds])
     assert found.fitted_rows == tuple(M - np.bincount(part)[:folds])
     for fold, (model, error) in enumerate(zip(models, found.estimators[0].errors, strict=True)):
-        G, others = features_of(model), part != fold
-        square, count = ridge_errors(G, others, ~others, model.record.alpha)
+        G, others = features_of(model, X), part != fold
+        square, count = ridge_errors(G, Y, others, ~others, model.record.alpha)
         np.testing.assert_allclose(error, np.sqrt(square / count), rtol=1e-7)
         own = model.record.validation
         inner = [(fold + 1) % folds]  # one of four parts is as large a share as two of the eight of a fit
         assert own.folds == 1
         for alpha, known in zip(own.alphas, own.errors, strict=True):
-            sums = [ridge_errors(G, others & (part != u), part == u, alpha) for u in inner]
+            sums = [ridge_errors(G, Y, others & (part != u), part == u, alpha) for u in inner]
             expected = sum(each[0] for each in sums) / sum(each[1] for each in sums) / model.record.target_scale[0] ** 2
             np.testing.assert_allclose(known, expected, rtol=1e-7)
         assert own.error <= min(own.errors) * (1.0 + 1e-4)
@@ -222,8 +195,7 @@ def test_estimators_that_cannot_share_see_the_same_folds() -> None:
     ("estimator", "options"),
     [
         (ESTIMATORS["ridge"], {"share": False}),
-        (ESTIMATORS["ridge"], {"groups": np.arange(M) % 7}),
-        (ESTIMATORS["ridge"], {"time": np.arange(M)}),
+        (ESTIMATORS["ridge"], {"groups": np.arange(M) % 7}),  # too few to choose on those of one part
         (KernelRidge(230, **PLAIN), {}),  # 20 rows for each function
         (KernelRidge(N), {}),  # a metric from 8,000 rows
         (ESTIMATORS["ridge"], {"folds": 6}),
@@ -233,7 +205,7 @@ def test_estimators_that_cannot_share_see_the_same_folds() -> None:
         (GaussianProcessRegressor(N, tune="full"), {}),
         (ESTIMATORS["ridge"], {"rows": np.resize(X[content_parts(open_table(X), 3).of(X) != 1][:40], X.shape)}),
     ],
-    ids=["no", "groups", "time", "large", "metric", "folds", "cg", "balanced", "pitc", "full", "copies"],
+    ids=["no", "groups", "large", "metric", "folds", "cg", "balanced", "pitc", "full", "copies"],
 )
 def test_what_shares_no_sums_has_all_rows_in_folds(estimator: Any, options: Any) -> None:
     given = dict(options)
@@ -274,7 +246,7 @@ def test_memory_of_all_sums_is_checked() -> None:
     together = plans(None)
     assert [step.name for step in together.steps if step.where == "sweep"][-2:] == ["sums by fold", "scores"]
     none = MemoryLimits(total=together.memory_bytes - 1, worker=None, driver=None, by={})
-    assert [len(request.shared(machine, limits)) for limits in (none, MemoryLimits())] == [0, 1]
+    assert [len(request.planned(machine, limits).shared) for limits in (none, MemoryLimits())] == [0, 1]
 
 
 def test_bad_input() -> None:

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamkernel.atomic import text_digest
 from streamkernel.table.parts.folds import Folds
 from streamkernel.table.row_keys import Keys, row_keys
-from streamkernel.table.rows import RowArray
+from streamkernel.table.rows import ColumnRows, NumbersBeside, RowArray, RowReader
 from streamkernel.table.values import check_finite
 from streamkernel.type_aliases import AnyArray, Float, Int
 
@@ -51,6 +52,14 @@ class RowParts(ABC):
     def name(self) -> str:
         """Text that differs for other parts of the same source."""
 
+    def columns_beside(self, features: RowArray) -> list[int] | None:
+        """Columns of the chunks of these features that decide the parts; None where they are not in these chunks."""
+        return self.source.columns_beside(features) if isinstance(self.source, ColumnRows) else None
+
+    def of_block(self, features: AnyArray, beside: AnyArray) -> Int:
+        """Parts (b,) of rows with these features (b, p) and columns (b, k) beside them, of which the first decides."""
+        return self.of(beside[:, 0])
+
 
 @dataclass(frozen=True, eq=False)
 class ContentParts(RowParts):
@@ -58,6 +67,12 @@ class ContentParts(RowParts):
 
     def of(self, values: AnyArray) -> Int:
         return _by_hash(self.source.keys(values), self.count)
+
+    def columns_beside(self, features: RowArray) -> list[int] | None:
+        return [] if self.source is features else None
+
+    def of_block(self, features: AnyArray, beside: AnyArray) -> Int:
+        return self.of(features)
 
     @property
     def name(self) -> str:
@@ -108,6 +123,27 @@ class TimeParts(RowParts):
     @property
     def name(self) -> str:
         return f"times {self.thresholds.tolist()}"
+
+
+class PartNumbers(NumbersBeside):
+    """The part (m,) of each row, as numbers beside its features; nothing is held."""
+
+    def __init__(self, parts: RowParts) -> None:
+        super().__init__(parts.source, "parts", 1, np.dtype(np.int64))
+        self.shape, self.parts = (parts.source.n_rows,), parts
+
+    @property
+    def fingerprint(self) -> str:
+        return text_digest(f"{self.parts.name} of {self.guide.fingerprint}")
+
+    def load(self, first: int, last: int) -> AnyArray:
+        return self.parts.of(RowReader(self.guide).read(first, last))
+
+    def columns_beside(self, features: RowArray) -> list[int] | None:
+        return self.parts.columns_beside(features)
+
+    def of_block(self, features: AnyArray, beside: AnyArray, start: int) -> AnyArray:
+        return self.parts.of_block(features, beside)
 
 
 def checked_column(values: AnyArray, start: int, source: RowArray) -> Float:

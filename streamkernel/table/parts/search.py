@@ -19,6 +19,7 @@ from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option
 
 MOST_GROUPS = 100_000  # whose weights are counted; the parts of more are about equal without
+LEAST_GROUPS_BESIDE = 10  # of which a choice for all others is made
 _DIGIT, _DIGITS = 16, 4  # of a time as a whole number of 64 bits
 _GRAIN = 2.0**-40  # of the total weight: sums that differ by less, as those of other chunks do, are equal
 
@@ -28,8 +29,12 @@ def content_parts(table: Table, count: int) -> ContentParts:
     return ContentParts(table.features, count)
 
 
-def group_parts(table: Table, groups: RowArray, count: int) -> GroupParts:
+def group_parts(table: Table, groups: RowArray, count: int, *, beside: bool = False) -> GroupParts:
     """Parts of about equal weight that hold whole groups, in one pass.
+
+    Parameters
+    ----------
+    beside : whether there is to be a part more, the last one, if it then holds enough groups to show how these differ.
 
     Raises
     ------
@@ -45,13 +50,17 @@ def group_parts(table: Table, groups: RowArray, count: int) -> GroupParts:
         if len(keys) <= MOST_GROUPS:
             keys, weights = _counted(np.concatenate([keys, fresh]), np.concatenate([weights, w[w > 0.0]]))
     if len(keys) > MOST_GROUPS:
-        return GroupParts(groups, count, None, None)
+        return GroupParts(groups, count + beside, None, None)
     if len(keys) < count:
         raise ParameterError(
             f"{option('groups')}: {groups.name} has {len(keys)} groups, too few for {count} folds; give "
             f"{option('folds', len(keys))} or fewer" if len(keys) > 1 else
             f"{option('groups')}: {groups.name} is the same in all rows, so that no group can be left out; leave it out"
         )  # fmt: skip
+    if beside:
+        parts = _filled(keys, weights, count + 1)
+        if np.count_nonzero(parts == count) >= LEAST_GROUPS_BESIDE:
+            return GroupParts(groups, count + 1, keys, parts)
     return GroupParts(groups, count, keys, _filled(keys, weights, count))
 
 

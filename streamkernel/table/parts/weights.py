@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from streamkernel.atomic import text_digest
 from streamkernel.table.parts._weighted_values import ROWS, weighted_values
-from streamkernel.table.parts.row_parts import ContentParts, RowParts
+from streamkernel.table.parts.row_parts import RowParts
 from streamkernel.table.rows import ColumnRows, NumbersBeside, RowArray, RowReader
 from streamkernel.table.table import Table
 from streamkernel.table.weight_sums import WeightSums, known_sums
@@ -40,7 +41,8 @@ class PartWeights(NumbersBeside):
         return RowArray.chunk_span(self, row) if self.in_memory else super().chunk_span(row)
 
     def load(self, first: int, last: int) -> AnyArray:
-        weights = self._masked(RowReader(self.guide).read(first, last))
+        values = RowReader(self.guide).read(first, last)
+        weights = self._kept(lambda rows: self.parts.of(values[rows]), len(values))
         return weights if self.given is None else weights * RowReader(self.given).read(first, last)
 
     def check_unchanged(self) -> None:
@@ -49,26 +51,23 @@ class PartWeights(NumbersBeside):
             self.given.check_unchanged()
 
     def columns_beside(self, features: RowArray) -> list[int] | None:
-        source = self.parts.source
-        if isinstance(self.parts, ContentParts):
-            own: list[int] | None = [] if source is features else None
-        else:
-            own = source.columns_beside(features) if isinstance(source, ColumnRows) else None
+        own = self.parts.columns_beside(features)
         if own is None or self.given is None:
             return own
         given = self.given.columns_beside(features) if isinstance(self.given, ColumnRows) else None
         return None if given is None else [*own, *given]
 
     def of_block(self, features: AnyArray, beside: AnyArray, start: int) -> AnyArray:
-        weights = self._masked(features if isinstance(self.parts, ContentParts) else beside[:, 0])
+        weights = self._kept(lambda rows: self.parts.of_block(features[rows], beside[rows]), len(features))
         return weights if self.given is None else weights * beside[:, -1]
 
-    def _masked(self, values: AnyArray) -> AnyArray:
-        """1 for rows in parts that are kept, else 0."""
+    def _kept(self, parts_of: Callable[[slice], Int], count: int) -> AnyArray:
+        """1 for rows in parts that are kept, else 0, of the parts that a function gives of some of the rows."""
         keep = np.isin(np.arange(self.parts.count), self.kept).astype(np.float64)
-        weights = np.empty(len(values))
-        for first in range(0, len(values), ROWS):
-            weights[first : first + ROWS] = keep[self.parts.of(values[first : first + ROWS])]
+        weights = np.empty(count)
+        for first in range(0, count, ROWS):
+            rows = slice(first, min(first + ROWS, count))
+            weights[rows] = keep[parts_of(rows)]
         return weights
 
 
