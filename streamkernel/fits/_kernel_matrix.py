@@ -9,11 +9,11 @@ from streamkernel.errors import ParameterError
 from streamkernel.matrix_rows import kernel_values_in, own_in
 from streamkernel.reductions import Sample
 from streamkernel.table import Table
-from streamkernel.type_aliases import AnyArray, Float, Int
+from streamkernel.table.symmetry import check_symmetry, rounding_of
+from streamkernel.type_aliases import AnyArray, Int
 
 _MOST_ROWS, _LEAST_ROWS, _MOST_BYTES = 1024, 8, 32 << 20  # of each end of the rows
 _SEEN_ROWS, _RUNS = 1024, 8  # rows that a basis or a search is seen with, and runs of them
-_ROUNDING = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-8}  # as a share of the largest value
 _BELOW = 1e-3  # of the largest k(x, x): a residual that is so far below 0 is not rounding
 
 
@@ -46,8 +46,8 @@ def check_sample(sample: Sample) -> None:
 
 def _check(K: AnyArray, numbers: Int) -> None:
     values = K.astype(np.float64, copy=False)
-    rounding = _ROUNDING[K.dtype] * float(np.abs(values).max(initial=0.0))
-    _check_symmetry(values, values.T, numbers, numbers, rounding)
+    rounding = rounding_of(K.dtype, float(np.abs(values).max(initial=0.0)))
+    check_symmetry(values, values.T, numbers, numbers, rounding)
     try:
         # With a pivot for rows that are 0: they are allowed.
         np.linalg.cholesky(values + (rounding * len(values) or 1.0) * np.eye(len(values)))
@@ -57,20 +57,6 @@ def _check(K: AnyArray, numbers: Int) -> None:
             f"the kernel matrix is not positive semidefinite: that of {len(values)} of its rows has the eigenvalue "
             f"{least:.6g}; give one that is, such as K + c I with c above {-least:.3g}"
         ) from None
-
-
-def _check_symmetry(values: Float, mirrored: Float, rows: Int, columns: Int, rounding: float) -> None:
-    """Refuse values (a, b) in these rows and columns that differ from those in these columns and rows."""
-    apart = np.abs(values - mirrored)
-    if apart.max(initial=0.0) <= rounding:
-        return
-    a, b = np.unravel_index(int(apart.argmax()), apart.shape)
-    i, j = rows[a], columns[b]
-    raise ParameterError(
-        f"the kernel matrix is not symmetric: {values[a, b]:.6g} in row {i}, column {j}, and {mirrored[a, b]:.6g} in "
-        f"row {j}, column {i}; give K(rows, rows) with rows and columns in one order (a store is ingested without "
-        "shuffle)"
-    )
 
 
 def told_of_matrix(table: Table, basis: Basis) -> str:
@@ -94,14 +80,14 @@ def told_of_matrix(table: Table, basis: Basis) -> str:
     count = _at_most(table, _SEEN_ROWS) // _RUNS
     firsts = np.unique(np.linspace(table.start, max(table.start, table.stop - count), _RUNS).astype(np.int64))
     columns = kernel_values_in(basis.points)
-    rounding = _ROUNDING[table.dtype] * float(np.abs(columns).max(initial=0.0))
-    _check_symmetry(columns[:, basis.rows], columns[:, basis.rows].T, basis.rows, basis.rows, rounding)
+    rounding = rounding_of(table.dtype, float(np.abs(columns).max(initial=0.0)))
+    check_symmetry(columns[:, basis.rows], columns[:, basis.rows].T, basis.rows, basis.rows, rounding)
     least, row, own_of_row, largest = 0.0, -1, 0.0, 0.0
     for first in firsts.tolist():
         last = min(first + count, table.stop)
         X = table.read(first, last).X
         numbers = np.arange(first, last)
-        _check_symmetry(basis.block(X), columns[:, numbers].T.astype(np.float64), numbers, basis.rows, rounding)
+        check_symmetry(basis.block(X), columns[:, numbers].T.astype(np.float64), numbers, basis.rows, rounding)
         G, own = basis.features(X), own_in(X).astype(np.float64)
         left = own - np.einsum("ij,ij->i", G, G)
         largest = max(largest, float(own.max()))

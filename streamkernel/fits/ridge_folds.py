@@ -138,8 +138,8 @@ def _seen(sums: FoldSums, rows: FoldRows, fold: int) -> RidgeSums:
 def _check_classes(seen: RidgeSums, rows: FoldRows, fold: int) -> None:
     if rows.whole.classes is not None and classes_in(seen.Y1 / seen.weight + seen.centre) < 2:
         raise SingleClassError(
-            f"{'before' if rows.past else 'without'} fold {fold + 1} the rows with a weight > 0 are of one class only; a "
-            "classifier needs such rows of at least two classes"
+            f"{'before' if rows.past else 'without'} fold {fold + 1} the rows with a weight > 0 are of one class only; "
+            "a classifier needs such rows of at least two classes"
         )
 
 

@@ -11,6 +11,7 @@ from streamkernel.errors import NumericRangeError
 from streamkernel.matrix_rows import LEADING, NO_PLACE, kernel_values_in, own_in, places_in
 from streamkernel.table.row_keys import NO_ROUNDING, Keys, Rounding, row_keys
 from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray, RowReader
+from streamkernel.table.symmetry import check_symmetric, is_symmetric
 from streamkernel.table.values import check_finite, table_dtype
 from streamkernel.type_aliases import AnyArray, Float, Int
 
@@ -69,15 +70,25 @@ class MatrixRows(GuidedRows):
         if self.diagonal is not None:
             own_in(rows)[:] = self.diagonal[first:last]
         else:
-            own_in(rows)[:] = values[here - first, here] if self.square else np.nan
+            own_in(rows)[:] = self._own(values, here, first)
         return rows
+
+    def _own(self, values: AnyArray, here: Int, first: int) -> AnyArray | float:
+        """The diagonal k(x, x) of rows whose place is their number; NaN where it is not known.
+
+        Rows for a model are taken for those of its fit by one row of them. Where others stand in another order than
+        their columns, the block of this chunk on the diagonal is not symmetric, and says nothing of k(x, x).
+        """
+        known = self.square and (self.columns is None or is_symmetric(values[:, here].astype(self.dtype, copy=False)))
+        return values[here - first, here] if known else np.nan
 
     def keys(self, values: AnyArray, rounding: Rounding = NO_ROUNDING) -> Keys:
         """Keys of the kernel values: a place is not of the content of a row."""
         return row_keys(kernel_values_in(values), rounding)
 
     def check(self, rows: AnyArray, start: int, names: Sequence[str]) -> None:
-        """Refuse values that are NaN, infinite or too large, and k(x, x) below 0, in rows (b, width) as read.
+        """Refuse values that are NaN, infinite or too large, k(x, x) below 0, and a block on the diagonal that is not
+        symmetric, in rows (b, width) as read.
 
         Parameters
         ----------
@@ -95,6 +106,8 @@ class MatrixRows(GuidedRows):
                 f"the kernel matrix has values whose squares overflow {rows.dtype}, first in row {row}, in "
                 f"{self.where(row)}; divide all values by the largest one"
             )
+        if self.columns is None:
+            check_symmetric(values[:, start : start + len(values)], start)
         below = np.flatnonzero(own < 0.0)
         if below.size:
             row = start + int(below[0])

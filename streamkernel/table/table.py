@@ -256,7 +256,7 @@ class Table(PinnedRows):
     @property
     def _numbers(self) -> dict[str, RowArray]:
         """Numbers of the rows, beside features and targets."""
-        parts = self.parts if self.keyed else None
+        parts = None if self.keys is None else self.parts
         return {name: rows for name, rows in (("weights", self.weights), ("parts", parts)) if rows is not None}
 
     @property

@@ -176,6 +176,37 @@ def test_standard_deviations_need_the_diagonal(stored):
             wrong()
 
 
+@pytest.mark.parametrize("kept", ["first", "basis"])
+def test_rows_in_another_order_have_no_diagonal(kept, tmp_path):
+    """Even where the row of the first function, or of all functions, stays in its place; means are those of the rows."""
+    process = GaussianProcessRegressor(12, signal_variance=1.0, noise_variance=0.1, **GIVEN).fit(K, Y)
+    own = process.predict(K, return_std=True)
+    fixed = process.component_indices_[: 1 if kept == "first" else None]
+    order, moved = np.arange(M), np.setdiff1d(np.arange(M), fixed)
+    order[moved] = np.roll(moved, 1)
+    assert_allclose(process.predict(K[order]), own[0][order], rtol=1e-12)
+    with pytest.raises(ParameterError, match=r"k\(x, x\) of new rows, which variances need"):
+        process.predict(K[order], return_std=True)
+    assert_allclose(process.predict(K[order], return_std=True, diagonal=np.diagonal(K))[1], own[1][order], rtol=1e-9)
+    stored = zarr.create_array(str(tmp_path / "K"), data=K[order], chunks=(32, 100))
+    with pytest.raises(ParameterError, match="which variances need"):
+        process.predict(stored, return_std=True)[1].compute()
+
+
+def test_blocks_on_the_diagonal_are_symmetric_in_every_sweep(tmp_path, monkeypatch):
+    """A row that was moved out of the sight of the checks before a fit is refused in its first sweep."""
+    monkeypatch.setattr("streamkernel.fits._kernel_matrix._MOST_ROWS", 8)
+    monkeypatch.setattr("streamkernel.fits._kernel_matrix._SEEN_ROWS", 8)
+    order = np.arange(M)
+    order[[100, 101]] = 101, 100
+    with pytest.raises(ParameterError, match="not symmetric: .* in row 10[01]"):
+        KernelRidge(10, alpha=0.1, **GIVEN).fit(K[order], Y)
+    infinite = K.copy()
+    infinite[90, 90] = np.inf
+    with pytest.raises(NonFiniteDataError):
+        KernelRidge(10, alpha=0.1, **GIVEN).fit(infinite, Y)
+
+
 def test_a_stored_matrix_is_read_block_by_block(stored, tmp_path):
     """Some rows of it are the rows of the fit; others are predicted."""
     part = stored.slice(20, 200)
