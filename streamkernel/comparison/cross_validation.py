@@ -89,7 +89,7 @@ class CrossValidation:
                 )
                 scored = model.prepare(model.prepare_targets(left_out))
                 scores = Session(executor, progress=progress).sweep(model.scores(), scored, "scores")
-                outcome = _Outcome.of(model, self._error(each, scores), clock.perf_counter() - began)
+                outcome = _Outcome.of(model, self._error(each, scores, fold), clock.perf_counter() - began)
                 found[each.name].append(self._told(each, fold, outcome, progress))
         together = {each.candidate.name for each in planned.shared}
         return Comparison(
@@ -115,7 +115,7 @@ class CrossValidation:
         found = session.sweep(FoldScores(tuple(model.scores() for model in models), rows.folds), scored, "scores")
         seconds = (clock.perf_counter() - began) / len(models)
         return [
-            self._told(candidate, fold, _Outcome.of(model, self._error(candidate, scores), seconds), progress)
+            self._told(candidate, fold, _Outcome.of(model, self._error(candidate, scores, fold), seconds), progress)
             for fold, (model, scores) in enumerate(zip(models, found, strict=True), 1)
         ]
 
@@ -123,15 +123,24 @@ class CrossValidation:
         progress.note(f"{candidate.name}, fold {fold} of {self.splits.folds}: {self.error} {outcome.error:.6g}")
         return outcome
 
-    def _error(self, candidate: Candidate, found: Any) -> float:
+    def _lacking(self, candidate: Candidate) -> str:
+        """Why a model may lack the error, and the way out."""
+        if not candidate.kind.classify:
+            return "choose another error, or other settings"
+        return (
+            "probabilities come from rows that a fit holds out, if settings let it, and that leave it two classes; "
+            "choose another error, other settings, or more folds"
+        )
+
+    def _error(self, candidate: Candidate, found: Any, fold: int) -> float:
         """The error in the result of a model's scores."""
         scores = found if isinstance(found, dict) else found.scalars
         if self.error == "error":
             return 1.0 - float(scores["accuracy"])
         if self.error not in scores:
             raise ParameterError(
-                f"{option('error', self.error)}: {candidate.name} has no {self.error} with these settings, but "
-                f"{', '.join(without_errors(scores))}; choose another error, or other settings"
+                f"{option('error', self.error)}: fold {fold} of {candidate.name} has no {self.error}, but "
+                f"{', '.join(without_errors(scores))}; {self._lacking(candidate)}"
             )
         return float(scores[self.error])
 

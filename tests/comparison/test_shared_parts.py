@@ -12,7 +12,7 @@ from comparison.shared_fits import GIVEN, PLAIN, features_of, models_of, request
 from streamkernel import GaussianProcessRegressor, KernelRidge, KernelRidgeClassifier, cross_validate, open_table
 from streamkernel.comparison.cross_validation import CrossValidation
 from streamkernel.engine import Silent, ThreadExecutor
-from streamkernel.errors import SingleClassError
+from streamkernel.errors import ParameterError, SingleClassError
 from streamkernel.table.ingest import ingest
 from streamkernel.table.parts.weights import part_numbers
 
@@ -164,3 +164,21 @@ def test_each_fit_is_planned_once() -> None:
     kind = replace(each.kind, folds=replace(each.kind.folds, plan=counted))
     replace(request, candidates=(replace(each, kind=kind),)).run(ThreadExecutor(), Silent())
     assert planned == [None]
+
+
+def test_classes_of_one_fold_each() -> None:
+    """A fold without which one class is left chooses no alpha; where there is no other, there are no probabilities."""
+    [two, three] = (
+        part_numbers(request_of(RIDGE, Y, rows=X, folds=k, groups=GROUPS).splits.parts, 0, M) for k in (2, 3)
+    )
+    lacking, found = (
+        np.where((part == 0) & (X[:, 0] > 1.0), "b", np.where((part == 1) & (X[:, 0] < -1.0), "c", "a"))
+        for part in (two, three)
+    )
+    classifier = ESTIMATORS["classes"]
+    [each] = cross_validate(X, classifier, 2, y=lacking, groups=GROUPS, share=True).estimators
+    assert each.shared
+    with pytest.raises(ParameterError, match=r"fold 1 of ridge-classifier has no log_loss, but .* more folds"):
+        cross_validate(X, classifier, 2, y=lacking, groups=GROUPS, share=True, error="log_loss")
+    losses = cross_validate(X, classifier, 3, y=found, groups=GROUPS, share=True, error="log_loss").estimators[0].errors
+    assert all(np.isfinite(losses))

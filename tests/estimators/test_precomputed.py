@@ -178,7 +178,7 @@ def test_standard_deviations_need_the_diagonal(stored):
 
 @pytest.mark.parametrize("kept", ["first", "basis"])
 def test_rows_in_another_order_have_no_diagonal(kept, tmp_path):
-    """Even where the row of the first function, or of all functions, stays in its place; means are those of the rows."""
+    """Even where the row of the first function, or of all functions, stays in its place."""
     process = GaussianProcessRegressor(12, signal_variance=1.0, noise_variance=0.1, **GIVEN).fit(K, Y)
     own = process.predict(K, return_std=True)
     fixed = process.component_indices_[: 1 if kept == "first" else None]
@@ -199,7 +199,7 @@ def test_blocks_on_the_diagonal_are_symmetric_in_every_sweep(tmp_path, monkeypat
     monkeypatch.setattr("streamkernel.fits._kernel_matrix._SEEN_ROWS", 8)
     order = np.arange(M)
     order[[100, 101]] = 101, 100
-    with pytest.raises(ParameterError, match="not symmetric: .* in row 10[01]"):
+    with pytest.raises(ParameterError, match=r"not symmetric: .* in row 10[01]"):
         KernelRidge(10, alpha=0.1, **GIVEN).fit(K[order], Y)
     infinite = K.copy()
     infinite[90, 90] = np.inf
