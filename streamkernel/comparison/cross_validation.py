@@ -128,8 +128,8 @@ class CrossValidation:
         if not candidate.kind.classify:
             return "choose another error, or other settings"
         return (
-            "probabilities come from rows that a fit holds out, if settings let it, and that leave it two classes; "
-            "choose another error, other settings, or more folds"
+            "probabilities come from rows that a fit holds out: its settings and their number must allow it, and two "
+            "classes be left; choose another error, other settings, or other folds"
         )
 
     def _error(self, candidate: Candidate, found: Any, fold: int) -> float:

@@ -145,6 +145,13 @@ def test_columns_are_dropped_or_kept_by_name(folder: Path, suffix: str) -> None:
     # An index is that of the file, whatever is left out of it.
     info = ingest(source, folder / "two", target=4, weight=-1, keep=("a",))
     assert (info.columns, info.target_names, info.weight) == (("a",), ("y",), "w")
+    # With a schema, too, a number that is not kept is no text.
+    info = ingest(source, folder / "named", target="y", id="id", keep=["a"], schema="auto")
+    assert info.columns == ("a",)
+    assert info.left_out == (
+        "column 'id' (the id of the row)",
+        *(f"column {name!r} (not kept)" for name in ("b", "when", "w")),
+    )
     with pytest.raises(ParameterError, match="both choose columns"):
         ingest(source, folder / "three", drop=["a"], keep=["b"])
     with pytest.raises(ParameterError, match="must be names of columns"):

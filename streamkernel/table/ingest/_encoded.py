@@ -195,6 +195,8 @@ class EncodedReader(Reader):
                 yield f"column {name!r} (dropped)"
             elif column.role == "id":
                 yield f"column {name!r} (the id of the row)"
+            elif self._options.keep is not None and not column.is_read and name not in self._options.keep:
+                yield f"column {name!r} (not kept)"
             elif not column.is_read:
                 yield f"column {name!r} (text)"
 
