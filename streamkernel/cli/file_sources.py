@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
+from streamkernel.outputs import TemporaryFolder
 from streamkernel.table.columns import NO_WEIGHTS, are_real
 from streamkernel.table.schema import Schema
 from streamkernel.type_aliases import Fields, Unchecked
@@ -226,8 +226,8 @@ def _check_place(source: str, resources: Resources) -> None:
 def _ingested(source: str, display: Display, *, weight: str | None, **options: Unchecked) -> Iterator[str]:
     from streamkernel.table.ingest import ingest
 
-    with tempfile.TemporaryDirectory(prefix="streamkernel-rows-") as folder:
-        place = str(Path(folder) / "rows")
+    with TemporaryFolder() as folder:
+        place = str(folder / "rows")
         with IngestBar(display.quiet) as bar:
             # `none` leaves out weights that a schema names, once they are stored.
             ingest(source, place, weight=None if weight == NO_WEIGHTS else weight, **options, progress=bar)

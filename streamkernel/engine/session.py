@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -28,6 +27,7 @@ from streamkernel.engine.peak_memory import release_freed
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent, tell_pass
 from streamkernel.engine.threads import ThreadExecutor
+from streamkernel.outputs import TemporaryFolder
 from streamkernel.records import SweepRecord
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.reductions.contract import AnyReduction
@@ -50,17 +50,6 @@ class Checkpointing(Protocol):
     @property
     def rows_folder(self) -> Path | None:
         """A folder for values of rows that lasts as long as the states; None where there is none."""
-
-
-def _made(folder: Path | None) -> Path | None:
-    """The folder, or a temporary one for None; None where the disk takes none."""
-    try:
-        if folder is None:
-            return Path(tempfile.mkdtemp(prefix="streamkernel-rows-"))
-        folder.mkdir(exist_ok=True)
-    except OSError:
-        return None
-    return folder
 
 
 def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
@@ -131,14 +120,21 @@ class Session:
         temporary folder. None where workers are of other machines, which may share no folder, and where none can be
         made.
         """
+        if self.executor.remote:
+            yield None
+            return
         kept = None if self._checkpoints is None else self._checkpoints.rows_folder
-        folder, whole = None if self.executor.remote else _made(kept), False
-        try:
+        folder: Path | None = None
+        with ExitStack() as stack:
+            with suppress(OSError):
+                if kept is None:
+                    folder = stack.enter_context(TemporaryFolder())
+                else:
+                    kept.mkdir(exist_ok=True)
+                    folder = kept
             yield folder
-            whole = True
-        finally:
-            if folder is not None and (whole or folder != kept):
-                shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def local(self, reduction: Reduction[Result], table: Table) -> Result:
         """The result of a reduction over a sample in memory, on the driver's threads; not a sweep over the data."""

@@ -13,6 +13,7 @@ from streamkernel.outputs.generation import GenerationBuilding, building_at
 from streamkernel.outputs.partial import PartialFolder, publish, remove_any, remove_stray_partials
 from streamkernel.outputs.replace import check_name_length, check_output, check_target, remove_former
 from streamkernel.outputs.single_file import new_file
+from streamkernel.outputs.temporary import TemporaryFolder
 
 __all__ = [
     "FACTOR_PARTS",
@@ -21,6 +22,7 @@ __all__ = [
     "GenerationBuilding",
     "Kind",
     "PartialFolder",
+    "TemporaryFolder",
     "building_at",
     "check_name_length",
     "check_output",

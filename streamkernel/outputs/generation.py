@@ -5,11 +5,8 @@ A builder that dies leaves its objects; a later writer finds them by their age (
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 
 from streamkernel.blobs import Generation, Generations, Layer, content_digest, upload
@@ -19,6 +16,7 @@ from streamkernel.outputs.building import Building
 from streamkernel.outputs.complete import Kind
 from streamkernel.outputs.partial import PartialFolder
 from streamkernel.outputs.replace import plain_copy
+from streamkernel.outputs.temporary import TemporaryFolder
 from streamkernel.wording import switch
 
 
@@ -53,10 +51,13 @@ class GenerationBuilding(Building):
         self.prefix = self._layers[-1].prefix
         self._published = False
         self._silent = False  # the place does not answer, so that nothing can be removed there
+        self._around: TemporaryFolder | None = None
 
-    @cached_property
+    @property
     def folder(self) -> Path:  # type: ignore[override]  # made when it is first needed
-        return Path(tempfile.mkdtemp(prefix="streamkernel-"))
+        if self._around is None:
+            self._around = TemporaryFolder()
+        return self._around.path
 
     def send(self, key: str) -> None:
         file = self.folder / key
@@ -71,7 +72,7 @@ class GenerationBuilding(Building):
 
     def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
         with self._noting_silence():
-            if "folder" in self.__dict__:
+            if self._around is not None:
                 upload(self.folder, self.blobs, self.prefix)
             self.blobs.write(self.prefix + COMPLETE, complete)
             self._make_current(content_digest(complete), overwrite)
@@ -107,8 +108,8 @@ class GenerationBuilding(Building):
         return latest is not None and any(layer.name == self.name for layer in latest.layers)
 
     def _remove_folder(self) -> None:
-        if "folder" in self.__dict__:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        if self._around is not None:
+            self._around.remove()
 
     @contextmanager
     def _noting_silence(self) -> Iterator[None]:

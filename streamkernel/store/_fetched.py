@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.manifest import COMPLETE
+from streamkernel.outputs import TemporaryFolder
 
 
 @contextmanager
@@ -33,8 +33,8 @@ def fetched(url: str, max_bytes: int) -> Iterator[Path]:
         Its COMPLETE is not the one that was published.
     """
     place = Generations(url)
-    with tempfile.TemporaryDirectory(prefix="streamkernel-") as around:
-        folder = Path(around) / "fetched"
+    with TemporaryFolder() as around:
+        folder = around / "fetched"
         generation = place.latest_or_plain()
         for _ in range(MOST_FOLLOWED):
             try:
@@ -48,7 +48,7 @@ def fetched(url: str, max_bytes: int) -> Iterator[Path]:
                 if latest.identity == generation.identity:
                     raise
                 generation = latest
-                folder = Path(around) / f"fetched-{latest.layers[-1].name}"
+                folder = around / f"fetched-{latest.layers[-1].name}"
         with named(folder, url):
             yield folder
 

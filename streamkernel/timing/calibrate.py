@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 import uuid
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import numpy as np
 
 from streamkernel.engine import Executor, ThreadExecutor, available_cpus, branch_leaves, sum_tasks, summed_states
 from streamkernel.engine.layout import Layout
+from streamkernel.outputs import TemporaryFolder
 from streamkernel.reductions import Moments
 from streamkernel.table import Scaler, Table, open_table
 from streamkernel.table.ingest.ingest import ingest
@@ -145,8 +145,8 @@ def _scaled(table: Table) -> Table:
 
 
 def _read_own(seconds: float) -> tuple[float, tuple[int, float, float]]:
-    with tempfile.TemporaryDirectory(prefix="streamkernel-calibrate-") as folder:
-        table = _table(Path(folder))
+    with TemporaryFolder() as folder:
+        table = _table(folder)
         return measure.check_time(table), measure.read_rate(table, seconds)
 
 
