@@ -7,7 +7,7 @@
                                             candidates --fit--> model --scores--> error of the fold --> Comparison
 """
 
-from streamkernel.comparison.candidates import Candidate, candidate, comparable
+from streamkernel.comparison.candidates import Candidate, candidate, comparable, opened_for
 from streamkernel.comparison.cross_validation import CrossValidation, cross_validate, cross_validation
 from streamkernel.comparison.result import Compared, Comparison, Difference
 
@@ -21,4 +21,5 @@ __all__ = [
     "comparable",
     "cross_validate",
     "cross_validation",
+    "opened_for",
 ]

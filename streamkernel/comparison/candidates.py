@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from streamkernel.errors import ParameterError
+from streamkernel.errors import DataError, ParameterError
 from streamkernel.kinds import KINDS, PREDICTORS, Predictor, settings_of, with_stores_opened
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.table import Table
+from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
@@ -120,6 +120,56 @@ def _predictor(name: str) -> Predictor:
     raise ParameterError(f"{option('estimators')}: there is no estimator {name!r}; {hint}")
 
 
+def opened_for(
+    candidates: Sequence[Candidate], source: Unchecked, y: Unchecked = None, *, weights: Unchecked = None
+) -> Table:
+    """The table of a comparison: its target is class labels where a candidate takes no other.
+
+    Parameters
+    ----------
+    source, y, weights : as of `open_table`.
+
+    Raises
+    ------
+    DataError
+        A candidate takes class labels, and the target is numbers.
+    StreamKernelError
+        As of `open_table`.
+    """
+    classify = any(each.kind.classify for each in candidates)
+    try:
+        return open_table(source, y, weights=weights, classify=classify, sparse=True)
+    except DataError as error:
+        # The classes derived from it are of other faults, such as NaN.
+        if not classify or type(error) is not DataError:
+            raise
+        if open_table(source, y, weights=weights, sparse=True).classes is not None:
+            raise
+        names = _listed(each for each in candidates if each.kind.classify)
+        detail = error.message.removeprefix("Unknown label type: ")
+        raise DataError(
+            f"{option('estimators')}: {names} can only predict class labels, and the target is numbers ({detail}); "
+            f"leave out {names}, or give class labels as the target"
+        ) from error
+
+
+def _listed(candidates: Iterable[Candidate]) -> str:
+    return ", ".join(each.name for each in candidates)
+
+
+def _check_sort(candidates: Sequence[Candidate], table: Table) -> None:
+    """Refuse estimators of numbers beside some of classes where the target may be either."""
+    if table.classes is None or table.classes.dtype.kind not in "biuf":
+        return
+    labels = _listed(each for each in candidates if each.kind.classify)
+    numbers = _listed(each for each in candidates if not each.kind.errors_for(table))
+    if labels and numbers:
+        raise ParameterError(
+            f"{option('estimators')}: {numbers} can only predict numbers, {labels} only class labels, and the target "
+            f"is whole numbers, which may be either; leave out {numbers}, or {labels}"
+        )
+
+
 def check_candidates(candidates: Sequence[Candidate], table: Table, error: str | None) -> str:
     """The name of the error by which these are compared, after the checks that need no read.
 
@@ -141,10 +191,11 @@ def check_candidates(candidates: Sequence[Candidate], table: Table, error: str |
         raise ParameterError(f"{option('estimators')}: two are called {again!r}; give each a name of its own")
     if table.n_targets == 0:
         raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
+    _check_sort(candidates, table)
     for each in candidates:
-        each.kind.check(table, each.kind.name)
-        if table.sparse:
-            with _called(each.name):
+        with _called(each.name):
+            each.kind.check(table, each.kind.name)
+            if table.sparse:
                 each.settings.for_table(table).check_sparse(table)
     own = {each.name: each.kind.errors_for(table) for each in candidates}
     lacking = next((name for name, errors in own.items() if not errors), None)

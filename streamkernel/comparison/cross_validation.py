@@ -15,7 +15,7 @@ from typing import Any
 
 from streamkernel.comparison._fit_plans import FitPlans, Shared, fit_plans
 from streamkernel.comparison._splits import Splits, checked_folds, share_beside, splits_of, without_columns
-from streamkernel.comparison.candidates import Candidate, candidates_of, check_candidates
+from streamkernel.comparison.candidates import Candidate, candidates_of, check_candidates, opened_for
 from streamkernel.comparison.result import Compared, Comparison
 from streamkernel.engine import (
     Executor,
@@ -33,7 +33,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions.scores import FoldScores
 from streamkernel.reductions.scores.standard_errors import without_errors
-from streamkernel.table import Table, open_table
+from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import option
 
@@ -188,7 +188,7 @@ def cross_validation(
         raise ParameterError(f"{option('share')} must be True or False, not {share!r}", value=share)
     features, group_values, times = without_columns(table, groups, time)
     if features.classes is None and any(each.kind.classify for each in candidates):
-        features = open_table(features, classify=True, sparse=True)
+        features = opened_for(candidates, features)
     name = check_candidates(candidates, features, error)
     sharing = frozenset[str]()
     if share:
@@ -277,7 +277,8 @@ def cross_validate(
     ParameterError
         Wrong estimators, folds or error; raised before any fit.
     DataError
-        Rows that cannot be used, or too few for so many folds.
+        Rows that cannot be used, or too few for so many folds; or the target is numbers, and an estimator takes class
+        labels only.
     ResourceLimitError
         A fit would need more memory than is allowed; raised before any fit.
     StreamKernelError
@@ -294,8 +295,7 @@ def cross_validate(
     """
     candidates = candidates_of(estimators)
     limit = parse_bytes(memory_limit)
-    classify = any(each.kind.classify for each in candidates)
-    opened = open_table(table, y, weights=sample_weight, classify=classify, sparse=True)
+    opened = opened_for(candidates, table, y, weights=sample_weight)
     request = cross_validation(opened, candidates, folds=folds, groups=groups, time=time, error=error, share=share)
     executor = executor_of(client)
     return request.run(executor, Session(executor, progress=progress).progress, limit)

@@ -221,8 +221,25 @@ def test_a_rare_class_may_be_in_one_fold_only() -> None:
         ({"estimators": "one-class"}, ParameterError, "one-class' needs no targets, so that it has no error"),
         ({"estimators": [KernelPCA(2)]}, ParameterError, "kernel-pca' transforms rows"),
         ({"estimators": [SVC()]}, ParameterError, "SVC is none of streamkernel's estimators"),
-        ({"estimators": ["ridge", "svc"]}, DataError, "Unknown label type"),
-        ({"estimators": ["ridge", "svc"], "y": LABELS}, ParameterError, "holds class labels; use the estimator ridge-"),
+        (
+            {"estimators": {"ridge": "ridge", "one": "svc", "two": "gp-classifier"}},
+            DataError,
+            r"^estimators: one, two can only predict class labels, and the target is numbers \(y holds .* in row 0, "
+            r".*\); leave out one, two, or give class labels as the target$",
+        ),
+        (
+            {"estimators": ["gp", "ridge", "svc"], "y": np.arange(M) % 3.0},
+            ParameterError,
+            "^estimators: gp, ridge can only predict numbers, svc only class labels, and the target is whole numbers, "
+            "which may be either; leave out gp, ridge, or svc$",
+        ),
+        (
+            {"estimators": {"mine": "ridge", "svc": "svc"}, "y": LABELS},
+            ParameterError,
+            "^mine: the target holds class labels; use the estimator ridge-classifier$",
+        ),
+        ({"estimators": ["ridge", "svc"], "y": np.r_[Y[1:], np.nan]}, NonFiniteDataError, "NaN"),
+        ({"estimators": ["svc"], "y": np.column_stack([Y, Y])}, DataError, "svc can only .* one target column, y has"),
         ({"estimators": ["ridge", "quantile"]}, ParameterError, "no error in common .ridge: rmse, mae; quantile: pin"),
         ({"error": "r2"}, ParameterError, "not all have the error 'r2' .ridge: rmse, mae."),
         ({"folds": 1}, ParameterError, "folds must be a whole number from 2 to 100, not 1"),

@@ -15,12 +15,12 @@ from streamkernel.cli.grouped_help import GroupedCommand, section_option
 from streamkernel.cli.options import Bounds, Resources, common, cut, overwrite, rows, run_options, weight
 from streamkernel.cli.output import Display, Output, number
 from streamkernel.cli.progress import SweepBar
-from streamkernel.comparison import Comparison, comparable, cross_validation
+from streamkernel.comparison import Comparison, comparable, cross_validation, opened_for
 from streamkernel.engine import resident_bytes
 from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.report import check_report, write_comparison_report
-from streamkernel.table import open_table, with_weights_of
+from streamkernel.table import with_weights_of
 
 _ESTIMATORS, _FOLDS = "Estimators", "Folds"
 _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
@@ -108,8 +108,7 @@ def command(
         raise ParameterError("--overwrite is for the page of --report; give --report, or leave it out")
     candidates = named_candidates(estimators, settings)
     place, driver_bytes = execution_target(resources), resident_bytes()
-    classify = any(each.kind.classify for each in candidates)
-    table: Any = cut(with_weights_of(open_table(store, classify=classify, sparse=True), weight), rows)
+    table: Any = cut(with_weights_of(opened_for(candidates, store), weight), rows)
     request = cross_validation(table, candidates, folds=folds, groups=group, time=time, error=error, share=share)
     limits = place.limits()
     # All fits are planned once for a number of workers: those of many rows of many folds take a while.
