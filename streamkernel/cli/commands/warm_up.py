@@ -11,6 +11,8 @@ from streamkernel.cli.grouped_help import MACHINE, section_option
 from streamkernel.cli.options import Resources, Scheduler, common, tls_options
 from streamkernel.cli.output import Display
 from streamkernel.engine.compiling import compile_ahead
+from streamkernel.kernels import is_compiled
+from streamkernel.report.text import plural
 
 
 @click.command("warm-up")
@@ -32,9 +34,16 @@ def command(scheduler: Scheduler, display: Display) -> None:
     """
     target = None if scheduler.address is None else execution_target(Resources(scheduler))
     began = time.perf_counter()
-    result = {"cache": compile_ahead(display.note), "workers": 0}
+    before = is_compiled()
+    folder = compile_ahead(display.note)
+    workers = 0
     if target is not None:
         # Workers compile while they are prepared for their first task.
         with target.executor(display.note) as executor:
-            result["workers"] = executor.n_workers
-    display.emit({**result, "seconds": time.perf_counter() - began}, "compiled")
+            workers = executor.n_workers
+    result = {"cache": folder, "compiled": not before, "workers": workers, "seconds": time.perf_counter() - began}
+    title = "the kernels were compiled before, nothing was to do" if before else "compiled the kernels for this machine"
+    if workers:
+        title += f"; {plural(workers, 'worker')} loaded them"
+    # Threads are those of this process, which lasts no longer: there are no workers to count.
+    display.emit(result, title, {name: result[name] for name in ("cache", "seconds")})
