@@ -12,6 +12,7 @@ from streamkernel.errors import DataError, DTypeError, ShapeMismatchError
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.values import check_finite, check_targets, float_dtype, listed
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
+from streamkernel.wording import estimator
 
 MAX_CLASSES = 10_000
 _WHOLE = re.compile(r"-?[0-9]{1,15}\.0")
@@ -49,6 +50,12 @@ class Targets:
 
     def __post_init__(self) -> None:
         if self.classes is None and self.rows.dtype.kind not in "fiub":
+            if self.rows.dtype.kind in "UT" and self.rows.width == 1:
+                raise DTypeError(
+                    f"y holds text (dtype {self.rows.dtype}); give numbers, or for class labels "
+                    f"{estimator('KernelRidgeClassifier')} or another classifier; a table takes them where it is "
+                    "opened with classify"
+                )
             float_dtype(self.rows.dtype, "y")
 
     @property

@@ -14,6 +14,7 @@ from table.sources import FRAME, M, X, Y, csv, npz
 
 from streamkernel.errors import (
     DataError,
+    DTypeError,
 )
 from streamkernel.table import open_table
 from streamkernel.table.ingest import append_rows, ingest
@@ -131,6 +132,14 @@ def test_labels_that_are_appended_have_the_same_form(tmp_path: Path) -> None:
     assert append_rows(tmp_path / "more.csv", tmp_path / "t.zarr").rows == 4
     table = open_table(tmp_path / "t.zarr")
     assert table.classes[table.read(0, 4).Y.argmax(axis=1)].tolist() == ["cat", "true", "true", "cat"]
+
+
+def test_text_of_a_table_in_memory_is_class_labels_if_it_is_said_to_be(tmp_path: Path) -> None:
+    X, y = np.arange(8.0).reshape(4, 2), np.array(["a", "b", "b", "a"])
+    wanted = "y holds text .* give numbers, or for class labels KernelRidgeClassifier .* opened with classify"
+    with pytest.raises(DTypeError, match=wanted):
+        ingest(open_table(X, y), tmp_path / "t")
+    assert ingest(open_table(X, y, classify=True), tmp_path / "t").classes == ("a", "b")
 
 
 @given(strategies.text(strategies.characters(exclude_categories=["Cs"])) | strategies.sampled_from(MESSY_LABELS))
