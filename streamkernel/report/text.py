@@ -52,7 +52,10 @@ def power_of_ten(exponent: int) -> str:
 
 
 def significant(number: float | None, digits: int = 3) -> str:
-    """A number with `digits` significant digits, whatever its size: 0.0123, 1,230 or 1.23 × 10⁻⁷."""
+    """A number with `digits` significant digits: 0.0123, 12.3 or 1.23 × 10⁻⁷.
+
+    From 0.0001 to 999,999 the whole part keeps all its digits: 35063.2 is 35,063.
+    """
     if number is None or math.isnan(number):
         return "–"
     if math.isinf(number):

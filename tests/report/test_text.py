@@ -19,6 +19,7 @@ from streamkernel.report.text import count, duration, kernel_text, percent, plai
         (1.0, "1.00"),
         (12.345, "12.3"),
         (999.6, "1,000"),
+        (35063.2, "35,063"),
         (123456.0, "123,456"),
         (0.000123, "0.000123"),
         (1e-7, "10⁻⁷"),
