@@ -40,20 +40,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # What is there once they are found is left out of all later ones: 200 tests take 4 % less processor time.
 gc.disable()
 
-_SLOW_SECONDS = 1200.0
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A limit only ends what hangs: slow tests have one that they reach on no machine that does other things, too."""
-    for item in items:
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
-
 
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
 
+
+_SLOW_SECONDS = (
+    1200.0  # a limit that only ends what hangs: slow tests reach it on no machine that does other things, too
+)
 
 # A process takes whole files, in their order: with the longest ones first none is left with one when all others end.
 _LONGEST = (
@@ -67,6 +62,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folder = Path(__file__).parent
     rank = {folder / name: number for number, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
 
 
 def _no_wait_for_the_disk(file: int) -> None:

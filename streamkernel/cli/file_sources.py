@@ -38,9 +38,9 @@ def rows_of_model(
 ) -> Iterator[tuple[str, str | None]]:
     """The store with rows for a model, and the column of row weights that is still to be named.
 
-    A store is itself. Of a file only the columns of the model are read, by name, and with `targets` its target; other
-    columns may hold anything. Numbers keep all their digits, unless another `dtype` says otherwise. The copy lies in
-    the temporary folder.
+    A store is used as it is. A file is copied to the temporary folder: only the columns of the model, found by name,
+    and with `targets` its target; other columns may hold anything. Numbers keep all their digits, unless `dtype` is
+    another one.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def rows_of_update(
 
 
 def _left(weight: str | None) -> str | None:
-    """What is still to be said of the weights of a file that is ingested: that a schema's are not to count."""
+    """`none` where the weights that a schema names must not count; `ingest` has seen to the other choices."""
     return weight if weight == NO_WEIGHTS else None
 
 

@@ -138,7 +138,7 @@ class SweepBar(_Bar):
 
     Parameters
     ----------
-    plans : plans of all fits that follow each other; without them, each plan that a fit tells of is a whole.
+    plans : plans of all fits that follow each other; without them, each plan that a fit announces has a bar.
     """
 
     def __init__(self, quiet: bool, clock: Clock = time.monotonic, *, plans: Sequence[Plan] = ()) -> None:

@@ -26,9 +26,9 @@ MOST_FOLDS = 100
 class Splits:
     """The folds of cross-validation.
 
-    By content and by group fold j is part j, and all other parts are fitted to. There may be a part more, which no fold
-    leaves out. By time fold j is part j + 1 of ``folds + 1``, and only the parts before it are fitted to:
-    an expanding window, as scikit-learn's ``TimeSeriesSplit``; no fold leaves part 0 out.
+    "content" and "group": fold j is part j, and the fit takes all other parts. There may be one part more, which no
+    fold leaves out. "time": fold j is part j + 1 of ``folds + 1``, and the fit takes only the parts before it: an
+    expanding window, as in scikit-learn's ``TimeSeriesSplit``. No fold leaves part 0 out.
 
     Attributes
     ----------

@@ -164,7 +164,7 @@ class LeafTasks:
         late = [leaves for leaves in self.running if self._is_late(leaves.start, now, patience)]
         idle = [worker for worker, since in self._idle.items() if now - since >= patience]
         if idle:
-            # To the scheduler a worker that is stopped looks idle, too.
+            # A stopped worker looks idle to the scheduler, too.
             audible = set(audible_workers(self._client))
             idle = [worker for worker in idle if worker in audible]
         for leaves, worker in zip(late, idle, strict=False):

@@ -1,6 +1,7 @@
-"""The state of a cluster: what becomes of a task, and of a worker. distributed documents no way to ask for it.
+"""The state of a cluster: what each task and each worker is doing.
 
-Its errors of lost connections and workers are here too: the documentation does not name their modules.
+distributed documents no way to ask for it. Its errors of lost connections and workers are here too: the documentation
+does not name their modules.
 """
 
 from __future__ import annotations

@@ -34,8 +34,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     **Target means** (Micci-Barreca 2001): a column of more than 32 categories becomes, for each target, the mean of the
     target in its category, drawn to the mean of all rows by the ratio of the variances within and between categories.
     `fit_transform` gives each row of the fit the means of the other four fifths of the rows, so that no row's own
-    target is in its features; `transform` gives the means of all rows. Of class labels the means are the shares of the
-    classes; of more than 32 classes, those of the 31 with most rows, and of all others together.
+    target is in its features; `transform` gives the means of all rows. The means of class labels are the shares of
+    the classes. With more than 32 classes there is a share for each of the 31 with most rows, and one for all others
+    together.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def _check(K: AnyArray, numbers: Int) -> None:
     rounding = rounding_of(K.dtype, float(np.abs(values).max(initial=0.0)))
     check_symmetry(values, values.T, numbers, numbers, rounding)
     try:
-        # With a pivot for rows that are 0: they are allowed.
+        # Rows that are 0 are allowed: the second term gives them a pivot.
         np.linalg.cholesky(values + (rounding * len(values) or 1.0) * np.eye(len(values)))
     except np.linalg.LinAlgError:
         least = float(np.linalg.eigvalsh(values)[0])

@@ -67,8 +67,8 @@ class LeftOutRows:
         """The arrays of Platt's curve, by which the values of indicators of classes become probabilities.
 
         All classes share a curve, so that the largest value always has the largest probability. For two classes it is
-        that of the difference of the indicators, and of its negative for the first class: its offset is 0. No arrays
-        where the curve does not rise.
+        the curve of the difference of the indicators, and of its negative for the first class: its offset is 0. There
+        are no arrays where the curve does not rise.
         """
         f, of_class = self.predicted, self.true > 0.5
         if f.shape[1] == 2:

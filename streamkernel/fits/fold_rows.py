@@ -62,7 +62,7 @@ class FoldRows:
         return range(fold, self.models if self.past else fold + 1)
 
     def resolved(self, settings: S) -> S:
-        """The settings, with what is left to the fit chosen as for the rows of one of these fits (`count`)."""
+        """The settings: all that the user left open is chosen as for the rows of one of these fits (`count`)."""
         table = self.fitted[-1 if self.past else 0]
         settings = settings.for_table(table)
         if settings.n_components is None and not settings.takes_columns(table):

@@ -1,4 +1,4 @@
-"""The kind of what is saved: the class that loads it, its name, and whether it can be updated."""
+"""The kind of a saved model or factor: the class that loads it, its name, and whether it can be updated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings from options by name: which a kind has, what they name, and what is said of others."""
+"""Settings from options by name: the options of each kind, the files they name, and the error for unknown options."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Moments(Reduction[TableStatistics]):
     @classmethod
     def of(cls, table: Table, n_targets: int) -> Self:
         """The statistics of the features of a table and of so many targets."""
-        # Of a kernel matrix no statistics of the m columns are wanted: those of what stands before them do.
+        # Nobody needs statistics of the m columns of a kernel matrix: those of the columns before them are enough.
         return cls(LEADING if table.of_matrix else table.n_features, n_targets, table.sparse)
 
     @property

@@ -1,4 +1,4 @@
-"""The choice of a kernel: its template, metric and lengthscale, and the rows that are sampled to find what is left."""
+"""The choice of a kernel: its template, metric and lengthscale, and the sampled rows that show the rest."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def metric_of(values: Unchecked) -> tuple[tuple[float, ...], ...]:
 
 @dataclass(frozen=True)
 class KernelChoice(BasisParameters):
-    """The kernel of a fit: what is given of it, and what the fit finds on a sample of rows."""
+    """The kernel of a fit: the user gives some parts of it, and the fit finds the others on a sample of rows."""
 
     @cached_property
     def kernel_template(self) -> Kernel:

@@ -140,7 +140,7 @@ class BasisSettings(KernelChoice):
         return left and isinstance(self.kernel_template, Linear) and width <= min(table.counted, self.MOST_COMPONENTS)
 
     def for_table(self, table: Table) -> Self:
-        """These settings, with what is left to the fit chosen for a table; they stay as they are chosen."""
+        """These settings for a table: all that the user left open is chosen, and stays as chosen."""
         return self
 
     def components(self, table: Table) -> int:

@@ -118,7 +118,7 @@ class MachineSettings(GapSettings):
             self._check_full()
 
     def _check_full(self) -> None:
-        """Refuse what has no meaning for the full machine: `ParameterError`."""
+        """Refuse settings that mean nothing to the full machine: `ParameterError`."""
         whole = option("machine", FULL)
         if not isinstance(self.losses(1.0)[0], PiecewiseLinear):
             raise ParameterError(

@@ -149,7 +149,7 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
 
 def _network_bytes(cost: SweepCost, tasks: int, branches: int, levels: int, moved: int) -> float:
     """Bytes of the payload to each of ``moved + 1`` workers, and of the states."""
-    # Of neighbouring states one is where they are added, as a rule; with one worker all are.
+    # As a rule, one of two neighbouring states is already where they are added; with one worker all are.
     share = moved / (moved + 1)
     states = 1 + levels * share if cost.grows else (tasks - branches) * share + branches
     if cost.parts > 1:

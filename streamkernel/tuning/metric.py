@@ -91,7 +91,7 @@ class MetricChoice:
 
     @property
     def metric_line(self) -> str:
-        """A line that tells of the choice of a metric, or of none."""
+        """A line about the choice of a metric, or of none."""
         best, plain = self.record.chosen, self.record.plain_error
         if self.metric is None:
             tried = sum(each.round > 0 for each in self.record.rounds)

@@ -100,10 +100,10 @@ def weight_sums(weights: Float | None) -> State:
 
 
 def rows_of(state: State, rows: float) -> tuple[float, dict[str, float]]:
-    """The sum of the weights, by which scores are divided, and what is said of the rows.
+    """The sum of the weights, by which scores are divided, and the numbers of rows that stand beside the scores.
 
-    That is ``rows``, and with weights ``weight``, their sum, and ``effective_rows = (sum w)^2 / sum w^2``: so many rows
-    of equal weight have means of the same variance.
+    These are ``rows``, and with weights ``weight``, their sum, and ``effective_rows = (sum w)^2 / sum w^2``: so many
+    rows of equal weight have means of the same variance.
 
     Parameters
     ----------

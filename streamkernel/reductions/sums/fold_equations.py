@@ -1,9 +1,9 @@
 """Sums of a reduced least squares fit, kept apart by folds of the rows.
 
 The sums of `NormalEquations` for each of V validation folds and for the rows that are only trained on, from one sweep
-(ALGORITHMS 20). Rows of a block are sorted by fold, so that SYRK does the same work as without folds. Of a symmetric
-sum one triangle is enough: two of them share the memory of one, ``(n + 1, n)``, the upper triangle of the one above the
-lower triangle of the other::
+(ALGORITHMS 20). Rows of a block are sorted by fold, so that SYRK does the same work as without folds. One triangle
+of a symmetric sum is enough, so that two sums share the memory of one, ``(n + 1, n)``, the upper triangle of the one
+above the lower triangle of the other::
 
     packed[:n]  = upper triangle of H_0          packed[1:] = lower triangle of H_1
 """

@@ -1,7 +1,7 @@
 """The score of a model on its held-out rows, and which models may be ranked by it: those with the same rows.
 
-Errors on other rows are not comparable: their targets may be easier. Nor are residual traces: they tell how well a
-basis spans its own kernel matrix, and are tiny for a kernel that is too smooth for the targets.
+Errors on other rows are not comparable: their targets may be easier. Residual traces are not comparable either: they
+measure how well a basis spans its own kernel matrix, and are tiny for a kernel that is too smooth for the targets.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _section(section: Section, elements: dict[str, str]) -> str:
 
 
 def _reasons(drawings: Sequence[plot.Drawing]) -> str:
-    """The section of what has no section, as nothing of it is drawn."""
+    """The section Notes: why some figures are not drawn, where their own section would have no other figure."""
     reasons = "".join(_reason(each) for each in drawings if isinstance(each, plot.Missing))
     return f"<section>\n<h2>Notes</h2>\n{reasons}</section>\n" if reasons else ""
 

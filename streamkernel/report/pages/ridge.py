@@ -84,7 +84,7 @@ def ridge_picture(model: RidgeModel) -> Picture:
 
 
 def _predictions(model: RidgeModel, found: Checked) -> Section:
-    # Why there are no rows is said in the words of what the model predicts.
+    # A model of labels also gives the reason for missing rows in the words of labels.
     if isinstance(found, LabelPairs) or (model.multilabel and isinstance(found, Absent)):
         return label_section(found)
     return prediction_section(found)

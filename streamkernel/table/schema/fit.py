@@ -198,7 +198,7 @@ class _Numbers:
         return replace(column, gaps=self._gaps > 0 if column.gaps is None else column.gaps, fill=fill)
 
     def _parts(self) -> tuple[str, ...]:
-        """The parts that the dates cover: a year's dates tell of seasons, two weeks' of weekdays."""
+        """The parts that the dates cover: a year of dates shows seasons, two weeks show weekdays."""
         span = self._last - self._first
         there = {"elapsed": True, "year": span >= _YEAR, "week": span >= _TWO_WEEKS, "day": self._times}
         return tuple(part for part in DATE_PARTS if there[part])

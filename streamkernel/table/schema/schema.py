@@ -102,8 +102,8 @@ class Schema:
 
         Parameters
         ----------
-        place : what has the other schema, for the message.
-        made : what has this one, such as "the rows of the model".
+        place : name of the rows with the other schema, for the message.
+        made : name of the rows with this schema, such as "the rows of the model".
 
         Raises
         ------

@@ -203,7 +203,7 @@ def date_formats(labels: Untyped) -> tuple[str | None, ...]:
 
 
 def both_orders(name: str, label: str, forms: Sequence[str | None]) -> str:
-    """That the order of day and month cannot be told, and what to do, for a message."""
+    """A message: nothing shows the order of day and month, and what to do."""
     return (
         f"column {name!r} holds dates such as {label!r}, which {' and '.join(map(str, forms))} both read; give its "
         "format in the schema"

@@ -150,7 +150,7 @@ def canonical(labels: Untyped) -> Untyped:
 
 
 def _composed(labels: Untyped) -> Untyped:
-    """By Python: `utf8_normalize` of old versions of Arrow decomposes, whatever it is asked for."""
+    """Text with composed accents (NFC). Python does it: `utf8_normalize` of old versions of Arrow always decomposes."""
     if pc.all(pc.string_is_ascii(labels), min_count=0).as_py():
         return labels
     return pa.array([each and unicodedata.normalize("NFC", each) for each in labels.to_pylist()], labels.type)

@@ -41,7 +41,7 @@ def stored_dataset(store: Store, path: str, place: str) -> Untyped:
 
 
 def dataset_reader(dataset: Untyped, options: SourceOptions, place: str) -> Reader:
-    """The rows of a Dataset; what of it is left out is said.
+    """The rows of a Dataset; `Reader.left_out` lists the variables that are no part of them.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from streamkernel.wording import option
 
 _BLOCK_BYTES = 1 << 22
 _LEAST_SPARSE_COLUMNS, _MOST_DENSITY = 1000, 0.05
-# Of each column there are a name, statistics and a place in several blocks of rows: about so many bytes at least.
+# Each column has a name, statistics and a place in several blocks of rows: at least about so many bytes.
 _COLUMN_BYTES = 1000
 _FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z|[+-]?(?:inf(?:inity)?|nan)\Z", re.IGNORECASE)
 

@@ -59,7 +59,7 @@ class Partitions:
         return name in self._text if name in self.names else None
 
     def as_numbers(self, names: Sequence[str], target: str | int | None) -> tuple[list[str], tuple[str, ...]]:
-        """The columns that can be numbers or the target, and what is left out, as text for `Reader.left_out`."""
+        """The columns that can be numbers or the target, and the other columns as text for `Reader.left_out`."""
         left_out = [name for name in names if name in self._text and name != target]
         return [name for name in names if name not in left_out], tuple(
             f"column {name!r} of the folders {name}=... (text: name it among {option('categories')})"

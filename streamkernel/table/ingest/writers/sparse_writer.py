@@ -95,7 +95,7 @@ class SparseWriter(ChunkWriter):
         self._merge("X", part)
 
     def _add(self, name: str, numbers: AnyArray, *, last: bool = False) -> None:
-        """Add numbers to an array, and write the chunks that are full; at the last call also what is left."""
+        """Add numbers to an array, and write the chunks that are full; the last call also writes the rest."""
         array, parts = self._arrays[name], self._parts[name]
         parts.append(numbers.astype(array.dtype))
         size = array.chunks[0]
