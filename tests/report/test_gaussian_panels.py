@@ -100,8 +100,9 @@ def test_the_search_as_it_was(gaussian: Drawn) -> None:
     assert path.best == gaussian.config["tuning"]["best"]
     # The search is of targets of deviation 1, the page of targets in their units: one unit for a quantity.
     scale = gaussian.record.target_scale[0]
-    units = [scale**2 if name.startswith(("signal", "noise")) else 1.0 for name in path.names]
-    np.testing.assert_allclose(path.parameters, np.exp(gaussian.arrays["tuning_parameters"]) * units)
+    variances = np.array([name in ("signal", "noise") for name in path.names])
+    found = np.exp(gaussian.arrays["tuning_parameters"])
+    np.testing.assert_allclose(path.parameters, np.where(variances, np.sqrt(found) * scale, found))
     np.testing.assert_allclose(path.value, gaussian.arrays["tuning_values"] - np.log(scale))
     assert path.unit == "nats a row"
     assert (path.objective, path.sample_rows) == ("variational bound", 5000)
@@ -193,8 +194,8 @@ def test_the_numbers_of_the_page(pages: dict[str, str], gaussian: Drawn) -> None
     assert "Values on the sample and over all rows are not to be compared" in text
     assert "80 of 1,000 held-out rows" in text
     assert "1 point without a finite value left out" in text
-    assert "Signal variance200.0 (by evidence)" in text
-    assert "Noise variance1.500 (as given)" in text
+    assert "Signal, standard deviation14.1 (by evidence)" in text
+    assert "Noise, standard deviation1.22 (given as the variance 1.500)" in text
     for name in ("Log loss", "Brier score", "Accuracy"):
         assert name in cards(pages["labels"])
     assert "of the deviance is explained" in words(pages["counts"])

@@ -40,11 +40,12 @@ class TuningPath:
     stage : (t,) `SAMPLE` or `FULL`.
     best : index of the point whose parameters the model has.
     names : names of the k parameters.
-    parameters : (t, k), in their own units; variances of one target in its squared units.
+    parameters : (t, k), in their own units; signal and noise are standard deviations, in the units of one target.
     objective : name of the quantity that was maximised.
     sample_rows : rows of the sample.
     unit : unit of the values: that of the evidence of the fit.
-    scaled : whether variances are in units of the variance of each of several targets.
+    scaled : whether signal and noise are in units of the standard deviation of each of several targets.
+    refined : whether the model has another signal or noise than the best point: that of the sums over all rows.
     """
 
     value: Float
@@ -56,6 +57,7 @@ class TuningPath:
     sample_rows: int
     unit: str = "nats a row"
     scaled: bool = False
+    refined: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,29 @@ def tuning_path(model: PredictingModel) -> TuningPath | Absent | None:
         best = last[np.nanargmax(np.where(np.isfinite(value[last]), value[last], -np.inf))]
     words = _OBJECTIVES.get(tuning.objective, plain(tuning.objective) or "evidence")
     found = TuningPath(value, stage, int(best), tuple(names), parameters, words, tuning.sample_rows)
-    return _in_units_of_targets(model, found) if isinstance(model, GaussianModel) else found
+    if not isinstance(model, GaussianModel):
+        return _with_deviations(found)
+    found = _with_deviations(_in_units_of_targets(model, found))
+    return replace(found, refined=_refined(model, found))
+
+
+def _with_deviations(path: TuningPath) -> TuningPath:
+    """Signal and noise as standard deviations, as everywhere on a page."""
+    variances = np.array([name.endswith(" variance") for name in path.names])
+    return replace(
+        path,
+        names=tuple(name.removesuffix(" variance") for name in path.names),
+        parameters=np.where(variances, np.sqrt(path.parameters), path.parameters),
+    )
+
+
+def _refined(model: GaussianModel, path: TuningPath) -> bool:
+    scale = np.asarray(model.record.target_scale, dtype=np.float64) if path.scaled else 1.0
+    point = dict(zip(path.names, path.parameters[path.best].tolist(), strict=True))
+    return any(
+        name in point and not np.allclose(np.sqrt(model.arrays[f"{name}_variance"]) / scale, point[name], rtol=1e-3)
+        for name in ("signal", "noise")
+    )
 
 
 def evidence_unit(model: PredictingModel) -> tuple[str, int]:

@@ -111,8 +111,12 @@ def parameters_figure(path: TuningPath) -> plot.Figure:
         keys.append((colour, "line", f"{kind}s" if thin else kind))
     series.append(plot.Rule("x", path.best + 1, dash=(4, 3)))
     keys.append((ORANGE, "dash", "taken"))
-    units = "; variances in units of the targets' own variance" if path.scaled else ""
-    caption = f"The parameters at these evaluations. Taken: {_taken_text(path)}{units}."
+    spread = [name for name in ("signal", "noise") if name in path.names]
+    units = f"; {' and '.join(spread)} as standard deviation{'s'[: len(spread) - 1]}" if spread else ""
+    units += " in units of that of each target" if spread and path.scaled else ""
+    caption = f"The parameters at these evaluations{units}. Taken: {_taken_text(path)}."
+    if path.refined:
+        caption += " The signal and noise of the model are those of the sums over all its rows."
     x, y = _evaluations(len(number)), plot.Axis("Value", limits, log=True)
     return plot.Figure(caption, x, y, series, keys, height=340)
 
@@ -120,6 +124,9 @@ def parameters_figure(path: TuningPath) -> plot.Figure:
 def _taken_text(path: TuningPath) -> str:
     """The parameters of the model as text; many lengthscales are given as a range."""
     pairs = list(zip(path.names, path.parameters[path.best].tolist(), strict=True))
+    if path.refined:
+        # One value under one name on a page.
+        pairs = [(name, value) for name, value in pairs if name not in ("signal", "noise")] or pairs
     several = [value for name, value in pairs if name.startswith("lengthscale")]
     texts = []
     if len(several) > 1:

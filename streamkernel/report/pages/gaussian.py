@@ -257,17 +257,18 @@ def _block_rows(model: TunedModel) -> Rows:
 
 def _variance_rows(model: TunedModel) -> Rows:
     settings = model.record.settings
-    rows = [_variance_row(model, "Signal variance", _signal_variance(model), settings.signal_variance)]
+    rows = [_variance_row(model, "Signal", _signal_variance(model), settings.signal_variance)]
     noise = _noise_variance(model)
     if noise is not None and isinstance(settings, GaussianSettingsRecord):
-        rows.append(_variance_row(model, "Noise variance", noise, settings.noise_variance))
+        rows.append(_variance_row(model, "Noise", noise, settings.noise_variance))
     return rows
 
 
 def _variance_row(model: TunedModel, name: str, values: Float, setting: str | float) -> tuple[str, str]:
     each = ", ".join(
-        f"{target} {significant(float(value), 4)}"
-        for target, value in zip(target_names(model), values[:8], strict=False)
+        f"{target} {significant(float(value))}"
+        for target, value in zip(target_names(model), np.sqrt(values[:8]), strict=False)
     )
-    found = "by evidence" if setting == "evidence" else "as given"
-    return name, f"{significant(float(values[0]), 4) if len(values) == 1 else each} ({found})"
+    found = "by evidence" if isinstance(setting, str) else f"given as the variance {significant(setting, 4)}"
+    shown = significant(float(np.sqrt(values[0]))) if len(values) == 1 else each
+    return f"{name}, standard deviation", f"{shown} ({found})"

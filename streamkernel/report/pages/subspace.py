@@ -69,12 +69,20 @@ def cca_page(model: KernelCCAModel, pairs: FieldsView | None = None) -> Page:
     return _page(model, "Kernel canonical correlations", " of both views", sections, cards, settings)
 
 
+def _features(model: Subspace) -> str:
+    """The number of features; of two views that of each."""
+    record = model.record
+    if isinstance(record, KernelCCARecord):
+        return " and ".join(count(len(view.names)) for view in record.views) + " features"
+    return plural(len(record.columns), "feature")
+
+
 def _page(model: Subspace, kind: str, of: str, sections: list[Section], cards: list[Card], settings: Rows) -> Page:
     record, kernel = model.record, kernel_of(model)
     lead = (
         f"{capitalised(kernel)} kernel on {plural(record.basis_size, 'basis function')}{of}, "
-        f"from {plural(record.rows.count, 'row')} of "
-        f"{plural(len(record.columns), 'feature')} in {plural(record.sweep_count, 'sweep')} over the data."
+        f"from {plural(record.rows.count, 'row')} of {_features(model)} "
+        f"in {plural(record.sweep_count, 'sweep')} over the data."
     )
     return Page(
         kind, lead, cards, memory_notice(memory_use(model)), [*sections, cost_section(model, "picking and algebra")],
