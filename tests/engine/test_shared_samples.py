@@ -147,7 +147,9 @@ def test_a_fit_that_scores_on_workers_is_that_of_threads(
 
 
 def test_the_plan_knows_where_candidates_are_scored() -> None:
-    table = open_table(da.zeros((10_000_000, 20), chunks=(50_000, -1), dtype=SINGLE), da.zeros(10_000_000, chunks=50_000))
+    table = open_table(
+        da.zeros((10_000_000, 20), chunks=(50_000, -1), dtype=SINGLE), da.zeros(10_000_000, chunks=50_000)
+    )
     settings = RidgeSettings(n_components=1000, kernel="gaussian", metric="none", alpha="gcv")
     planned = plan_ridge(table, settings, Machine(16, 1))
     scored = [step for step in planned.steps if step.name.startswith("score")]
@@ -182,7 +184,9 @@ def test_a_worker_holds_the_sample_and_the_sums() -> None:
 
 
 def test_the_plan_counts_the_parts_that_a_session_would_run() -> None:
-    table = open_table(da.zeros((10_000_000, 20), chunks=(50_000, -1), dtype=SINGLE), da.zeros(10_000_000, chunks=50_000))
+    table = open_table(
+        da.zeros((10_000_000, 20), chunks=(50_000, -1), dtype=SINGLE), da.zeros(10_000_000, chunks=50_000)
+    )
     settings = RidgeSettings(n_components=1000, kernel="gaussian", metric="none", alpha="gcv")
     planned = plan_ridge(table, settings, Machine(1000, 1))
     step = next(step for step in planned.steps if step.where == "shared")
