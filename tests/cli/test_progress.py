@@ -239,7 +239,7 @@ def test_a_source_of_known_and_of_unknown_length(clock: Clock) -> None:
     clock.now += 3.0
     bar.advance(1_000_000)
     assert bar.line() == Line("reading", 0.25, "1 MB", 9.0)
-    bar.advance(9_000_000)  # a compressed file may tell of more than its size
+    bar.advance(9_000_000)  # a compressed file may hold more than its size
     assert bar.line() == Line("reading", 1.0, "10 MB", 0.0)
     bar.finish()
     assert bar.line() is None

@@ -231,7 +231,7 @@ def test_a_kernel_matrix_shares_no_sums(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_memory_of_all_sums_is_checked() -> None:
-    """A plan of all folds that is too large is told in one line, and each fold has a fit of its own."""
+    """One line says that a plan of all folds is too large, and each fold has a fit of its own."""
     machine = Machine(0, 2)
     ridge = KernelRidge(N, rule="rpcholesky", **PLAIN)
     few, request = (request_of(ridge, folds=folds) for folds in (2, 5))

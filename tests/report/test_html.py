@@ -173,7 +173,7 @@ def test_a_model_with_nothing_to_draw_says_why(regression: RidgeModel, changed: 
 
 
 def test_no_heading_stands_over_reasons_alone(regression: RidgeModel) -> None:
-    """What a section would have shown is said at the end, once, without a heading that promises a picture."""
+    """The page gives the reason for a missing figure at its end, once, without a heading that promises a picture."""
     whole = page_of(regression)
     alone = Section("Alone", [None, plot.Missing("One", "it is not")])
     with without_figures():

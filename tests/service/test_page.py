@@ -101,7 +101,7 @@ def test_wrong_values_are_marked(page: Browser, models: Path, live: Any) -> None
     page.run(f"{card('ridge')}.querySelector('form').requestSubmit()")
     assert page.wait_for(f"{card('ridge')}.querySelector('.answer.failed').textContent") == "x0 is not a number"
     assert page.run(f"return document.activeElement === {first} && {first}.getAttribute('aria-invalid')") == "true"
-    # What the service refuses is told in its words.
+    # The page shows the service's own words for what it refuses.
     page.run(f"{first}.value = '1e300'; {card('ridge')}.querySelector('form').requestSubmit()")
     page.wait_for(f"{card('ridge')}.querySelector('.answer.failed').textContent.includes('overflows')")
 
