@@ -55,7 +55,10 @@ def scripts_and_elements(figures: Sequence[plot.Figure]) -> tuple[list[str], dic
     items = [(f"{each.name}-figure", json_item(drawn(each))) for each in figures]
     # Only the core library: no widgets, no WebGL, and no typesetter, which would be fetched from the network.
     library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
-    elements = {each.name: f'<div id="{escape(id)}"></div>' for each, (id, _) in zip(figures, items, strict=True)}
+    elements = {
+        each.name: f'<div class="drawing" id="{escape(id)}"></div>'
+        for each, (id, _) in zip(figures, items, strict=True)
+    }
     return ["\n".join(library), _embedding(items)], elements
 
 

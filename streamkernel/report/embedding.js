@@ -19,11 +19,20 @@
 
   function draw() {
     for (const [id, figure] of items) {
-      document.getElementById(id).replaceChildren();
+      const element = document.getElementById(id);
+      element.replaceChildren();
+      element.classList.toggle("dark", theme.matches);
       Bokeh.embed.embed_item(theme.matches ? recoloured(figure, false) : figure, id);
     }
   }
 
-  theme.addEventListener("change", draw);
+  // A browser may print in the light theme. Figures that are drawn then come too late; the style inverts their colours.
+  theme.addEventListener("change", () => { if (!window.matchMedia("print").matches) draw(); });
+  window.addEventListener("beforeprint", () => {
+    for (const [id] of items) {
+      const element = document.getElementById(id);
+      element.style.setProperty("--width", element.offsetWidth);
+    }
+  });
   draw();
 })();

@@ -61,7 +61,7 @@ def test_every_colour_of_the_palette_has_a_dark_one() -> None:
 def test_the_page_says_that_it_has_both_themes(regression: RidgeModel) -> None:
     page = render(regression)
     assert '<meta name="color-scheme" content="light dark">' in page
-    assert "@media (prefers-color-scheme: dark)" in page
+    assert "@media screen and (prefers-color-scheme: dark)" in page
     assert f"color: {ORANGE}; color: light-dark({ORANGE}, {dark(ORANGE)})" in page
     style = page[page.index("<style>") : page.index("</style>")]
     # Outside the two lists of variables, all colours are variables.
@@ -86,23 +86,38 @@ def test_figures_are_drawn_in_the_colours_of_the_theme(is_dark: bool, tmp_path: 
     axis = plot.Axis("#1f2a37", (0.0, 1.0))
     figure = plot.Figure("", axis, axis, [points, plot.Line([0.0, 1.0], [1.0, 0.0], ORANGE)], name="one")
     (_, script), elements = scripts_and_elements([figure])
-    assert elements == {"one": '<div id="one-figure"></div>'}
+    assert elements == {"one": '<div class="drawing" id="one-figure"></div>'}
     assert "</script" not in script
     fakes = f"""
-        const drawn = [], changes = [];
+        const drawn = [], changes = [], shades = [];
+        const widths = [];
         const listen = (kind, then) => changes.push([kind, then]);
         const theme = {{ matches: {json.dumps(is_dark)}, addEventListener: listen }};
-        globalThis.window = {{ matchMedia: () => theme }};
-        globalThis.document = {{ getElementById: (id) => ({{ replaceChildren: () => drawn.push(["cleared", id]) }}) }};
+        const page = {{ matches: false }}, printing = [];
+        const matchMedia = (query) => query === "print" ? page : theme;
+        globalThis.window = {{ matchMedia, addEventListener: (kind, then) => printing.push([kind, then]) }};
+        const element = (id) => ({{
+            replaceChildren: () => drawn.push(["cleared", id]),
+            classList: {{ toggle: (name, on) => shades.push([name, on]) }},
+            style: {{ setProperty: (name, value) => widths.push([name, value]) }},
+            offsetWidth: 806,
+        }});
+        globalThis.document = {{ getElementById: element }};
         globalThis.Bokeh = {{ embed: {{ embed_item: (item, id) => drawn.push([item, id]) }} }};
     """
-    last = (
-        "theme.matches = !theme.matches; changes[0][1](); console.log(JSON.stringify({ kind: changes[0][0], drawn }));"
-    )
+    # The theme changes; then it changes for the printer alone.
+    last = """
+        theme.matches = !theme.matches; changes[0][1]();
+        page.matches = true; theme.matches = !theme.matches; changes[0][1]();
+        printing[0][1]();
+        console.log(JSON.stringify({ kind: changes[0][0], drawn, shades, before: printing[0][0], widths }));
+    """
     (tmp_path / "page.js").write_text(f"{fakes}\n{script}\n{last}", encoding="utf-8")
     run = subprocess.run([node, str(tmp_path / "page.js")], capture_output=True, text=True, check=True, timeout=60)
     found = json.loads(run.stdout)
-    assert found["kind"] == "change"
+    assert (found["kind"], found["before"]) == ("change", "beforeprint")
+    assert found["shades"] == [["dark", is_dark], ["dark", not is_dark]]
+    assert found["widths"] == [["--width", 806]]
     assert [each[0] for each in found["drawn"]][::2] == ["cleared", "cleared"]
     first, second = (each for each in found["drawn"] if each[0] != "cleared")
     assert first[1] == second[1] == "one-figure"
