@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from streamkernel import KernelRidge, factorize, open_table
+from streamkernel.comparison import Compared, Comparison
 from streamkernel.kinds import KINDS, Kind
 from streamkernel.notebook import html_table
 
@@ -54,6 +55,18 @@ def cells(html: str) -> list[str]:
 def value(html: str, name: str) -> str:
     texts = cells(html)
     return texts[texts.index(name) + 1]
+
+
+def test_a_comparison_shows_errors_and_differences() -> None:
+    two = (
+        Compared("few", "ridge", (0.5, 0.7, 0.6), 1.0, (5, 5, 5), (80, 80, 80)),
+        Compared(EVIL, "ridge", (0.1, 0.2, 0.3), 1.0, (9, 9, 9), (99, 99, 99)),
+    )
+    texts = cells(Comparison("rmse", "content", (80, 80, 80), (40, 40, 40), two)._repr_html_())
+    assert texts[:3] == ["rmse, 3 folds by content", "few", f"0.6 ± 0.058, 0.4 ± 0.058 more than {EVIL}"]
+    assert texts[3:] == [EVIL, "0.2 ± 0.058, the least"]
+    alone = Comparison("rmse", "content", (80, 80, 80), (40, 40, 40), two[:1])
+    assert value(alone._repr_html_(), "few") == "0.6 ± 0.058"
 
 
 def test_names_and_values() -> None:

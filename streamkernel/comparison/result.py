@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
+from streamkernel.notebook import html_table
 from streamkernel.type_aliases import Fields, Float
 
 _LEVEL = 0.975
@@ -106,6 +107,19 @@ class Comparison:
         """The errors of an estimator less those of the best one, fold by fold."""
         [found] = [each for each in self.estimators if each.name == name]
         return Difference.of(np.array(found.errors), np.array(self.best.errors))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: each mean error with its standard error, and how much more it is than the least."""
+        return html_table(
+            f"{self.error}, {self.folds} folds by {self.by}", {each.name: self._shown(each) for each in self.estimators}
+        )
+
+    def _shown(self, each: Compared) -> str:
+        mean = f"{each.mean:.4g} ± {each.standard_error:.2g}"
+        if each is self.best:
+            return f"{mean}, the least" if len(self.estimators) > 1 else mean
+        difference = self.difference(each.name)
+        return f"{mean}, {difference.mean:.3g} ± {difference.standard_error:.2g} more than {self.best.name}"
 
     def to_config(self) -> Fields:
         """Plain JSON."""
