@@ -155,15 +155,18 @@ def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | No
         or pa.types.is_decimal(kind)
     ):
         return np.dtype(np.float64)
-    if is_target and (pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)):
+    is_text = pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)
+    if is_target and is_text:
         return None
     if pa.types.is_null(kind):
         raise DTypeError(
             f"{file}: column {field.name!r} has no value in any row (type null); leave it out of the file, or write it "
             "with values and a type"
         )
+    # Which integers number the categories depends on the version of pyarrow, and says nothing to who reads it.
+    held = f"categories of {'text' if is_text else value}" if pa.types.is_dictionary(kind) else kind
     raise DTypeError(
-        f"{file}: column {field.name!r} holds {kind}; leave it out by {option('drop')}, name it among "
+        f"{file}: column {field.name!r} holds {held}; leave it out by {option('drop')}, name it among "
         f"{option('categories')} or {option('dates')} or as {option('target')}, or let {option('schema', 'auto')} look "
         "at the rows"
     )
