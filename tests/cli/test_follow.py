@@ -216,4 +216,4 @@ def test_killed_50_times_while_rows_are_appended(tmp_path: Path) -> None:
     assert (found.kills, found.lost, found.doubled) == (50, 0, 0)
     assert found.difference < 1e-9
     assert found.in_work > 0
-    assert found.folds > 10
+    assert found.folds > 0  # how many depends on how fast the machine is between two kills

@@ -36,6 +36,8 @@ class Terminal:
     def __init__(self, *arguments: object) -> None:
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
+            for each in (signal.SIGINT, signal.SIGHUP):  # what ran the tests, such as nohup, may ignore them
+                signal.signal(each, signal.SIG_DFL)
             os.execv(sys.executable, [sys.executable, "-W", "ignore", "-c", _PROGRAM, *map(str, arguments)])
         self.said = b""
         self.children: list[psutil.Process] = []
