@@ -30,15 +30,16 @@ _held = _Held()
 
 @contextmanager
 def reused_blocks() -> Iterator[None]:
-    """Arrays of `block_array` have the same memory until the block ends, in this thread; nested blocks share theirs."""
-    if _held.memory is not None:
-        yield
-        return
+    """Arrays of `block_array` have the same memory until the block ends, in this thread.
+
+    A nested block has memory of its own: what is outside of it may still need its arrays.
+    """
+    outer = _held.memory
     _held.memory = {}
     try:
         yield
     finally:
-        _held.memory = None
+        _held.memory = outer
 
 
 def block_array(name: str, shape: tuple[int, ...], dtype: AnyDType = _DOUBLE) -> AnyArray:
