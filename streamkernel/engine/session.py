@@ -133,8 +133,8 @@ class Session:
                     kept.mkdir(exist_ok=True)
                     folder = kept
             yield folder
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        if kept is not None and folder == kept:
+            shutil.rmtree(kept, ignore_errors=True)
 
     def local(self, reduction: Reduction[Result], table: Table) -> Result:
         """The result of a reduction over a sample in memory, on the driver's threads; not a sweep over the data."""
