@@ -199,7 +199,7 @@ def _of_method(
     if needs_statistics(table, settings):
         d = 0 if table.classes is not None else table.n_targets
         plain = table.without_targets() if d == 0 else table
-        statistics = session.sweep(Moments(table.n_features, d, table.sparse), plain, STATISTICS)
+        statistics = session.sweep(Moments.of(table, d), plain, STATISTICS)
     chosen = choose_basis(replace(table_of_choice(table, settings), statistics=statistics), settings, session, n)
     units = Units.of(table, statistics)
     candidates = settings.candidates(table) if settings.herds(table) else 1

@@ -42,7 +42,7 @@ def plan_of_compression(table: Table, settings: CompressionSettings, machine: Ma
         return make_plan([gather, made], shape, machine, disk_bytes=disk)
     steps: list[Step] = []
     if needs_statistics(table, settings):
-        moments = Moments(table.n_features, 0 if table.classes is not None else d, table.sparse)
+        moments = Moments.of(table, 0 if table.classes is not None else d)
         steps.append(step_of(STATISTICS, moments, table, kernel_columns=0))
     problem, chosen = steps_of_choice(table_of_choice(table, settings), settings, n)
     # The step of statistics is there already, with those of the targets.
