@@ -19,6 +19,7 @@ from streamkernel.table.ingest.readers.files import SourceFile, check_same_colum
 from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.ingest.readers.reader import BATCH_BYTES, FILLING, Batch, Reader
 from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
+from streamkernel.table.schema.values import is_text
 from streamkernel.type_aliases import AnyDType, Untyped
 from streamkernel.wording import option
 
@@ -145,7 +146,6 @@ def _pandas_index(schema: Untyped) -> set[str]:
 def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | None:
     """The float type for a column; None for text, which is allowed only for a target."""
     kind = field.type
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return np.dtype(np.float32)
     if (
@@ -155,8 +155,7 @@ def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | No
         or pa.types.is_decimal(kind)
     ):
         return np.dtype(np.float64)
-    is_text = pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)
-    if is_target and is_text:
+    if is_target and is_text(kind):
         return None
     if pa.types.is_null(kind):
         raise DTypeError(
@@ -164,7 +163,7 @@ def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | No
             "with values and a type"
         )
     # Which integers number the categories depends on the version of pyarrow, and says nothing to who reads it.
-    held = f"categories of {'text' if is_text else value}" if pa.types.is_dictionary(kind) else kind
+    held = f"categories of {'text' if is_text(kind) else kind.value_type}" if pa.types.is_dictionary(kind) else kind
     raise DTypeError(
         f"{file}: column {field.name!r} holds {held}; leave it out by {option('drop')}, name it among "
         f"{option('categories')} or {option('dates')} or as {option('target')}, or let {option('schema', 'auto')} look "

@@ -16,6 +16,7 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest.readers.arrow_values import floats, text_labels
 from streamkernel.table.ingest.readers.csv.records import MISSING, is_number
 from streamkernel.table.ingest.readers.files import SourceFile
+from streamkernel.table.schema.values import is_text
 from streamkernel.table.targets import label_form
 from streamkernel.type_aliases import Untyped
 from streamkernel.wording import option
@@ -117,8 +118,7 @@ def _number(text: str) -> float:
 
 def _first_other(column: Untyped, text: str) -> int | None:
     """Position of the first value of a column that is not the one of the folder; a missing one is none."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(column.type):
         codes, labels = text_labels(column)
         form = label_form(text)
         other = np.isin(codes, [code for code, label in enumerate(labels) if label != form]) & (codes >= 0)
