@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamkernel.engine._chunk_writer import ChunkWriter
+from streamkernel.engine._state_memory import StateMemory
 from streamkernel.engine._tasks import Written, map_spans, write_span
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.peak_memory import limit_heaps
@@ -31,8 +32,9 @@ def hold(*payload: Any) -> tuple[Any, ...]:
 def map_leaves(payload: tuple[Table, AnyReduction, int], spans: Sequence[tuple[int, int]]) -> State:
     """The sum of neighbouring leaves, added up as in the tree."""
     table, reduction, rows = payload
-    tree: PairingTree[State] = PairingTree(len(spans), reduction.absorb)
-    map_spans(table, reduction, iter(enumerate(spans)), rows, tree.add)
+    memory = StateMemory(reduction)
+    tree: PairingTree[State] = PairingTree(len(spans), memory.absorb)
+    map_spans(table, reduction, iter(enumerate(spans)), rows, tree.add, memory.empty)
     return tree.root()
 
 

@@ -19,7 +19,8 @@ from streamkernel.type_aliases import AnyArray
 def map_span(table: Table, reduction: AnyReduction, span: tuple[int, int], block_rows: int) -> State:
     """State of one span: its blocks are folded one after another, in the order of their rows."""
     found: list[State] = []
-    map_spans(table, reduction, iter([(0, span)]), block_rows, lambda leaf, state: found.append(state))
+    spans = iter([(0, span)])
+    map_spans(table, reduction, spans, block_rows, lambda leaf, state: found.append(state), reduction.empty)
     return found[0]
 
 
@@ -29,12 +30,14 @@ def map_spans(
     spans: Iterator[tuple[int, tuple[int, int]]],
     block_rows: int,
     done: Callable[[int, State], None],
+    empty: Callable[[], State | None],
 ) -> None:
     """The states of numbered spans, one after another; rows of the next one are read while the last ones are worked on.
 
     Parameters
     ----------
     done : function that gets the number and the state of each span.
+    empty : function for the state to which the first block of a span is added; None where that block makes it.
     """
     rows = max(block_rows, reduction.row_multiple)
     leaf, state = -1, None
@@ -49,7 +52,7 @@ def map_spans(
             if number != leaf:
                 if state is not None:
                     done(leaf, state)
-                leaf, state = number, reduction.empty()
+                leaf, state = number, empty()
             state = reduction.map_block(block) if state is None else reduction.fold(state, block)
             del block  # the next one may be made in its place
         if state is not None:

@@ -12,6 +12,7 @@ from threading import Event, Lock
 from typing import TypeVar
 
 from streamkernel.engine._chunk_writer import ChunkWriter
+from streamkernel.engine._state_memory import StateMemory
 from streamkernel.engine._tasks import Advance, Receiver, Writing, map_spans, write_span
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.layout import Layout
@@ -85,7 +86,8 @@ class ThreadExecutor:
 
     def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Advance) -> State:
         spans = layout.spans
-        tree: PairingTree[State] = PairingTree(len(spans), reduction.absorb)
+        memory = StateMemory(reduction)
+        tree: PairingTree[State] = PairingTree(len(spans), memory.absorb)
         leaves, lock = iter(self._order(list(range(len(spans))))), Lock()
         count = min(self.threads_per_worker, len(spans))
 
@@ -107,7 +109,7 @@ class ThreadExecutor:
                 tree.add(leaf, state)
                 advance(rows(leaf))
 
-            map_spans(table, reduction, taken(), layout.block_rows, add)
+            map_spans(table, reduction, taken(), layout.block_rows, add, memory.empty)
             return tree.root()
 
         made: SimpleQueue[int | None] = SimpleQueue()  # leaves; None for a thread that has ended
@@ -122,7 +124,8 @@ class ThreadExecutor:
         with ThreadPoolExecutor(count, thread_name_prefix="streamkernel") as pool:
             try:
                 running = [
-                    pool.submit(map_spans, table, reduction, taken(), layout.block_rows, done) for _ in range(count)
+                    pool.submit(map_spans, table, reduction, taken(), layout.block_rows, done, memory.empty)
+                    for _ in range(count)
                 ]
                 for future in running:
                     future.add_done_callback(lambda future: made.put(None))

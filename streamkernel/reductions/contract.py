@@ -89,6 +89,15 @@ class Reduction(ABC, Generic[Result]):
             left[name] += values
         return left
 
+    def emptied(self, state: State) -> State | None:
+        """`empty` in the memory of a state that nobody needs, which is overwritten; None where it is to be made anew.
+
+        Parameters
+        ----------
+        state : a state whose sums `absorb` has added to another one.
+        """
+        return None
+
     @abstractmethod
     def finalize(self, state: State) -> Result:
         """Result of the sweep, from the state of all rows. It may overwrite the arrays of the state."""
@@ -139,11 +148,21 @@ class Sums(Reduction[Result]):
     def empty(self) -> State:
         return {name: np.zeros(shape) for name, shape in self.shapes.items()}
 
+    def emptied(self, state: State) -> State:
+        return cleared(state)
+
     @abstractmethod
     def fold(self, state: State, block: RowBlock) -> State: ...
 
     def state_bytes(self) -> int:
         return 8 * sum(math.prod(shape) for shape in self.shapes.values())
+
+
+def cleared(state: State) -> State:
+    """The state with 0 in all its arrays."""
+    for values in state.values():
+        values.fill(0)
+    return state
 
 
 def add_states(left: State, right: State) -> State:

@@ -38,6 +38,12 @@ class OtherWeights(Reduction[Result]):
     def fold(self, state: State, block: RowBlock) -> State:
         return self.work.fold(state, self.weighed(block))
 
+    def absorb(self, left: State, right: State) -> State:
+        return self.work.absorb(left, right)
+
+    def emptied(self, state: State) -> State | None:
+        return self.work.emptied(state)
+
     def finalize(self, state: State) -> Any:
         return self.work.finalize(state)
 

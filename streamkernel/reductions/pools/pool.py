@@ -18,7 +18,7 @@ from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import block_array, mirror_upper, subtract_gram, subtract_product, syrk
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import Reduction, State, cleared
 from streamkernel.reductions.pools.dictionary_columns import CandidateColumns, DictionaryColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
@@ -168,6 +168,9 @@ class PoolGram(Reduction[PoolSums]):
         width = self.columns.width
         # Sums have the dtype of the columns: where float32 columns are accurate enough, so are float32 sums.
         return {"gram": np.zeros((width, width), self.columns.precision), "totals": np.zeros(2)}
+
+    def emptied(self, state: State) -> State:
+        return cleared(state)
 
     def fold(self, state: State, block: RowBlock) -> State:
         columns = block_array("columns", (len(block), self.columns.width), self.columns.precision)
