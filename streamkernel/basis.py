@@ -165,7 +165,7 @@ class Basis:
         return plain
 
     def block(self, X: AnyArray, out: Float | None = None) -> Float:
-        """``k(X, Z)``, (b, n) float64 for every dtype of X; in `out` where it is given, a C-contiguous array.
+        """``k(X, Z)``, (b, n) float64 for every dtype of X; in `out` where it is given, an array of contiguous rows.
 
         Whitening and sums multiply the rounding of an entry by 1 / pivot, so that float32 values would lose all digits.
         Kernel values in float64 cost a tenth of the sums that follow.
@@ -183,7 +183,7 @@ class Basis:
         X = np.ascontiguousarray(X, dtype=np.float64)
         G = np.empty((len(X), len(self))) if out is None else out
         whiten = self.whiten if leading is None else self._partly(leading)
-        direct = G.dtype == np.float64 and G.flags.c_contiguous
+        direct = G.dtype == np.float64 and G.strides[-1] == G.itemsize
         scratch = np.empty((0 if direct else min(PANEL_ROWS, len(X)), len(self)))
         for panel in even_panels(len(X)):
             K = self.prepared.block(X[panel], out=G[panel] if direct else scratch[: panel.stop - panel.start])

@@ -191,8 +191,10 @@ def half_angles(tiles, opposite, count):  # type: ignore[no-untyped-def]  # Numb
 
 
 @njit(**INNER)
-def fill_block(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, workspace, out):  # type: ignore[no-untyped-def]  # Numba infers them
-    """``out[i, c] = transform(metric(x_i, z_c))``; the transform is that of the writer, an address.
+def fill_block(  # type: ignore[no-untyped-def]  # Numba infers them
+    X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, workspace, n, out
+):
+    """``out[i, c] = transform(metric(x_i, z_c))``, c < n; the transform is that of the writer, an address.
 
     Squared distances are computed as ``|x|^2 + |z|^2 - 2 x.z`` of centred rows where this is accurate enough: for row i
     and a panel with ``|x_i|^2 + max |z|^2 <= limit``. Elsewhere they are sums of squared differences.
@@ -223,7 +225,7 @@ def fill_block(X, metric, writer, constants, degree, scale, weights, panels, lim
             norms_of_rows(centred_rows, row_squares)
         for panel in range(n_panels):
             column = panel * width
-            kept = min(width, out.shape[1] - column)
+            kept = min(width, n - column)
             mixed, n_tiles = False, -(-size // ROWS)
             # The block is far larger than the caches: without this the writer would wait for its lines.
             for t in range(n_tiles):
@@ -311,11 +313,13 @@ def entry_points(version: int) -> tuple[Any, ...]:
             far = circles_of(X, periods, inverses, aligned(3 * CIRCLE_ROWS, periods), out)
         return far
 
-    def fill(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, out):  # type: ignore[no-untyped-def]  # Numba infers them
+    def fill(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, n, out):  # type: ignore[no-untyped-def]  # Numba infers them
         full_width()
         if version >= 0:
             work = new_workspace(X, panels)
-            fill_block(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, work, out)
+            fill_block(
+                X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, work, n, out
+            )
 
     def sparse_norms(pairs, metric, out):  # type: ignore[no-untyped-def]  # Numba infers them
         if version >= 0:
@@ -350,7 +354,7 @@ def signatures(kind: Untyped) -> Fields:
     number, whole = types.int64, types.int64[::1]
     lists = types.Tuple((whole, whole, vector))
     arguments = (
-        read_only, number, number, vector, number, vector, vector, cube, kind, centred, angular, matrix
+        read_only, number, number, vector, number, vector, vector, cube, kind, centred, angular, number, matrix
     )  # fmt: skip
     return {
         "norms": types.void(matrix, vector),

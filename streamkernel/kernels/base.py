@@ -156,15 +156,18 @@ class PreparedKernel(ABC):
         ----------
         X : (b, p) rows.
         out : (b, n), optional
-            C-contiguous array with the dtype of X, which is filled and returned.
+            Array with the dtype of X, which is filled and returned. Its rows are contiguous, and may stand apart: it
+            may be the first columns of a wider array.
         """
         # Rows in pairs have as many numbers as the entries of the fullest row of their own table.
         rows = checked_rows(X, "X", None if self.kernel.of_pairs else self.points.shape[1])
         shape = (len(rows), len(self.points))
         if out is None:
             out = np.empty(shape, rows.dtype)
-        elif out.shape != shape or out.dtype != rows.dtype or not out.flags.c_contiguous:
-            raise ShapeError(f"out is {out.shape} {out.dtype}; give a C-contiguous {shape} {rows.dtype} array")
+        elif out.shape != shape or out.dtype != rows.dtype or not _has_contiguous_rows(out):
+            raise ShapeError(
+                f"out is {out.shape} {out.dtype}; give a {shape} {rows.dtype} array whose rows are contiguous"
+            )
         if out.size:
             self.fill(rows, out)
         return out
@@ -172,6 +175,25 @@ class PreparedKernel(ABC):
     @abstractmethod
     def fill(self, X: AnyArray, out: AnyArray) -> None:
         """`block` without checks."""
+
+
+def _has_contiguous_rows(out: AnyArray) -> bool:
+    apart, between = out.strides
+    row = out.shape[1] * out.itemsize
+    return out.flags.c_contiguous or (
+        (between == out.itemsize or out.shape[1] == 1) and apart >= row and apart % out.itemsize == 0
+    )
+
+
+def with_gaps(out: AnyArray) -> AnyArray:
+    """An array (b, n) with contiguous rows, and the numbers between its rows: a C-contiguous array (b, >= n).
+
+    Compiled loops have one version, for C-contiguous arrays. They write the first n columns; what follows the last row
+    need not be memory of the array.
+    """
+    if out.flags.c_contiguous:
+        return out
+    return np.lib.stride_tricks.as_strided(out, (len(out), out.strides[0] // out.itemsize))
 
 
 def prepare(kernel: Kernel, points: AnyArray) -> PreparedKernel:

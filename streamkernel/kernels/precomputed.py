@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels.base import Kernel, PreparedKernel
+from streamkernel.kernels.base import CHUNK_ROWS, Kernel, PreparedKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.matrix_rows import LEADING, own_in, places_in
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
@@ -78,4 +78,9 @@ class PreparedColumns(PreparedKernel):
         self._columns = LEADING + places.astype(np.intp)
 
     def fill(self, X: AnyArray, out: AnyArray) -> None:
-        np.take(X, self._columns, axis=1, out=out, mode="clip")  # other modes make a copy of `out`
+        if out.flags.c_contiguous:
+            np.take(X, self._columns, axis=1, out=out, mode="clip")  # other modes make a copy of `out`
+            return
+        for start in range(0, len(X), CHUNK_ROWS):  # `take` would make a copy of the whole of `out`
+            rows = slice(start, start + CHUNK_ROWS)
+            out[rows] = X[rows].take(self._columns, axis=1)

@@ -12,7 +12,7 @@ from streamkernel.kernels._formula import Formula, Metric
 from streamkernel.kernels._functions import LOG2E, LOG2E_TAIL
 from streamkernel.kernels._loops import GROUP
 from streamkernel.kernels._tile import BLOCK, ROWS, columns
-from streamkernel.kernels.base import Kernel, PreparedKernel
+from streamkernel.kernels.base import Kernel, PreparedKernel, with_gaps
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 
@@ -194,5 +194,5 @@ class PreparedFormula(PreparedKernel):
         write = compiled.writer(packed.transform, X.dtype)
         compiled.function("fill", X.dtype)(
             view, int(packed.metric), write, packed.constants, packed.degree, packed.scale, packed.weights,
-            packed.panels, packed.limit, packed.centred, packed.angular, out,
+            packed.panels, packed.limit, packed.centred, packed.angular, out.shape[1], with_gaps(out),
         )  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.kernels._compiled import compiled
 from streamkernel.kernels._formula import POWER, Formula, Metric
-from streamkernel.kernels.base import Composite, Fixed, Kernel, PreparedKernel, Product, Scaled, Sum
+from streamkernel.kernels.base import Composite, Fixed, Kernel, PreparedKernel, Product, Scaled, Sum, with_gaps
 from streamkernel.kernels.cosine import Cosine
 from streamkernel.kernels.formula_kernels import Distance, FormulaKernel, LengthscaleKernel
 from streamkernel.kernels.gaussian import Gaussian
@@ -170,7 +170,7 @@ class PreparedSparse(PreparedKernel):
         target = out if out.dtype == dtype else np.empty(out.shape)
         compiled.function("sparse_fill", dtype)(
             rows, int(self._metric), compiled.writer(self._transform, dtype), self._constants, self._degree,
-            self._points, self._lists, self._norms, target,
+            self._points, self._lists, self._norms, with_gaps(target),
         )  # fmt: skip
         if target is not out:
             out[...] = target

@@ -79,8 +79,8 @@ def require(array: AnyArray, dtype: AnyDType) -> None:
 
 def require_rows(array: AnyArray, dtype: AnyDType) -> None:
     """Raise ValueError unless the array is a matrix of this dtype with contiguous rows, such as a part of another."""
-    pieces = array.ndim == 2 and (array.shape[1] <= 1 or array.strides[1] == array.itemsize)
-    if array.dtype != dtype or not pieces or array.strides[0] < array.strides[1]:
+    whole = array.flags.c_contiguous or (array.strides[-1] == array.itemsize and array.strides[0] >= array.strides[-1])
+    if array.ndim != 2 or array.dtype != dtype or not whole:
         raise ValueError(f"a {dtype} matrix of whole rows is needed, not {array.dtype} of shape {array.shape}")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from streamkernel.linalg._blas import require, subtract_product
+from streamkernel.linalg._blas import require, require_rows, subtract_product
 from streamkernel.linalg.in_place import LEAST_LEAF, Triangle, leaves
 from streamkernel.type_aliases import Float
 
@@ -45,8 +45,8 @@ class Whitener(Triangle):
         self._leading = t
 
     def __call__(self, K: Float) -> None:
-        """Overwrite K (b, n), C-contiguous, by ``K L^-T``, or ``K L'^-T``: kernel values become whitened features."""
-        require(K, np.dtype(np.float64))
+        """Overwrite K (b, n), its rows contiguous, by ``K L^-T`` or ``K L'^-T``: kernel values become features."""
+        require_rows(K, np.dtype(np.float64))
         n = len(self.L)
         if K.shape[1] != n:
             raise ValueError(f"the factor has shape {self.L.shape}, the block needs {(K.shape[1],) * 2}")

@@ -48,6 +48,15 @@ def test_rows_of_a_table_are_those_of_the_matrix(m, start, dtype, data):
     assert_array_equal(Precomputed(len(picks)).prepare(own).block(own), inner)
 
 
+def test_the_first_columns_of_a_wider_array_are_filled_alone():
+    rows = open_table(a_matrix(300)).as_matrix().read(0, 300).X
+    prepared = Precomputed(300).prepare(rows[:7])
+    wide = np.full((300, 9), np.nan)
+    prepared.block(rows, wide[:, :7])
+    assert_array_equal(wide[:, :7], prepared.block(rows))
+    assert np.isnan(wide[:, 7:]).all()
+
+
 @given(m=st.integers(2, 30), q=st.integers(1, 30), data=st.data())
 def test_rows_for_a_model_are_read_at_its_columns(m, q, data):
     K, columns = a_matrix(m), np.array(data.draw(st.lists(st.integers(0, m - 1), min_size=1, unique=True)))

@@ -132,6 +132,21 @@ def test_any_number_of_rows_and_points(dtype: type) -> None:
                 np.testing.assert_allclose(K, plain(kernel, X, Z), rtol=tolerance, atol=tolerance)
 
 
+@given(st.data(), st.integers(1, 20), dtypes, st.integers(0, 3), st.integers(1, 9))
+def test_the_first_columns_of_a_wider_array_are_filled_alone(
+    data: st.DataObject, p: int, dtype: np.dtype, before: int, after: int
+) -> None:
+    X = data.draw(rows(max_rows=90, min_features=p, max_features=p, dtype=dtype))
+    prepared = data.draw(kernels(p)).prepare(X[: data.draw(st.integers(1, len(X)))])
+    n = len(prepared.points)
+    wide = np.full((len(X), before + n + after), np.nan, dtype)
+    out = wide[:, before : before + n]
+    assert prepared.block(X, out) is out
+    assert np.array_equal(out, prepared.block(X))
+    assert np.isnan(wide[:, :before]).all()
+    assert np.isnan(wide[:, before + n :]).all()
+
+
 def test_out_is_filled_and_returned() -> None:
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((30, 4)), rng.standard_normal((70, 4))

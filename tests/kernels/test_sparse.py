@@ -67,6 +67,18 @@ def test_values_are_those_of_the_formula(kernel: Kernel) -> None:
     assert found.stationary == kernel.stationary
 
 
+def test_the_first_columns_of_a_wider_array_are_filled_alone() -> None:
+    pairs = in_pairs(sparse_rows(40, 30, 4.0))
+    for kernel in KERNELS:
+        for dtype in ("float64", "float32"):
+            X = pairs.astype(dtype)
+            prepared = sparse_kernel(kernel, 30).prepare(X[:25])
+            wide = np.full((40, 28), np.nan, dtype)
+            prepared.block(X, wide[:, :25])
+            np.testing.assert_array_equal(wide[:, :25], prepared.block(X))
+            assert np.isnan(wide[:, 25:]).all()
+
+
 @given(seeds, st.integers(1, 50), st.integers(1, 12), st.integers(0, 4))
 def test_rows_do_not_know_their_block(seed: int, m: int, d: int, more: int) -> None:
     X = sparse_rows(m, d, 2.0, seed)
