@@ -14,7 +14,7 @@ from streamkernel.linalg.cholesky import (
     whitened,
 )
 from streamkernel.linalg.duality import DualityPath, duality_path
-from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, mirror_upper, symmetric_eigen
+from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, leading_square, mirror_upper, symmetric_eigen
 from streamkernel.linalg.few_rows import subtract_few
 from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
@@ -41,6 +41,7 @@ __all__ = [
     "factor_lower",
     "independent_rows",
     "inverse_norm",
+    "leading_square",
     "metric_factor",
     "mirror_upper",
     "require_finite",

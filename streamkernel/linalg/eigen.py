@@ -50,6 +50,19 @@ def mirror_upper(matrix: Float) -> Float:
     return matrix
 
 
+def leading_square(matrix: Float, n: int) -> Float:
+    """The first n rows and columns of a C-contiguous square matrix, C-contiguous, in its memory, which is overwritten.
+
+    A copy would need one more matrix.
+    """
+    assert matrix.flags.c_contiguous, "reshape would make a copy"
+    flat = matrix.reshape(-1)
+    if n < len(matrix):
+        for row in range(1, n):  # in this order, no row is overwritten before it is moved
+            flat[row * n : (row + 1) * n] = matrix[row, :n]
+    return flat[: n * n].reshape(n, n)
+
+
 def add_to_diagonal(matrix: Float, values: Float | float) -> None:
     """Add one number, or one for each row, to the diagonal of a C-contiguous matrix, in place.
 

@@ -18,6 +18,7 @@ from streamkernel.linalg import (
     add_product,
     cholesky,
     independent_rows,
+    leading_square,
     mirror_upper,
     require_finite,
     single_threaded_blas,
@@ -236,3 +237,13 @@ def test_the_last_of_several_tasks_restores_the_threads() -> None:
         task.join()
     assert seen == [{1}]
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize(("size", "n"), [(1, 1), (1, 0), (7, 7), (7, 6), (50, 1), (50, 26), (90, 45)])
+def test_leading_square_is_in_the_memory_of_the_matrix(size: int, n: int) -> None:
+    matrix = np.random.default_rng(size).standard_normal((size, size))
+    wanted, place = matrix[:n, :n].copy(), matrix.ctypes.data
+    found = leading_square(matrix, n)
+    np.testing.assert_array_equal(found, wanted)
+    assert found.flags.c_contiguous
+    assert found.ctypes.data == place

@@ -108,9 +108,9 @@ def test_rows_without_keys_are_refused() -> None:
 def test_two_folds_share_the_memory_of_one() -> None:
     _, _, equations = case()
     plain = equations.state_bytes()
-    one, three = (FoldEquations(equations, Folds(count)).shapes["H"] for count in (1, 3))
-    n = len(equations.basis)
-    assert (one, three) == ((1, n + 1, n), (2, n + 1, n))
+    one, three = (FoldEquations(equations, Folds(count)).shapes["gram"] for count in (1, 3))
+    width = equations.width
+    assert (one, three) == ((1, width + 1, width), (2, width + 1, width))
     assert plain > 0
 
 

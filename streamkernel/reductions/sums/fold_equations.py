@@ -2,10 +2,10 @@
 
 The sums of `NormalEquations` for each of V validation folds and for the rows that are only trained on, from one sweep
 (ALGORITHMS 20). Rows of a block are sorted by fold, so that SYRK does the same work as without folds. One triangle
-of a symmetric sum is enough, so that two sums share the memory of one, ``(n + 1, n)``, the upper triangle of the one
-above the lower triangle of the other::
+of a symmetric sum is enough, so that two sums of w = n + 1 + d columns share the memory of one, ``(w + 1, w)``, the
+upper triangle of the one above the lower triangle of the other::
 
-    packed[:n]  = upper triangle of H_0          packed[1:] = lower triangle of H_1
+    packed[:w]  = upper triangle of gram_0          packed[1:] = lower triangle of gram_1
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.sums._fold_weights import GROUPS, effective_rows, group_weights
 from streamkernel.reductions.sums.each_fold import rows_of
-from streamkernel.reductions.sums.normal_equations import Factors, NormalEquations, RidgeSums
+from streamkernel.reductions.sums.normal_equations import NormalEquations, RidgeSums
 from streamkernel.table import RowBlock
 from streamkernel.table.parts.folds import Folds
 from streamkernel.type_aliases import Float
@@ -54,10 +54,12 @@ class FoldEquations(Sums[FoldSums]):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        count = self.folds.count + 1
-        shapes = {name: (count, *shape) for name, shape in self.equations.shapes.items() if name != "H"}
-        n = len(self.equations.basis)
-        return {"H": (-(-count // 2), n + 1, n), **shapes, "weights": (count - 1, GROUPS)}
+        count, width = self.folds.count + 1, self.equations.width
+        return {
+            "gram": (-(-count // 2), width + 1, width),
+            "totals": (count, 3),
+            "weights": (count - 1, GROUPS),
+        }
 
     def fold(self, state: State, block: RowBlock) -> State:
         if block.keys is None:
@@ -66,33 +68,29 @@ class FoldEquations(Sums[FoldSums]):
         order = np.argsort(of, kind="stable")
         ends = np.searchsorted(of[order], np.arange(self.folds.count + 2))
         ordered = rows_of(block, order)
-        rows = self.equations.factors(self.equations.values(ordered.X), ordered)
+        rows = self.equations.factors(self.equations.columns(ordered.X), ordered)
         keys, weights = block.keys[order], block.row_weights[order]
         for fold in range(self.folds.count + 1):
             start, stop = int(ends[fold]), int(ends[fold + 1])
             if start == stop:
                 continue
-            self._add(rows.part(start, stop), state, fold)
+            pair, lower = state["gram"][fold // 2], fold % 2 == 1
+            rows.part(start, stop).add_to(pair[1:] if lower else pair[:-1], state["totals"][fold], lower=lower)
             if fold < self.folds.count:
                 state["weights"][fold] += group_weights(self.folds, keys[start:stop], weights[start:stop])
         return state
 
-    @staticmethod
-    def _add(rows: Factors, state: State, fold: int) -> None:
-        pair, lower = state["H"][fold // 2], fold % 2 == 1
-        parts = {name: values[fold] for name, values in state.items() if name not in ("H", "weights")}
-        rows.add_to({"H": pair[1:] if lower else pair[:-1], **parts}, lower=lower)
-
     def finalize(self, state: State) -> FoldSums:
-        count = self.folds.count
-        everything = {name: values.sum(axis=0) for name, values in state.items() if name not in ("H", "weights")}
-        everything["H"] = sum(_upper(state["H"], fold) for fold in range(count + 1))
-        total = self.equations.finalize(everything)
-        folds = []
-        for fold in range(count):
-            parts = {name: values[fold] for name, values in state.items() if name not in ("H", "weights")}
-            folds.append(self.equations.finalize({"H": _upper(state["H"], fold), **parts}))
-        return FoldSums(total, tuple(folds), effective_rows(state["weights"]))
+        packed, totals = state["gram"], state["totals"]
+        gram = _upper(packed, 0)
+        for fold in range(1, len(totals)):
+            gram += _upper(packed, fold)
+        total = self.equations.finalize({"gram": gram, "totals": totals.sum(axis=0)})
+        folds = tuple(
+            self.equations.finalize({"gram": _upper(packed, fold), "totals": totals[fold]})
+            for fold in range(self.folds.count)
+        )
+        return FoldSums(total, folds, effective_rows(state["weights"]))
 
     def scratch_bytes(self, rows: int) -> int:
         p = self.equations.basis.points.shape[1]
@@ -104,6 +102,6 @@ class FoldEquations(Sums[FoldSums]):
 
 
 def _upper(packed: Float, fold: int) -> Float:
-    """The upper triangle (n, n) of one fold's H; below the diagonal it holds other numbers."""
+    """The upper triangle (w, w) of one fold's Gram matrix; below the diagonal it holds other numbers."""
     pair = packed[fold // 2]
     return np.ascontiguousarray(pair[1:].T) if fold % 2 else pair[:-1].copy()
