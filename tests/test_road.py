@@ -15,9 +15,10 @@ import pytest
 import streamkernel
 from streamkernel import GaussianProcessRegressor, KernelRidge, Nystroem, ingest
 from streamkernel.cli import main
+from streamkernel.compiled_loops import Compiled
 from streamkernel.engine import check_memory, make_plan, threads
 from streamkernel.engine.session import Session
-from streamkernel.kernels._compiled import Compiled
+from streamkernel.kernels._compiled import FILL
 from streamkernel.kernels.names import as_kernel
 from streamkernel.manifest import parse_manifest
 
@@ -51,9 +52,9 @@ def shown(frame: FrameType) -> str:
 def roads(run: Callable[[], Any], begins: str, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Frames of this package from the function `begins` to each call of the block loop in the final sweep."""
     found: list[list[str]] = []
-    known = Compiled.function
+    known = Compiled.of
 
-    def function(self: Compiled, name: str, dtype: Any) -> Any:
+    def of(self: Compiled, dtype: Any) -> Any:
         frames, last = [], False
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
@@ -63,11 +64,11 @@ def roads(run: Callable[[], Any], begins: str, monkeypatch: pytest.MonkeyPatch) 
                 if frames[-1] == begins:
                     break
             frame = frame.f_back
-        if last and name == "fill":
+        if last and self is FILL:
             found.append(frames[::-1])
-        return known(self, name, dtype)
+        return known(self, dtype)
 
-    monkeypatch.setattr(Compiled, "function", function)
+    monkeypatch.setattr(Compiled, "of", of)
     # One thread runs the tasks itself: the road is one stack.
     monkeypatch.setattr(threads, "available_cpus", lambda: 1)
     run()

@@ -16,8 +16,7 @@ from typing import Any
 # Module, name in it, and the part that its calls are, perhaps with an argument; the time of a call within another one
 # counts for the inner one.
 PARTS = (
-    ("streamkernel.kernels._compiled", "Compiled.compile_or_recover", "compiled loops loaded"),
-    ("streamkernel.linalg._compiled_loop", "CompiledLoop._compile", "compiled loops loaded"),
+    ("streamkernel.compiled_loops", "Compiled._compile_or_recover", "compiled loops loaded"),
     ("streamkernel.cli.fit_request", "open_table", "table opened and checked"),
     ("streamkernel.table._pinned_rows", "PinnedRows.check_unchanged", "table opened and checked"),
     ("streamkernel.table._pinned_rows", "PinnedRows.check_read", "table opened and checked"),

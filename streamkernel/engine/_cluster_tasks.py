@@ -9,8 +9,8 @@ from streamkernel.engine._chunk_writer import ChunkWriter
 from streamkernel.engine._state_memory import StateMemory
 from streamkernel.engine._tasks import Written, map_spans, write_span
 from streamkernel.engine._tree import PairingTree
+from streamkernel.engine.compiling import LOOPS
 from streamkernel.engine.peak_memory import limit_heaps
-from streamkernel.kernels import compile_all
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
@@ -22,7 +22,7 @@ def warm_up() -> None:
     """Load the package and its compiled loops, so that the first sweep does not pay for it."""
     limit_heaps()
     with single_threaded_blas():
-        compile_all()
+        LOOPS.compile()
 
 
 def hold(*payload: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Compilation of the kernels' loops, once per machine: announced, before processes start, outside any time-out."""
+"""Compilation of all loops, once on a machine: announced, before processes start, outside any time-out."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
+from streamkernel.compiled_loops import CompiledLoops
 from streamkernel.errors import StoreError
-from streamkernel.kernels import cache_folder, compile_all, is_compiled
-from streamkernel.linalg.few_rows import compile_few_rows
-from streamkernel.linalg.pair_steps import compile_pair_steps
+from streamkernel.kernels import loops_of_kernels
+from streamkernel.linalg import loops_of_algebra
 
 Notify = Callable[[str], None]
+
+# All that Numba compiles; the mark is in the folder of the first one, the kernels'.
+LOOPS = CompiledLoops((*loops_of_kernels(), *loops_of_algebra()))
 
 _SECONDS = 2.0  # between the time to load compiled loops and the time to compile them
 COMPILING = (
@@ -32,7 +35,7 @@ def notified_if_slow(notify: Notify, text: str) -> Iterator[None]:
 
 
 def compile_ahead(notify: Notify) -> str:
-    """Compile the kernels' loops and those of solvers for this machine, so that no fit waits for it.
+    """Compile all loops for this machine, so that no fit waits for it.
 
     Returns
     -------
@@ -44,15 +47,13 @@ def compile_ahead(notify: Notify) -> str:
     StoreError
         Numba has no folder to which it can write: each process would compile anew.
     """
-    folder = cache_folder()
+    folder = LOOPS.cache_folder
     if folder is None:
         raise StoreError(
             "Numba can write to no folder for its cache, so that every process compiles the kernels anew; set "
             "NUMBA_CACHE_DIR to a folder that can be written to"
         )
     compile_here(notify)
-    compile_pair_steps()
-    compile_few_rows()
     return str(folder)
 
 
@@ -61,13 +62,13 @@ def compile_here(notify: Notify) -> None:
 
     The compiler runs in its own thread, because a thread that compiles handles no signal before the end.
     """
-    if is_compiled():
+    if LOOPS.are_compiled():
         return
     met: list[BaseException] = []
 
     def run() -> None:
         try:
-            compile_all()
+            LOOPS.compile()
         except BaseException as error:
             met.append(error)
 

@@ -12,7 +12,6 @@ One class per formula, one file per class, with what is compiled for it alone. T
 
 from __future__ import annotations
 
-from streamkernel.kernels._compiled import cache_folder, is_compiled
 from streamkernel.kernels.arc_cosine import ArcCosine
 from streamkernel.kernels.base import Composite, Fixed, Kernel, PreparedKernel, Product, Scaled, Sum
 from streamkernel.kernels.cosine import Cosine
@@ -41,7 +40,7 @@ from streamkernel.kernels.lengthscales import (
 )
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
-from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, compile_all, kernel_from_config, leaves_lengthscale
+from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, kernel_from_config, leaves_lengthscale, loops_of_kernels
 from streamkernel.kernels.of_columns import OfColumns, located, sees_names
 from streamkernel.kernels.periodic import Periodic
 from streamkernel.kernels.polynomial import Polynomial
@@ -88,21 +87,19 @@ __all__ = [
     "Sum",
     "UserKernel",
     "as_kernel",
-    "cache_folder",
     "columns_of_pairs",
-    "compile_all",
     "filling_bytes",
     "free_parts",
     "function_gradient_bytes",
     "has_free_lengthscale",
     "has_precomputed",
-    "is_compiled",
     "is_kernel_of_pairs",
     "kernel_from_config",
     "leaves_lengthscale",
     "lengthscale_gradient",
     "located",
     "log_lengthscales",
+    "loops_of_kernels",
     "packed_bytes",
     "packing_bytes",
     "per_feature",

@@ -10,11 +10,10 @@ import numpy as np
 from numba import float32
 from numba.extending import intrinsic, overload, register_jitable
 
+from streamkernel.compiled_loops import OPTIONS
 from streamkernel.kernels._instructions import fused, scaled_by_power, split_power
 from streamkernel.type_aliases import Fields, Untyped
 
-# `error_model`: a division by 0 is inf, without the branch that would raise an error and end the vector code.
-OPTIONS: Fields = {"nogil": True, "error_model": "numpy"}
 # No reference counts: their atomic increments at every call would cost more than a tile with few features.
 INNER: Fields = {**OPTIONS, "_nrt": False}
 

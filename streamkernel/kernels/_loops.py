@@ -5,22 +5,20 @@ registers (`_tile.py`), and its values in the first-level cache, from which a wr
 values of the block. The values of row i depend on row i and the points only: same operations, same order, same bits in
 every block.
 
-``fastmath`` is off: it would let the compiler change the order of sums from one processor, or one version of LLVM, to
-another. `fused` marks each place where a product and a sum must be one operation.
+`fused` marks each place where a product and a sum must be one operation.
 """
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit, types
 
+from streamkernel.compiled_loops import OPTIONS
 from streamkernel.kernels._formula import Metric
-from streamkernel.kernels._functions import INNER, MOST_TURNS, OPTIONS, cosine_and_sine, number
+from streamkernel.kernels._functions import INNER, MOST_TURNS, cosine_and_sine, number
 from streamkernel.kernels._instructions import full_width, stay_separate
 from streamkernel.kernels._sparse_sums import fill_sparse_block, sparse_norms_of
 from streamkernel.kernels._tile import (
@@ -281,21 +279,10 @@ def new_workspace(X, panels):  # type: ignore[no-untyped-def]  # Numba infers th
     )
 
 
-@cache
-def source_version() -> int:
-    """A hash of the text of all files of this folder, as a number: any of them may be part of compiled code."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return int.from_bytes(digest.digest()[:7], "big")
-
-
-def entry_points(version: int) -> tuple[Any, ...]:
+def entry_points(version: int) -> tuple[Callable[..., Any], ...]:
     """The functions that Python code calls, in the order of `signatures`; all others are compiled into them.
 
-    Numba's cache checks the time and size of one file only, and a wheel gives every file the same time. But the
-    variables of a closure are part of the key of the cache. `version` is one of them, so that a change of the loops
-    compiles them again.
+    `version` makes no difference to them, but to their keys in Numba's cache (`compiled_loops`).
     """
 
     def norms(rows, out):  # type: ignore[no-untyped-def]  # Numba infers them
@@ -332,16 +319,7 @@ def entry_points(version: int) -> tuple[Any, ...]:
             ones = np.ones(1, np.bool_)
             fill_sparse_block(X, metric, writer, constants, degree, Z, lists, norms, sums, scratch, ones, out)
 
-    functions = norms, signed, circles, fill, sparse_norms, sparse_fill
-    try:
-        cached = njit(cache=True, **OPTIONS)
-        return tuple(cached(function) for function in functions)
-    except RuntimeError:  # there is no writable folder for a cache: compile in every process
-        plain = njit(**OPTIONS)
-        return tuple(plain(function) for function in functions)
-
-
-norms, signed, circles, fill, sparse_norms, sparse_fill = entry_points(source_version())
+    return norms, signed, circles, fill, sparse_norms, sparse_fill
 
 
 def signatures(kind: Untyped) -> Fields:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import cfunc, njit, types
+from numba import njit, types
 from numba.extending import intrinsic
 
-from streamkernel.kernels._functions import INNER, OPTIONS
+from streamkernel.kernels._functions import INNER
 from streamkernel.kernels._instructions import full_width, fused, stay_separate
 from streamkernel.type_aliases import Unchecked, Untyped
 
@@ -23,8 +23,7 @@ CONSTANTS = 7  # (factor, offset, high, low, cut, shape, largest) of a formula
 def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[..., None]:
     """The loop of one transform, as a function that is still to be compiled.
 
-    `version` makes no difference to it. But the variables of a closure are part of the key of Numba's cache, so that a
-    change of any source compiles the loop again (see `_loops.entry_points`).
+    `version` makes no difference to it, but to its key in Numba's cache (`compiled_loops`).
     """
 
     def write(sums, scratch, wanted, size, width, kept, out, stride, constants, degree, rows, points):  # type: ignore[no-untyped-def]  # Numba infers them
@@ -81,11 +80,6 @@ def writer_signature(kind: Unchecked) -> Any:
     """The signature of every writer for `kind`, numba's float32 or float64; in C, with pointers."""
     data, marks, whole = types.CPointer(kind), types.CPointer(types.uint8), types.int64
     return types.void(data, data, marks, whole, whole, whole, data, whole, data, whole, data, data)
-
-
-def compiled_writer(write: Callable[..., None], kind: Unchecked, *, cache: bool) -> Any:
-    """The writer for `kind` as a C function, which has an ``address``; loaded from Numba's cache if it is there."""
-    return cfunc(writer_signature(kind), cache=cache, **OPTIONS)(write)
 
 
 @intrinsic

@@ -35,7 +35,7 @@ class FormulaKernel(Kernel):
 
     Attributes
     ----------
-    transforms : the transforms that its formula may have; `compile_all` compiles them.
+    transforms : the transforms that its formula may have; `loops_of_kernels` has them.
     """
 
     transforms: ClassVar[tuple[Transform, ...]] = ()

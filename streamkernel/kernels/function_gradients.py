@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ShapeError
-from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._compiled import signed
 from streamkernel.kernels._formula import Metric
 from streamkernel.kernels._mapped import MappedKernel
 from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
@@ -253,11 +253,11 @@ class _AbsoluteTerm(_Term):
         scratch = np.empty((min(SIGNED_ROWS, len(P)), P.shape[1]))
         for start in range(0, len(P), SIGNED_ROWS):
             rows = slice(start, min(start + SIGNED_ROWS, len(P)))
-            signed = scratch[: rows.stop - start]
+            values = scratch[: rows.stop - start]
             for k, weight in enumerate(self._slopes.weights):
                 # One pass: difference, sign and product in NumPy took seven times as long.
-                compiled.signed(P[rows], columns[k, rows], self._features[k], signed)
-                out[rows, :, k] += weight * (signed @ right)
+                signed(P[rows], columns[k, rows], self._features[k], values)
+                out[rows, :, k] += weight * (values @ right)
 
 
 class _MappedTerm(_Term):

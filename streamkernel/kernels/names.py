@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 
+from streamkernel.compiled_loops import Compiled
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.kernels import _compiled
+from streamkernel.kernels._compiled import LOOPS, writer_of
 from streamkernel.kernels._expressions import is_expression, kernel_of_expression, without_fixed
 from streamkernel.kernels.arc_cosine import ArcCosine
 from streamkernel.kernels.base import Composite, Fixed, Kernel, KernelConfig, Product, Scaled, Sum
@@ -81,9 +82,9 @@ def parameters_of(name: str) -> tuple[str, ...]:
     return PARAMETERS[NAMES[name][0]] if name in NAMES else ()
 
 
-def compile_all() -> None:
-    """Compile the loops and the transforms of every kernel, or load them from Numba's cache."""
-    _compiled.compile_all(TRANSFORMS)
+def loops_of_kernels() -> tuple[Compiled, ...]:
+    """All that Numba compiles for kernels: the loops, and the transforms of every kernel."""
+    return (*LOOPS, *map(writer_of, TRANSFORMS))
 
 
 def as_kernel(

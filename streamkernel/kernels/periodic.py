@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._compiled import circles
 from streamkernel.kernels._mapped import MappedKernel
 from streamkernel.kernels.formula_kernels import LengthscaleKernel
 from streamkernel.kernels.gaussian import Gaussian
@@ -68,7 +68,7 @@ class Periodic(MappedKernel, LengthscaleKernel):
         return np.full(n_features, self.period, dtype=np.float64)
 
     def mapped(self, X: AnyArray) -> AnyArray:
-        return compiled.circles(X, self._periods(X.shape[1]))
+        return circles(X, self._periods(X.shape[1]))
 
     def pulled_back(self, X: Float, gradients: Float) -> Float:
         p = X.shape[1]

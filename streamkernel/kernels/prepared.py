@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._compiled import FILL, norms, writer_of
 from streamkernel.kernels._formula import Formula, Metric
 from streamkernel.kernels._functions import LOG2E, LOG2E_TAIL
 from streamkernel.kernels._loops import GROUP
@@ -134,7 +134,7 @@ def squared_norms(rows: AnyArray) -> AnyArray:
     padded = np.zeros((ROWS * -(-len(rows) // ROWS), rows.shape[1]), rows.dtype)
     padded[: len(rows)] = rows
     squares = np.zeros(len(padded), rows.dtype)
-    compiled.norms(padded, squares)
+    norms(padded, squares)
     return squares[: len(rows)]
 
 
@@ -191,8 +191,8 @@ class PreparedFormula(PreparedKernel):
     def fill(self, X: AnyArray, out: AnyArray) -> None:
         packed, view = self.pack(X.dtype), X.view()
         view.flags.writeable = False  # one compiled version for rows that may and may not be written
-        write = compiled.writer(packed.transform, X.dtype)
-        compiled.function("fill", X.dtype)(
+        write = writer_of(packed.transform).of(X.dtype).address
+        FILL.of(X.dtype)(
             view, int(packed.metric), write, packed.constants, packed.degree, packed.scale, packed.weights,
             packed.panels, packed.limit, packed.centred, packed.angular, out.shape[1], with_gaps(out),
         )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._compiled import SPARSE_FILL, SPARSE_NORMS, writer_of
 from streamkernel.kernels._formula import POWER, Formula, Metric
 from streamkernel.kernels.base import Composite, Fixed, Kernel, PreparedKernel, Product, Scaled, Sum, with_gaps
 from streamkernel.kernels.cosine import Cosine
@@ -160,7 +160,7 @@ class PreparedSparse(PreparedKernel):
         self._degree = int(formula.shape) if formula.transform.power else 1
         self._lists = inverted_lists(points, kernel.n_columns)
         self._norms = np.zeros(len(points))
-        compiled.function("sparse_norms", np.dtype(np.float64))(self._points, int(self._metric), self._norms)
+        SPARSE_NORMS.of(np.dtype(np.float64))(self._points, int(self._metric), self._norms)
 
     def fill(self, X: AnyArray, out: AnyArray) -> None:
         rows = _read_only(X)
@@ -168,8 +168,8 @@ class PreparedSparse(PreparedKernel):
             raise ShapeError(f"rows of {rows.shape[1]} numbers are no pairs of columns and values")
         dtype = np.dtype(np.float64)
         target = out if out.dtype == dtype else np.empty(out.shape)
-        compiled.function("sparse_fill", dtype)(
-            rows, int(self._metric), compiled.writer(self._transform, dtype), self._constants, self._degree,
+        SPARSE_FILL.of(dtype)(
+            rows, int(self._metric), writer_of(self._transform).of(dtype).address, self._constants, self._degree,
             self._points, self._lists, self._norms, with_gaps(target),
         )  # fmt: skip
         if target is not out:

@@ -1,5 +1,6 @@
 """Small dense algebra on n x n matrices: in place, with one BLAS thread, and a check for NaN before factorisations."""
 
+from streamkernel.compiled_loops import Compiled
 from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
 from streamkernel.linalg.block_memory import block_array, reused_blocks
 from streamkernel.linalg.box_program import box_maximum
@@ -15,10 +16,11 @@ from streamkernel.linalg.cholesky import (
 )
 from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, leading_square, mirror_upper, symmetric_eigen
-from streamkernel.linalg.few_rows import subtract_few
+from streamkernel.linalg.few_rows import FEW_ROWS_LOOPS, subtract_few
 from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
 from streamkernel.linalg.metric import metric_factor
+from streamkernel.linalg.pair_steps import PAIR_STEP_LOOPS
 from streamkernel.linalg.ridge import RidgePath
 from streamkernel.linalg.threads import single_threaded_blas
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener, even_panels
@@ -42,6 +44,7 @@ __all__ = [
     "independent_rows",
     "inverse_norm",
     "leading_square",
+    "loops_of_algebra",
     "metric_factor",
     "mirror_upper",
     "require_finite",
@@ -58,3 +61,8 @@ __all__ = [
     "whitened",
     "within_range",
 ]
+
+
+def loops_of_algebra() -> tuple[Compiled, ...]:
+    """All that Numba compiles for dense algebra."""
+    return (*FEW_ROWS_LOOPS, *PAIR_STEP_LOOPS)

@@ -6,21 +6,24 @@ each product, at the rate of the memory; with more than one row it copies it fir
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 from numba import types
 
-from streamkernel.linalg._compiled_loop import CompiledLoop, source_version
+from streamkernel.compiled_loops import CompiledLoop, source_version
 from streamkernel.type_aliases import Float, Untyped
 
 _WIDTH = 512  # columns whose sums, and four rows of the matrix, stay in the first-level cache
 
 
-def _loop(version: str) -> Untyped:
+def _loop(version: int) -> Untyped:
     width = _WIDTH
 
     def subtract(coefficients, rows, into):  # type: ignore[no-untyped-def]
         few, count = coefficients.shape
         k = rows.shape[1]
-        if version == "":
+        if version < 0:
             return
         for first in range(0, k, width):
             stop = min(first + width, k)
@@ -54,13 +57,10 @@ def _loop(version: str) -> Untyped:
     return subtract
 
 
-_matrix = types.float64[:, ::1]
-_SUBTRACT = CompiledLoop(_loop(source_version(__file__)), types.void(_matrix, _matrix, _matrix))
-
-
-def compile_few_rows() -> None:
-    """Compile the loop, or load it from Numba's cache."""
-    _SUBTRACT.compiled()
+_DTYPE, _matrix = np.dtype(np.float64), types.float64[:, ::1]
+_VERSION = source_version([Path(__file__)])
+_SUBTRACT = CompiledLoop(_loop(_VERSION), {_DTYPE: types.void(_matrix, _matrix, _matrix)}, _VERSION)
+FEW_ROWS_LOOPS = (_SUBTRACT,)
 
 
 def subtract_few(coefficients: Float, rows: Float, into: Float) -> None:
@@ -72,4 +72,4 @@ def subtract_few(coefficients: Float, rows: Float, into: Float) -> None:
     """
     if coefficients.shape != (len(into), len(rows)) or rows.shape[1] != into.shape[1]:
         raise ValueError(f"{coefficients.shape} times {rows.shape} is not {into.shape}")
-    _SUBTRACT.compiled()(coefficients, rows, into)
+    _SUBTRACT.of(_DTYPE)(coefficients, rows, into)

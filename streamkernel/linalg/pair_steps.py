@@ -15,10 +15,12 @@ loops it has no ``fastmath``: the bits depend on the order of the rows only.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from numba import types
 
-from streamkernel.linalg._compiled_loop import CompiledLoop, source_version
+from streamkernel.compiled_loops import CompiledLoop, source_version
 from streamkernel.type_aliases import Untyped
 
 # How a run of steps ended: a row of the kernel matrix is needed; no pair violates by more; as many steps as allowed.
@@ -26,16 +28,13 @@ NEEDED, SOLVED, COUNTED = 0, 1, 2
 _LEAST_CURVATURE = 1e-12  # tau of libsvm: equal rows, and the two kinks of one row
 
 
-def _loops(version: str) -> tuple[Untyped, Untyped]:
-    """The two loops. `slots` are the places of kernel rows in `rows`, -1 for a row that is missing there.
-
-    `version` is part of the key of Numba's cache, which otherwise sees no change in a file of the same time and size.
-    """
+def _loops(version: int) -> tuple[Untyped, Untyped]:
+    """The two loops. `slots` are the places of kernel rows in `rows`, -1 for a row that is missing there."""
 
     def pair_steps(v, low, high, u, diagonal, rows, slots, counted, tolerance, most):  # type: ignore[no-untyped-def]
         """Steps in place; returns how it ended, and the row that is needed."""
         kinks, m = v.shape
-        while version != "":
+        while version >= 0:
             top, bottom, ki, i = -np.inf, np.inf, -1, -1
             for k in range(kinks):
                 for r in range(m):
@@ -78,7 +77,7 @@ def _loops(version: str) -> tuple[Untyped, Untyped]:
     def single_steps(v, low, high, u, diagonal, rows, slots, counted, tolerance, most):  # type: ignore[no-untyped-def]
         """The same without a constant: no violation is above half the tolerance."""
         kinks, m = v.shape
-        while version != "":
+        while version >= 0:
             gain, ki, i = 0.0, -1, -1
             for k in range(kinks):
                 for r in range(m):
@@ -107,19 +106,15 @@ def _loops(version: str) -> tuple[Untyped, Untyped]:
     return pair_steps, single_steps
 
 
+_DTYPE = np.dtype(np.float64)
 _matrix, _vector, _numbers = types.float64[:, ::1], types.float64[::1], types.int64[::1]
 _SIGNATURE = types.UniTuple(types.int64, 2)(
     _matrix, _matrix, _matrix, _matrix, _vector, _matrix, _numbers, _numbers, types.float64, types.int64
 )
-_PAIRS, _SINGLES = (CompiledLoop(loop, _SIGNATURE) for loop in _loops(source_version(__file__)))
-
-
-def compile_pair_steps() -> None:
-    """Compile both loops, or load them from Numba's cache."""
-    for intercept in (True, False):
-        loop_of(intercept)
+_VERSION = source_version([Path(__file__)])
+PAIR_STEP_LOOPS = tuple(CompiledLoop(loop, {_DTYPE: _SIGNATURE}, _VERSION) for loop in _loops(_VERSION))
 
 
 def loop_of(intercept: bool) -> Untyped:
     """The loop of pairs, or without a constant that of single variables; compiled once in a process."""
-    return (_PAIRS if intercept else _SINGLES).compiled()
+    return PAIR_STEP_LOOPS[0 if intercept else 1].of(_DTYPE)

@@ -14,17 +14,18 @@ import pytest
 from clusters import Cluster
 from distributed import get_worker
 
+from streamkernel.compiled_loops import CompiledLoops
 from streamkernel.engine import compiling
 from streamkernel.engine import worker_warm_up as warming
 from streamkernel.engine.cluster import connect
 from streamkernel.errors import StoreError
-from streamkernel.kernels import _compiled
 
 CODE = """
-from streamkernel.kernels import _loops, compile_all, is_compiled
-before = is_compiled()
-compile_all()
-print(before, is_compiled(), sum(_loops.fill.stats.cache_misses.values()))
+from streamkernel.engine.compiling import LOOPS
+from streamkernel.kernels._compiled import FILL
+before = LOOPS.are_compiled()
+LOOPS.compile()
+print(before, LOOPS.are_compiled(), sum(FILL.dispatcher.stats.cache_misses.values()))
 """
 
 
@@ -32,8 +33,8 @@ print(before, is_compiled(), sum(_loops.fill.stats.cache_misses.values()))
 def cold(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A machine without a cache, whose compiler takes a moment; what was told."""
     monkeypatch.setattr(compiling, "_SECONDS", 0.05)
-    monkeypatch.setattr(compiling, "is_compiled", lambda: False)
-    monkeypatch.setattr(compiling, "compile_all", lambda: time.sleep(0.4))
+    monkeypatch.setattr(compiling.LOOPS, "are_compiled", lambda: False)
+    monkeypatch.setattr(compiling.LOOPS, "compile", lambda: time.sleep(0.4))
     return []
 
 
@@ -43,8 +44,8 @@ def test_it_is_told(cold: list[str]) -> None:
 
 
 def test_what_was_compiled_before_is_not_told(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "is_compiled", lambda: True)
-    monkeypatch.setattr(compiling, "compile_all", lambda: pytest.fail("compiled again"))
+    monkeypatch.setattr(compiling.LOOPS, "are_compiled", lambda: True)
+    monkeypatch.setattr(compiling.LOOPS, "compile", lambda: pytest.fail("compiled again"))
     compiling.compile_here(cold.append)
     assert cold == []
 
@@ -53,27 +54,26 @@ def test_an_error_of_the_compiler_is_raised(cold: list[str], monkeypatch: pytest
     def failing() -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(compiling, "compile_all", failing)
+    monkeypatch.setattr(compiling.LOOPS, "compile", failing)
     with pytest.raises(MemoryError, match="no room"):
         compiling.compile_here(cold.append)
 
 
 def test_ahead_of_all_fits(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernels and the loops of solvers; refused where no process would find them."""
+    """Refused where no process would find the loops."""
     ran: list[str] = []
-    monkeypatch.setattr(compiling, "compile_all", lambda: ran.append("kernels"))
-    monkeypatch.setattr(compiling, "compile_pair_steps", lambda: ran.append("pairs"))
-    assert compiling.compile_ahead(cold.append) == str(compiling.cache_folder())
-    assert ran == ["kernels", "pairs"]
-    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    monkeypatch.setattr(compiling.LOOPS, "compile", lambda: ran.append("all"))
+    assert compiling.compile_ahead(cold.append) == str(compiling.LOOPS.cache_folder)
+    assert ran == ["all"]
+    monkeypatch.setattr(CompiledLoops, "cache_folder", None)
     with pytest.raises(StoreError, match="set NUMBA_CACHE_DIR to a folder that can be written to"):
         compiling.compile_ahead(cold.append)
-    assert len(ran) == 2
+    assert len(ran) == 1
 
 
 def test_a_signal_ends_the_wait(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(compiling, "compile_all", over.wait)
+    monkeypatch.setattr(compiling.LOOPS, "compile", over.wait)
     # Libraries that other tests load may have a handler of their own.
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -83,24 +83,6 @@ def test_a_signal_ends_the_wait(cold: list[str], monkeypatch: pytest.MonkeyPatch
     finally:
         signal.signal(signal.SIGINT, former)
         over.set()
-
-
-def test_one_at_a_time(tmp_path: Path) -> None:
-    inside, most = [], []
-
-    def enter() -> None:
-        with _compiled._alone(tmp_path / "new" / "x.lock"):
-            inside.append(1)
-            most.append(len(inside))
-            time.sleep(0.2)
-            inside.pop()
-
-    threads = [threading.Thread(target=enter) for _ in range(3)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert most == [1, 1, 1]
 
 
 @pytest.mark.slow

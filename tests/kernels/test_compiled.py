@@ -11,26 +11,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import config, njit
 
-from streamkernel.kernels import _compiled, _loops, _tile
+from streamkernel.kernels import _loops, _tile
 
 # The smaller one of the two functions, so that compiling it three times takes seconds.
 PROGRAM = """
 import warnings
 import numpy as np
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.kernels import _loops
-from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._compiled import NORMS, norms
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     total = 0.0
     for dtype in (np.float32, np.float64):
         rows, out = np.random.default_rng(0).standard_normal((12, 20)).astype(dtype), np.zeros(12, dtype)
-        compiled.norms(rows, out)
+        norms(rows, out)
         total += float(out.sum())
 ours = sum(issubclass(w.category, StreamKernelWarning) for w in caught)
-hits = sum(_loops.norms.stats.cache_hits.values())
+hits = sum(NORMS.dispatcher.stats.cache_hits.values())
 print(ours, len(caught), hits, total)
 """
 
@@ -64,12 +62,13 @@ WRITER = """
 import warnings
 import numpy as np
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._compiled import writer_of
 from streamkernel.kernels._formula import EXP
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    assert compiled.writer(EXP, np.dtype(np.float32))
-print(sum(issubclass(w.category, StreamKernelWarning) for w in caught), compiled.writers.popitem()[1].cache_hits)
+    write = writer_of(EXP).of(np.dtype(np.float32))
+    assert write.address
+print(sum(issubclass(w.category, StreamKernelWarning) for w in caught), write.cache_hits)
 """
 
 
@@ -87,19 +86,6 @@ def test_no_folder_for_a_cache_is_no_error(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     assert run(blocked / "cache")[:2] == ["0", "0"]
-
-
-def test_without_any_cache_the_loops_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_locator(**options: object) -> object:
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
-
-    monkeypatch.setattr(_loops, "njit", no_locator)
-    norms, *_ = _loops.entry_points(0)
-    rows, out = np.ones((6, 5)), np.zeros(6)
-    norms(rows, out)
-    assert np.all(out == 5)
 
 
 # What LLVM is told of a processor, and the registers that its vectors should be in. Nothing is run: any x86 machine
@@ -180,22 +166,6 @@ def test_the_hot_loops_are_vector_code_of_full_width(processor: str) -> None:
         for instruction in instructions:
             assert any(instruction in line and register in line for line in lines), (name, instruction)
         assert not any("gatherqps" in line or "expf" in line or "logf" in line for line in lines), name
-
-
-def test_the_mark_of_what_is_compiled_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    marks = {_compiled._mark()}
-    for name, features in (("haswell", None), ("haswell", "+avx"), ("nehalem", None)):
-        monkeypatch.setattr(config, "CPU_NAME", name)
-        monkeypatch.setattr(config, "CPU_FEATURES", features)
-        marks.add(_compiled._mark())
-    assert len(marks - {None}) == 4
-
-
-def test_the_cache_knows_the_source() -> None:
-    version = _loops.source_version()
-    assert version == _loops.source_version() >= 0
-    for function in (_loops.norms, _loops.signed, _loops.circles, _loops.fill):
-        assert version in [cell.cell_contents for cell in function.py_func.__closure__]
 
 
 def test_panels_are_whole_vectors() -> None:

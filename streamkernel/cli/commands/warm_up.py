@@ -10,8 +10,7 @@ from streamkernel.cli.execution import execution_target
 from streamkernel.cli.grouped_help import MACHINE, section_option
 from streamkernel.cli.options import Resources, Scheduler, common, tls_options
 from streamkernel.cli.output import Display
-from streamkernel.engine.compiling import compile_ahead
-from streamkernel.kernels import is_compiled
+from streamkernel.engine.compiling import LOOPS, compile_ahead
 from streamkernel.report.text import plural
 
 
@@ -34,7 +33,7 @@ def command(scheduler: Scheduler, display: Display) -> None:
     """
     target = None if scheduler.address is None else execution_target(Resources(scheduler))
     began = time.perf_counter()
-    before = is_compiled()
+    before = LOOPS.are_compiled()
     folder = compile_ahead(display.note)
     workers = 0
     if target is not None:

@@ -1,0 +1,194 @@
+"""Loops that Numba compiles: each once in a process, all of them once on a machine.
+
+::
+
+    loop = CompiledLoop(function, {dtype: signature}, version)      compiled or loaded at its first use
+    loop.of(dtype)(rows, out)
+    loops = CompiledLoops([loop, ...])
+    loops.compile()                                                 ahead of the first use, by one of several processes
+
+A function is a closure over the `source_version` of the files that it is made of. The variables of a closure are part
+of the key of Numba's cache, which otherwise looks at the time and size of one file only; and a wheel gives every file
+the same time.
+
+A cache that cannot be read is cleared, with a warning, and the loops are compiled again. Where no cache can be written
+they are compiled in every process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import platform
+import threading
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding
+import numba
+from numba import cfunc, config, njit
+from numba.core.errors import NumbaError
+
+from streamkernel.atomic import HeldLock
+from streamkernel.errors import StreamKernelWarning
+from streamkernel.type_aliases import AnyDType, Fields, Untyped
+
+# `error_model`: a division by 0 is inf, without the branch that would raise an error and end the vector code. Without
+# `fastmath`, which would let the compiler change the order of sums from one processor to another.
+OPTIONS: Fields = {"nogil": True, "error_model": "numpy"}
+
+# Seconds to wait for another process that compiles. There is a limit because that process may have been stopped.
+_PATIENCE = 600.0
+_LOCK = threading.Lock()
+_warned = threading.Event()
+
+
+def source_version(paths: Iterable[Path]) -> int:
+    """A hash of the text of these files and of this one, as a number >= 0: any of them may be part of compiled code."""
+    digest = hashlib.sha256()
+    for path in sorted({*paths, Path(__file__)}):
+        digest.update(path.read_bytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+class Compiled(ABC):
+    """A function with one signature for each dtype, compiled or loaded from the cache at the first use of each.
+
+    Parameters
+    ----------
+    function : a closure over `version`.
+    signatures : Numba's types of its result and its arguments, for each dtype.
+    version : the `source_version` of all that is compiled into it.
+    """
+
+    def __init__(self, function: Callable[..., Any], signatures: Mapping[AnyDType, Untyped], version: int) -> None:
+        self.function, self.signatures, self.version = function, signatures, version
+        self._ready: dict[AnyDType, Untyped] = {}
+
+    def of(self, dtype: AnyDType) -> Untyped:
+        """The compiled function."""
+        ready = self._ready.get(dtype)
+        return self._first(dtype) if ready is None else ready
+
+    @cached_property
+    def dispatcher(self) -> Untyped:
+        """Numba's object of the function, with a cache where there is a folder for it."""
+        try:
+            return njit(cache=True, **OPTIONS)(self.function)
+        except RuntimeError:  # there is no writable folder for a cache: compile in every process
+            return njit(**OPTIONS)(self.function)
+
+    @property
+    def cache_folder(self) -> Path | None:
+        """Folder in which Numba keeps the compiled function; None where it can write to none."""
+        path = self.dispatcher.stats.cache_path
+        return None if path is None else Path(path)
+
+    def _first(self, dtype: AnyDType) -> Untyped:
+        with _LOCK:
+            if dtype not in self._ready:
+                self._ready[dtype] = self._compile_or_recover(self.signatures[dtype])
+        return self._ready[dtype]
+
+    def _compile_or_recover(self, signature: Untyped) -> Untyped:
+        try:
+            return self._compile(signature)
+        except NumbaError:  # an error in our code, not in the cache
+            raise
+        except Exception as error:  # a truncated file may raise any error while it is unpickled
+            folder = self.cache_folder
+            if folder is None:
+                raise
+            for index in folder.glob("*.nbi"):  # one a function; what no index names is written anew
+                index.unlink(missing_ok=True)
+            _warn_once(folder, error)
+            return self._compile(signature)
+
+    @abstractmethod
+    def _compile(self, signature: Untyped) -> Untyped:
+        """The function of this signature, compiled or loaded."""
+
+
+class CompiledLoop(Compiled):
+    """A function that Python code calls."""
+
+    def _compile(self, signature: Untyped) -> Untyped:
+        self.dispatcher.compile(signature)
+        return self.dispatcher
+
+
+class CompiledCallback(Compiled):
+    """A function that compiled code calls, by its ``address``."""
+
+    def _compile(self, signature: Untyped) -> Untyped:
+        return cfunc(signature, cache=self.cache_folder is not None, **OPTIONS)(self.function)
+
+
+def _warn_once(folder: Path, error: Exception) -> None:
+    """Warn of a damaged cache, once in a process."""
+    if not _warned.is_set():
+        _warned.set()
+        warnings.warn(
+            f"Numba's cache in {folder} could not be read ({type(error).__name__}: {error});"
+            " it was cleared and the loops compiled again",
+            StreamKernelWarning,
+            stacklevel=5,
+        )
+
+
+class CompiledLoops:
+    """Functions that are compiled together, once on a machine, and the mark in Numba's cache that says so."""
+
+    def __init__(self, loops: Iterable[Compiled]) -> None:
+        self.loops = tuple(loops)
+
+    @property
+    def cache_folder(self) -> Path | None:
+        """Folder of the mark, in which Numba keeps the first of the functions; None where it can write to none."""
+        return self.loops[0].cache_folder
+
+    @property
+    def mark(self) -> Path | None:
+        """Path of the file that marks a complete compilation on this type of machine; None without a cache."""
+        if self.cache_folder is None:
+            return None
+        # NUMBA_CPU_NAME asks for another processor than that of this machine.
+        processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name(), config.CPU_FEATURES
+        versions = sorted({loop.version for loop in self.loops})
+        machine = (platform.machine(), *processor, numba.__version__, *versions)
+        return self.cache_folder / f"streamkernel-{hashlib.sha256(repr(machine).encode()).hexdigest()[:12]}.compiled"
+
+    def are_compiled(self) -> bool:
+        """True if `compile` has completed before, on this type of machine, for these functions and this Numba."""
+        return self.mark is not None and self.mark.exists()
+
+    def compile(self) -> None:
+        """Compile or load all functions. Of several processes one compiles, the others wait and load."""
+        mark = self.mark
+        with contextlib.nullcontext() if mark is None or mark.exists() else _alone(mark.with_suffix(".lock")):
+            for loop in self.loops:
+                for dtype in loop.signatures:
+                    loop.of(dtype)
+            if mark is not None:
+                with contextlib.suppress(OSError):
+                    mark.touch()
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Exclude other processes by a lock on `path`, if the file system has locks."""
+    lock, until = None, time.monotonic() + _PATIENCE
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while (lock := HeldLock.acquire(path, create=True)) is None and time.monotonic() < until:
+            time.sleep(0.1)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()

@@ -1,0 +1,180 @@
+"""Loops that Numba compiles: once in a process and on a machine; a cache that cannot be used costs time, no result."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import cfunc, config, njit, types
+
+import streamkernel
+from streamkernel import compiled_loops
+from streamkernel.compiled_loops import Compiled, CompiledCallback, CompiledLoop, CompiledLoops, source_version
+from streamkernel.engine.compiling import LOOPS
+from streamkernel.errors import StreamKernelWarning
+
+DTYPE = np.dtype(np.float64)
+TWICE = {DTYPE: types.float64(types.float64), np.dtype(np.float32): types.float32(types.float32)}
+VERSION = 7
+
+
+def twice(version: int = VERSION) -> Callable[[float], float]:
+    def double(x: float) -> float:
+        return x + x if version >= 0 else x
+
+    return double
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Numba's cache, and no warning of it given before."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiled_loops, "_warned", threading.Event())
+    return tmp_path
+
+
+def loop() -> CompiledLoop:
+    return CompiledLoop(twice(), TWICE, VERSION)
+
+
+def callback() -> CompiledCallback:
+    return CompiledCallback(twice(), TWICE, VERSION)
+
+
+def test_each_dtype_is_compiled_at_its_first_use(folder: Path) -> None:
+    found = loop()
+    assert not list(folder.rglob("*.nbc"))
+    for count, dtype in enumerate(TWICE, 1):
+        assert found.of(dtype)(dtype.type(3)) == 6
+        assert len(list(folder.rglob("*.nbc"))) == count
+    again = loop()
+    assert again.of(DTYPE)(3.0) == 6.0
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 1
+    assert again.of(DTYPE) is again.of(DTYPE)
+
+
+def test_a_callback_has_an_address(folder: Path) -> None:
+    assert callback().of(DTYPE).address
+    assert callback().of(DTYPE).cache_hits == 1
+    assert callback().of(DTYPE).ctypes(3.0) == 6.0
+
+
+@pytest.mark.parametrize("make", [loop, callback])
+@pytest.mark.parametrize("suffix", [".nbc", ".nbi"])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_damaged_cache_is_cleared_once(make: Callable[[], Compiled], suffix: str, share: float, folder: Path) -> None:
+    def value(made: Compiled) -> float:
+        ready = made.of(DTYPE)
+        return float(ready.ctypes(3.0) if isinstance(made, CompiledCallback) else ready(3.0))
+
+    value(make())
+    for path in folder.rglob(f"*{suffix}"):
+        path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.warns(StreamKernelWarning, match="could not be read .*; it was cleared and the loops compiled again"):
+        assert value(make()) == 6.0
+    for path in folder.rglob(f"*{suffix}"):
+        path.write_bytes(b"")
+    assert value(make()) == 6.0  # without a second warning
+    assert list(folder.rglob("*.nbi"))
+
+
+@pytest.mark.parametrize("make", [loop, callback])
+def test_no_folder_for_compiled_code(make: Callable[[], Compiled], monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_cache(known: Callable[..., Any]) -> Callable[..., Any]:
+        def given(*arguments: Any, cache: bool = False, **options: Any) -> Any:
+            if cache:
+                raise RuntimeError("cannot cache function: no locator available")
+            return known(*arguments, **options)
+
+        return given
+
+    monkeypatch.setattr(compiled_loops, "njit", without_cache(njit))
+    monkeypatch.setattr(compiled_loops, "cfunc", without_cache(cfunc))
+    made = make()
+    assert made.cache_folder is None
+    assert made.of(DTYPE) is not None
+    loops = CompiledLoops([made])
+    assert loops.mark is None
+    loops.compile()
+    assert not loops.are_compiled()
+
+
+def test_an_error_of_the_code_is_not_taken_for_a_damaged_cache(folder: Path) -> None:
+    def broken(x: float) -> float:
+        return x + "text"  # type: ignore[operator]
+
+    with pytest.raises(compiled_loops.NumbaError):
+        CompiledLoop(broken, TWICE, VERSION).of(DTYPE)
+
+
+def test_all_are_compiled_once_on_a_machine(folder: Path) -> None:
+    loops = CompiledLoops([loop(), callback()])
+    assert not loops.are_compiled()
+    loops.compile()
+    assert loops.are_compiled()
+    assert len(list(folder.rglob("*.nbc"))) >= len(TWICE)
+    assert list(loops.cache_folder.glob("*.compiled"))  # type: ignore[union-attr]
+    assert CompiledLoops([callback(), loop()]).are_compiled()
+    changed = CompiledLoops([loop(), CompiledCallback(twice(8), TWICE, 8)])
+    assert not changed.are_compiled()
+
+
+def test_the_mark_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = {LOOPS.mark}
+    for name, features in (("haswell", None), ("haswell", "+avx"), ("nehalem", None)):
+        monkeypatch.setattr(config, "CPU_NAME", name)
+        monkeypatch.setattr(config, "CPU_FEATURES", features)
+        marks.add(LOOPS.mark)
+    assert len(marks - {None}) == 4
+
+
+def test_one_compiles_at_a_time(tmp_path: Path) -> None:
+    inside, most = [], []
+
+    def enter() -> None:
+        with compiled_loops._alone(tmp_path / "new" / "x.lock"):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.2)
+            inside.pop()
+
+    threads = [threading.Thread(target=enter) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert most == [1, 1, 1]
+
+
+def test_the_version_is_that_of_the_text(tmp_path: Path) -> None:
+    files = [tmp_path / "a.py", tmp_path / "b.py"]
+    for path in files:
+        path.write_text("x = 1\n")
+    first = source_version(files)
+    assert first == source_version(reversed(files)) >= 0
+    files[1].write_text("x = 2\n")
+    assert source_version(files) != first
+
+
+def test_no_loop_is_left_out() -> None:
+    """All loops of the package are compiled ahead, and their keys in Numba's cache have the version of their text."""
+    for module in pkgutil.walk_packages(streamkernel.__path__, "streamkernel."):
+        if module.name.split(".")[1] in ("kernels", "linalg", "solvers", "selection", "reductions"):
+            importlib.import_module(module.name)
+    ours = [
+        each
+        for each in gc.get_objects()
+        if issubclass(type(each), Compiled) and each.function.__module__.startswith("streamkernel.")
+    ]
+    assert len(LOOPS.loops) > 15
+    assert {id(each) for each in ours} <= {id(each) for each in LOOPS.loops}
+    for each in LOOPS.loops:
+        assert each.version in [cell.cell_contents for cell in each.function.__closure__ or ()], each.function
