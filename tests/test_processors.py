@@ -23,7 +23,11 @@ def test_all_libraries_take_the_processor(name: str) -> None:
         pytest.skip(reason)
     assert reason == ""
     if _processor.PROCESSORS[name].numba:
-        command = [sys.executable, "-c", "from streamkernel.kernels._tile import VECTOR_BYTES; print(VECTOR_BYTES)"]
+        command = [
+            sys.executable,
+            "-c",
+            "from streamkernel.kernels.loops._tile import VECTOR_BYTES; print(VECTOR_BYTES)",
+        ]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)} | variables
         assert subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout == b"32\n"
 

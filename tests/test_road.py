@@ -18,7 +18,7 @@ from streamkernel.cli import main
 from streamkernel.compiled_loops import Compiled
 from streamkernel.engine import check_memory, make_plan, threads
 from streamkernel.engine.session import Session
-from streamkernel.kernels._compiled import FILL
+from streamkernel.kernels.loops.compiled import FILL
 from streamkernel.kernels.names import as_kernel
 from streamkernel.manifest import parse_manifest
 

@@ -18,7 +18,8 @@ from _report import main
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from streamkernel.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, prepared
+from streamkernel.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from streamkernel.kernels.loops import prepared
 
 N_ROWS, N_POINTS = 2048, 1000
 FEATURES = (1, 2, 4, 8, 20, 54, 56, 100, 300, 784)

@@ -6,30 +6,41 @@
     prepared = kernel.prepare(Z)                n basis points, packed once
     K = prepared.block(X)                       (b, n), in the dtype of X
 
-One class per formula, one file per class, with what is compiled for it alone. The loops that all have in common are in
-``_loops.py``; they are serial and release the GIL.
+Rooms::
+
+    formulas/    one class per formula, one file per class, with what is compiled for it alone
+    loops/       the compiled loops that all formulas have in common, and points packed for them
+    rows/        kernels of rows in another form: some columns, circles, sparse rows, rows of a kernel matrix
+    gradients/   slopes along the features of a row, and along the lengthscales
+
+Beside them: what every kernel is (``base.py``), its parameters, names and expressions, and the kernels of users.
 """
 
 from __future__ import annotations
 
-from streamkernel.kernels.arc_cosine import ArcCosine
 from streamkernel.kernels.base import Composite, Fixed, Kernel, PreparedKernel, Product, Scaled, Sum
-from streamkernel.kernels.cosine import Cosine
-from streamkernel.kernels.formula_kernels import LengthscaleKernel, StationaryKernel
-from streamkernel.kernels.function_gradients import (
+from streamkernel.kernels.formulas.arc_cosine import ArcCosine
+from streamkernel.kernels.formulas.cosine import Cosine
+from streamkernel.kernels.formulas.formula_kernels import LengthscaleKernel, StationaryKernel
+from streamkernel.kernels.formulas.gaussian import Gaussian
+from streamkernel.kernels.formulas.hamming import Hamming
+from streamkernel.kernels.formulas.laplacian import Laplacian
+from streamkernel.kernels.formulas.linear import Linear
+from streamkernel.kernels.formulas.matern import Matern
+from streamkernel.kernels.formulas.polynomial import Polynomial
+from streamkernel.kernels.formulas.rational_quadratic import RationalQuadratic
+from streamkernel.kernels.formulas.sigmoid import Sigmoid
+from streamkernel.kernels.function_kernel import FunctionKernel
+from streamkernel.kernels.gradients.function_gradients import (
     FunctionGradient,
     function_gradient_bytes,
     prepare_function_gradient,
 )
-from streamkernel.kernels.function_kernel import FunctionKernel
-from streamkernel.kernels.gaussian import Gaussian
-from streamkernel.kernels.gradients import (
+from streamkernel.kernels.gradients.lengthscale_gradients import (
     LengthscaleGradient,
     lengthscale_gradient,
     prepare_gradient,
 )
-from streamkernel.kernels.hamming import Hamming
-from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.lengthscales import (
     free_parts,
     has_free_lengthscale,
@@ -38,17 +49,12 @@ from streamkernel.kernels.lengthscales import (
     with_lengthscales,
     with_log_lengthscales,
 )
-from streamkernel.kernels.linear import Linear
-from streamkernel.kernels.matern import Matern
+from streamkernel.kernels.loops.prepared import filling_bytes, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, kernel_from_config, leaves_lengthscale, loops_of_kernels
-from streamkernel.kernels.of_columns import OfColumns, located, sees_names
-from streamkernel.kernels.periodic import Periodic
-from streamkernel.kernels.polynomial import Polynomial
-from streamkernel.kernels.precomputed import Precomputed, has_precomputed
-from streamkernel.kernels.prepared import filling_bytes, packed_bytes, packing_bytes, workspace_bytes
-from streamkernel.kernels.rational_quadratic import RationalQuadratic
-from streamkernel.kernels.sigmoid import Sigmoid
-from streamkernel.kernels.sparse import (
+from streamkernel.kernels.rows.of_columns import OfColumns, located, sees_names
+from streamkernel.kernels.rows.periodic import Periodic
+from streamkernel.kernels.rows.precomputed import Precomputed, has_precomputed
+from streamkernel.kernels.rows.sparse import (
     SparseKernel,
     columns_of_pairs,
     is_kernel_of_pairs,

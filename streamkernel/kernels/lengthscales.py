@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.errors import ShapeError
 from streamkernel.kernels.base import Composite, Fixed, Kernel
-from streamkernel.kernels.formula_kernels import LengthscaleKernel
+from streamkernel.kernels.formulas.formula_kernels import LengthscaleKernel
 from streamkernel.type_aliases import Float, Int
 
 

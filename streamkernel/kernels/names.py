@@ -8,27 +8,27 @@ from dataclasses import fields, is_dataclass
 
 from streamkernel.compiled_loops import Compiled
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.kernels._compiled import LOOPS, writer_of
 from streamkernel.kernels._expressions import is_expression, kernel_of_expression, without_fixed
-from streamkernel.kernels.arc_cosine import ArcCosine
 from streamkernel.kernels.base import Composite, Fixed, Kernel, KernelConfig, Product, Scaled, Sum
-from streamkernel.kernels.cosine import Cosine
-from streamkernel.kernels.formula_kernels import FormulaKernel, LengthscaleKernel
+from streamkernel.kernels.formulas.arc_cosine import ArcCosine
+from streamkernel.kernels.formulas.cosine import Cosine
+from streamkernel.kernels.formulas.formula_kernels import FormulaKernel, LengthscaleKernel
+from streamkernel.kernels.formulas.gaussian import Gaussian
+from streamkernel.kernels.formulas.hamming import Hamming
+from streamkernel.kernels.formulas.laplacian import Laplacian
+from streamkernel.kernels.formulas.linear import Linear
+from streamkernel.kernels.formulas.matern import Matern
+from streamkernel.kernels.formulas.polynomial import Polynomial
+from streamkernel.kernels.formulas.rational_quadratic import RationalQuadratic
+from streamkernel.kernels.formulas.sigmoid import Sigmoid
 from streamkernel.kernels.function_kernel import FunctionKernel
-from streamkernel.kernels.gaussian import Gaussian
-from streamkernel.kernels.hamming import Hamming
-from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.lengthscales import has_free_lengthscale
-from streamkernel.kernels.linear import Linear
-from streamkernel.kernels.matern import Matern
-from streamkernel.kernels.of_columns import OfColumns
+from streamkernel.kernels.loops.compiled import LOOPS, writer_of
 from streamkernel.kernels.parameters import checked_number
-from streamkernel.kernels.periodic import Periodic
-from streamkernel.kernels.polynomial import Polynomial
-from streamkernel.kernels.precomputed import Precomputed
-from streamkernel.kernels.rational_quadratic import RationalQuadratic
-from streamkernel.kernels.sigmoid import Sigmoid
-from streamkernel.kernels.sparse import SparseKernel
+from streamkernel.kernels.rows.of_columns import OfColumns
+from streamkernel.kernels.rows.periodic import Periodic
+from streamkernel.kernels.rows.precomputed import Precomputed
+from streamkernel.kernels.rows.sparse import SparseKernel
 from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_classes
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import option

@@ -22,7 +22,7 @@ from streamkernel.errors import StoreError
 
 CODE = """
 from streamkernel.engine.compiling import LOOPS
-from streamkernel.kernels._compiled import FILL
+from streamkernel.kernels.loops.compiled import FILL
 before = LOOPS.are_compiled()
 LOOPS.compile()
 print(before, LOOPS.are_compiled(), sum(FILL.dispatcher.stats.cache_misses.values()))

@@ -22,7 +22,7 @@ from streamkernel.fits.check_rows import check_bytes, check_rows
 from streamkernel.fits.kernel_cca_plan import CCASettings, plan_cca
 from streamkernel.fits.kernel_cca_views import paired_table
 from streamkernel.kernels import Gaussian, Kernel, Matern, filling_bytes, packed_bytes
-from streamkernel.kernels.prepared import PreparedFormula
+from streamkernel.kernels.loops.prepared import PreparedFormula
 from streamkernel.kinds import PREDICTORS
 from streamkernel.reductions import Moments, Sample
 from streamkernel.solvers import choice_bytes, choose_lengthscale

@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamkernel.kernels import _loops, _tile
+from streamkernel.kernels.loops import _loops, _tile
 
 # The smaller one of the two functions, so that compiling it three times takes seconds.
 PROGRAM = """
 import warnings
 import numpy as np
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.kernels._compiled import NORMS, norms
+from streamkernel.kernels.loops.compiled import NORMS, norms
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     total = 0.0
@@ -34,7 +34,7 @@ print(ours, len(caught), hits, total)
 
 
 def run(cache: Path, program: str = PROGRAM) -> list[str]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(Path(_loops.__file__).parents[2])}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(Path(_loops.__file__).parents[3])}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.split()
 
@@ -62,8 +62,8 @@ WRITER = """
 import warnings
 import numpy as np
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.kernels._compiled import writer_of
-from streamkernel.kernels._formula import EXP
+from streamkernel.kernels.loops.compiled import writer_of
+from streamkernel.kernels.loops.formula import EXP
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     write = writer_of(EXP).of(np.dtype(np.float32))
@@ -117,9 +117,9 @@ HOT_LOOPS = {
 # cfunc's own function has no `inspect_asm`.
 ASSEMBLY = """
 from numba import float32, float64, int64, njit
-from streamkernel.kernels._functions import OPTIONS
-from streamkernel.kernels._loops import cosines, cosines_and_sines, half_angles, signed_values
-from streamkernel.kernels._writer import writer, writer_signature
+from streamkernel.kernels.loops.functions import OPTIONS
+from streamkernel.kernels.loops._loops import cosines, cosines_and_sines, half_angles, signed_values
+from streamkernel.kernels.loops._writer import writer, writer_signature
 from streamkernel.kernels.names import TRANSFORMS
 for transform in TRANSFORMS:
     write = njit(**OPTIONS)(writer(0, transform.value, transform.power))

@@ -22,9 +22,9 @@ from streamkernel.kernels import (
     Linear,
     Matern,
     Polynomial,
-    function_gradients,
     prepare_function_gradient,
 )
+from streamkernel.kernels.gradients import function_gradients
 
 
 def problem(p: int, m: int = 12, n: int = 9, d: int = 3, offset: float = 0.0) -> tuple[Matrix, Matrix, Matrix]:

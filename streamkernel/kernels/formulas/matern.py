@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels._formula import Formula, Metric, Transform
-from streamkernel.kernels._functions import compiled_value, exponential, number
-from streamkernel.kernels._instructions import fused
-from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.formulas.formula_kernels import StationaryKernel
+from streamkernel.kernels.loops.formula import Formula, Metric, Transform
+from streamkernel.kernels.loops.functions import compiled_value, exponential, number
+from streamkernel.kernels.loops.instructions import fused
 from streamkernel.kernels.parameters import checked_number
 
 # r is limited by `largest`: for an infinite one ``r exp(-r)`` would be inf * 0. Its kernel value is 0 anyway.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from streamkernel.kernels._formula import EXP, Formula, Metric, Transform
-from streamkernel.kernels.formula_kernels import Distance, StationaryKernel
+from streamkernel.kernels.formulas.formula_kernels import Distance, StationaryKernel
+from streamkernel.kernels.loops.formula import EXP, Formula, Metric, Transform
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamkernel.kernels._formula import EXP, Formula, Metric, Transform
-from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.formulas.formula_kernels import StationaryKernel
+from streamkernel.kernels.loops.formula import EXP, Formula, Metric, Transform
 
 
 @dataclass(frozen=True)

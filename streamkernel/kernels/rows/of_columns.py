@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels._mapped import MappedKernel
 from streamkernel.kernels.base import Composite, Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_rows
+from streamkernel.kernels.rows.mapped import MappedKernel
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
 
 _SHOWN = 20

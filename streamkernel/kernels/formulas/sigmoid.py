@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels._formula import POWER, Formula, Metric, Transform
-from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, squares_of
+from streamkernel.kernels.formulas.formula_kernels import FormulaKernel, Pairs, squares_of
+from streamkernel.kernels.loops.formula import POWER, Formula, Metric, Transform
+from streamkernel.kernels.loops.prepared import PreparedFormula
 from streamkernel.kernels.parameters import checked_number, checked_rows
-from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 

@@ -10,10 +10,10 @@ from typing import ClassVar, Literal, Self, TypeAlias
 import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels._formula import Formula, Transform
 from streamkernel.kernels.base import Kernel, PreparedKernel
+from streamkernel.kernels.loops.formula import Formula, Transform
+from streamkernel.kernels.loops.prepared import PreparedFormula
 from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, checked_rows
-from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
 Pairs: TypeAlias = tuple[Float, Float | None]

@@ -13,8 +13,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from streamkernel.kernels._functions import INNER
-from streamkernel.kernels._instructions import full_width, fused, stay_separate
+from streamkernel.kernels.loops.functions import INNER
+from streamkernel.kernels.loops.instructions import full_width, fused, stay_separate
 from streamkernel.type_aliases import Unchecked, Untyped
 
 CONSTANTS = 7  # (factor, offset, high, low, cut, shape, largest) of a formula

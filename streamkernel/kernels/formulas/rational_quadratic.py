@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from streamkernel.kernels._formula import Formula, Metric, Transform
-from streamkernel.kernels._functions import compiled_value, exponential, logarithm
-from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.formulas.formula_kernels import StationaryKernel
+from streamkernel.kernels.loops.formula import Formula, Metric, Transform
+from streamkernel.kernels.loops.functions import compiled_value, exponential, logarithm
 from streamkernel.kernels.parameters import checked_number
 
 

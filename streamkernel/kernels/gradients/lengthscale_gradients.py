@@ -32,16 +32,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ShapeError
-from streamkernel.kernels._formula import POWER, Formula, Metric
-from streamkernel.kernels._mapped import MappedKernel
-from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
 from streamkernel.kernels.base import Fixed, Kernel, Pair, Product, Scaled, Sum
-from streamkernel.kernels.formula_kernels import StationaryKernel
-from streamkernel.kernels.hamming import Hamming
+from streamkernel.kernels.formulas.formula_kernels import StationaryKernel
+from streamkernel.kernels.formulas.hamming import Hamming
+from streamkernel.kernels.gradients._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
 from streamkernel.kernels.lengthscales import log_lengthscales
+from streamkernel.kernels.loops.formula import POWER, Formula, Metric
 from streamkernel.kernels.parameters import checked_rows
-from streamkernel.kernels.precomputed import Precomputed
-from streamkernel.kernels.sparse import PreparedSparse, SparseKernel
+from streamkernel.kernels.rows.mapped import MappedKernel
+from streamkernel.kernels.rows.precomputed import Precomputed
+from streamkernel.kernels.rows.sparse import PreparedSparse, SparseKernel
 from streamkernel.type_aliases import Float
 
 STRIP = 4096  # features that are centred at once: a full centred copy of a wide table would need too much memory

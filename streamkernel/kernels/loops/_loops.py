@@ -17,11 +17,8 @@ import numpy as np
 from numba import njit, types
 
 from streamkernel.compiled_loops import OPTIONS
-from streamkernel.kernels._formula import Metric
-from streamkernel.kernels._functions import INNER, MOST_TURNS, cosine_and_sine, number
-from streamkernel.kernels._instructions import full_width, stay_separate
-from streamkernel.kernels._sparse_sums import fill_sparse_block, sparse_norms_of
-from streamkernel.kernels._tile import (
+from streamkernel.kernels.loops._sparse_sums import fill_sparse_block, sparse_norms_of
+from streamkernel.kernels.loops._tile import (
     ROWS,
     fetch_for_writing,
     row_norms,
@@ -32,7 +29,10 @@ from streamkernel.kernels._tile import (
     tile_squares_of_products,
     tile_weighted,
 )
-from streamkernel.kernels._writer import call_writer
+from streamkernel.kernels.loops._writer import call_writer
+from streamkernel.kernels.loops.formula import Metric
+from streamkernel.kernels.loops.functions import INNER, MOST_TURNS, cosine_and_sine, number
+from streamkernel.kernels.loops.instructions import full_width, stay_separate
 from streamkernel.type_aliases import Fields, Untyped
 
 # Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS. Each panel is read once

@@ -8,9 +8,9 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.base import Kernel, kernel_path
-from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
-from streamkernel.kernels.hamming import Hamming
-from streamkernel.kernels.prepared import PreparedFormula
+from streamkernel.kernels.formulas.formula_kernels import FormulaKernel, StationaryKernel
+from streamkernel.kernels.formulas.hamming import Hamming
+from streamkernel.kernels.loops.prepared import PreparedFormula
 from streamkernel.type_aliases import Float
 
 # Rows per step: their slopes stay in the second-level cache. With n = 400 points and 8 to 32 features, 256 were the

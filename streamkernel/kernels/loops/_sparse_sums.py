@@ -19,10 +19,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from streamkernel.kernels._formula import Metric
-from streamkernel.kernels._functions import INNER
-from streamkernel.kernels._instructions import stay_separate
-from streamkernel.kernels._writer import call_writer
+from streamkernel.kernels.loops._writer import call_writer
+from streamkernel.kernels.loops.formula import Metric
+from streamkernel.kernels.loops.functions import INNER
+from streamkernel.kernels.loops.instructions import stay_separate
 
 # Below this share of |x|^2 + |z|^2 a difference is summed from the merged rows: above it the rounding of an inner
 # product, some eps of the norms, changes no kernel value by more than ten times as much.

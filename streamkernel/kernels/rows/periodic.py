@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels._compiled import circles
-from streamkernel.kernels._mapped import MappedKernel
-from streamkernel.kernels.formula_kernels import LengthscaleKernel
-from streamkernel.kernels.gaussian import Gaussian
+from streamkernel.kernels.formulas.formula_kernels import LengthscaleKernel
+from streamkernel.kernels.formulas.gaussian import Gaussian
+from streamkernel.kernels.loops.compiled import circles
 from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale
+from streamkernel.kernels.rows.mapped import MappedKernel
 from streamkernel.type_aliases import AnyArray, Float
 
 

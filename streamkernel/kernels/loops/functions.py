@@ -11,7 +11,7 @@ from numba import float32
 from numba.extending import intrinsic, overload, register_jitable
 
 from streamkernel.compiled_loops import OPTIONS
-from streamkernel.kernels._instructions import fused, scaled_by_power, split_power
+from streamkernel.kernels.loops.instructions import fused, scaled_by_power, split_power
 from streamkernel.type_aliases import Fields, Untyped
 
 # No reference counts: their atomic increments at every call would cost more than a tile with few features.

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from streamkernel.kernels._compiled import FILL, norms, writer_of
-from streamkernel.kernels._formula import Formula, Metric
-from streamkernel.kernels._functions import LOG2E, LOG2E_TAIL
-from streamkernel.kernels._loops import GROUP
-from streamkernel.kernels._tile import BLOCK, ROWS, columns
 from streamkernel.kernels.base import Kernel, PreparedKernel, with_gaps
+from streamkernel.kernels.loops._loops import GROUP
+from streamkernel.kernels.loops._tile import BLOCK, ROWS, columns
+from streamkernel.kernels.loops.compiled import FILL, norms, writer_of
+from streamkernel.kernels.loops.formula import Formula, Metric
+from streamkernel.kernels.loops.functions import LOG2E, LOG2E_TAIL
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 

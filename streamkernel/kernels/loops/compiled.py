@@ -11,15 +11,15 @@ import numpy as np
 from numba import float32, float64
 
 from streamkernel.compiled_loops import Compiled, CompiledCallback, CompiledLoop, source_version
-from streamkernel.kernels._formula import Transform
-from streamkernel.kernels._functions import MOST_TURNS
-from streamkernel.kernels._loops import entry_points, signatures
-from streamkernel.kernels._writer import writer, writer_signature
+from streamkernel.kernels.loops._loops import entry_points, signatures
+from streamkernel.kernels.loops._writer import writer, writer_signature
+from streamkernel.kernels.loops.formula import Transform
+from streamkernel.kernels.loops.functions import MOST_TURNS
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 KINDS: dict[AnyDType, Any] = {np.dtype(np.float32): float32, np.dtype(np.float64): float64}
 # Of all files of kernels: a transform stands in the file of its kernel.
-VERSION = source_version(Path(__file__).parent.rglob("*.py"))
+VERSION = source_version(Path(__file__).parents[1].rglob("*.py"))
 
 
 def _compiled_loops() -> Iterable[CompiledLoop]:

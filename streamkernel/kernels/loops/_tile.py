@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from streamkernel.kernels._instructions import INT32, VECTOR_BYTES, VECTORS, Emitter, int64
+from streamkernel.kernels.loops.instructions import INT32, VECTOR_BYTES, VECTORS, Emitter, int64
 from streamkernel.type_aliases import AnyDType, Untyped
 
 # Tiles of 4 x 4, 6 x 2, 6 x 4, 8 x 3, 9 x 3, 12 x 2 and 14 x 2 vectors of 64 bytes were measured on an Intel processor

@@ -13,19 +13,19 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels._compiled import SPARSE_FILL, SPARSE_NORMS, writer_of
-from streamkernel.kernels._formula import POWER, Formula, Metric
 from streamkernel.kernels.base import Composite, Fixed, Kernel, PreparedKernel, Product, Scaled, Sum, with_gaps
-from streamkernel.kernels.cosine import Cosine
-from streamkernel.kernels.formula_kernels import Distance, FormulaKernel, LengthscaleKernel
-from streamkernel.kernels.gaussian import Gaussian
-from streamkernel.kernels.laplacian import Laplacian
-from streamkernel.kernels.linear import Linear
-from streamkernel.kernels.matern import Matern
+from streamkernel.kernels.formulas.cosine import Cosine
+from streamkernel.kernels.formulas.formula_kernels import Distance, FormulaKernel, LengthscaleKernel
+from streamkernel.kernels.formulas.gaussian import Gaussian
+from streamkernel.kernels.formulas.laplacian import Laplacian
+from streamkernel.kernels.formulas.linear import Linear
+from streamkernel.kernels.formulas.matern import Matern
+from streamkernel.kernels.formulas.polynomial import Polynomial
+from streamkernel.kernels.formulas.rational_quadratic import RationalQuadratic
+from streamkernel.kernels.loops.compiled import SPARSE_FILL, SPARSE_NORMS, writer_of
+from streamkernel.kernels.loops.formula import POWER, Formula, Metric
+from streamkernel.kernels.loops.prepared import constants
 from streamkernel.kernels.parameters import Lengthscale, checked_integer, checked_rows
-from streamkernel.kernels.polynomial import Polynomial
-from streamkernel.kernels.prepared import constants
-from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.pairs import are_pairs, csr_parts, values_in
 from streamkernel.type_aliases import AnyArray, FieldsView, Float, Int, Unchecked
 from streamkernel.wording import option

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from streamkernel.kernels._functions import LOG2E, compiled_value, exponential
+from streamkernel.kernels.loops.functions import LOG2E, compiled_value, exponential
 from streamkernel.type_aliases import Float
 
 
@@ -37,7 +37,7 @@ class Transform:
 
     Attributes
     ----------
-    value : ``value(s, x, z, constants)``, a `_functions.compiled_value`. x, z are the norms of the two rows, which only
+    value : ``value(s, x, z, constants)``, a `functions.compiled_value`. x, z are the norms of the two rows, which only
         an angle has; constants are (factor, offset, high, low, cut, shape, largest) of `prepared.constants`.
     slope : ``slope(shape)``, the largest |dk/dt| for ``t = factor s``; None where it is infinite or not known. Squared
         distances may come from inner products only where there is one.

@@ -12,10 +12,10 @@ from numba import float32
 from numba.extending import overload
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels._formula import Formula, Metric, Transform
-from streamkernel.kernels._functions import INLINED, compiled_value, number
-from streamkernel.kernels._instructions import fused
-from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, squares_of
+from streamkernel.kernels.formulas.formula_kernels import FormulaKernel, Pairs, squares_of
+from streamkernel.kernels.loops.formula import Formula, Metric, Transform
+from streamkernel.kernels.loops.functions import INLINED, compiled_value, number
+from streamkernel.kernels.loops.instructions import fused
 from streamkernel.kernels.parameters import checked_integer, checked_rows
 from streamkernel.type_aliases import Float, Unchecked
 

@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ShapeError
-from streamkernel.kernels._compiled import signed
-from streamkernel.kernels._formula import Metric
-from streamkernel.kernels._mapped import MappedKernel
-from streamkernel.kernels._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
 from streamkernel.kernels.base import Composite, Fixed, Kernel, Product, Scaled, Sum
-from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, StationaryKernel
+from streamkernel.kernels.formulas.formula_kernels import FormulaKernel, Pairs, StationaryKernel
+from streamkernel.kernels.gradients._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
+from streamkernel.kernels.loops.compiled import signed
+from streamkernel.kernels.loops.formula import Metric
 from streamkernel.kernels.parameters import checked_rows
+from streamkernel.kernels.rows.mapped import MappedKernel
 from streamkernel.type_aliases import Float
 
 # Bytes of the right factor (n, g p), and of the gradients (c, g p), of the g functions that are computed together. One

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamkernel.kernels._formula import POWER, Formula, Metric, Transform
 from streamkernel.kernels.base import PreparedKernel
-from streamkernel.kernels.formula_kernels import FormulaKernel, Pairs, squares_of
+from streamkernel.kernels.formulas.formula_kernels import FormulaKernel, Pairs, squares_of
+from streamkernel.kernels.loops.formula import POWER, Formula, Metric, Transform
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 

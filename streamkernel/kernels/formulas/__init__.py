@@ -1,0 +1,1 @@
+"""Kernels of two rows by a formula, one class a file, with what is compiled for it alone."""
