@@ -9,7 +9,7 @@ import scipy.linalg
 
 from streamkernel.errors import NumericalError
 from streamkernel.linalg.finite import require_finite
-from streamkernel.type_aliases import Float
+from streamkernel.type_aliases import AnyArray, Float
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
 _PANEL = 256  # columns that are copied together: one at a time would miss the cache at every row
 
 
-def mirror_upper(matrix: Float) -> Float:
+def mirror_upper(matrix: AnyArray) -> AnyArray:
     """Copy the upper triangle onto the lower one, in place, and return the matrix."""
     n = len(matrix)
     for start in range(0, n, _PANEL):

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from streamkernel.compiled_loops import CompiledLoop, source_version
-from streamkernel.type_aliases import Float, Untyped
+from streamkernel.type_aliases import AnyArray, Float, Untyped
 
 _WIDTH = 512  # columns whose sums, and four rows of the matrix, stay in the first-level cache
 
@@ -57,19 +57,25 @@ def _loop(version: int) -> Untyped:
     return subtract
 
 
-_DTYPE, _matrix = np.dtype(np.float64), types.float64[:, ::1]
+_doubles = types.float64[:, ::1]
 _VERSION = source_version([Path(__file__)])
-_SUBTRACT = CompiledLoop(_loop(_VERSION), {_DTYPE: types.void(_matrix, _matrix, _matrix)}, _VERSION)
+_SIGNATURES = {
+    np.dtype(dtype): types.void(_doubles, kind[:, ::1], _doubles)
+    for dtype, kind in ((np.float32, types.float32), (np.float64, types.float64))
+}
+_SUBTRACT = CompiledLoop(_loop(_VERSION), _SIGNATURES, _VERSION)
 FEW_ROWS_LOOPS = (_SUBTRACT,)
 
 
-def subtract_few(coefficients: Float, rows: Float, into: Float) -> None:
+def subtract_few(coefficients: Float, rows: AnyArray, into: Float) -> None:
     """``into -= coefficients rows``, in an order of sums that depends on the number of rows alone.
 
     Parameters
     ----------
-    coefficients : (q, t) of few rows q; rows : (t, k); into : (q, k); C-contiguous, float64.
+    coefficients : (q, t) of few rows q, float64; C-contiguous, as all three are.
+    rows : (t, k), float64 or float32; sums are in float64.
+    into : (q, k), float64.
     """
     if coefficients.shape != (len(into), len(rows)) or rows.shape[1] != into.shape[1]:
         raise ValueError(f"{coefficients.shape} times {rows.shape} is not {into.shape}")
-    _SUBTRACT.of(_DTYPE)(coefficients, rows, into)
+    _SUBTRACT.of(rows.dtype)(coefficients, rows, into)

@@ -19,7 +19,7 @@ import numpy as np
 from streamkernel.linalg import RidgePath, subtract_few
 from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection.scores import Candidates, Score
-from streamkernel.type_aliases import Bool, Float, Int
+from streamkernel.type_aliases import AnyArray, Bool, Float, Int
 
 FIRST_RHO = 0.3  # ridge of the projection while there is no basis to choose it, in units of the mean of k(x, x)
 
@@ -125,10 +125,11 @@ class _Deflated:
         M[:, j] = M0[:, j] - sum_t f_tj v_t - sum_t h_tj f_t,    h_t = v_t - c_t f_t
     """
 
-    def __init__(self, start: Float, count: int) -> None:
+    def __init__(self, start: AnyArray, count: int) -> None:
         self.start = start
-        self.diagonal = np.diagonal(start).copy()
-        self.stored = np.empty((count, len(start)))
+        self.diagonal = np.diagonal(start).astype(np.float64)
+        # In the dtype of the sums: those of float32 columns have no digits beyond it, and a pick reads all of them.
+        self.stored = np.empty((count, len(start)), start.dtype)
         self.corner = np.empty(count)
 
     def weights(self, t: int, j: int, F: Float) -> tuple[Float, Float]:
@@ -145,7 +146,7 @@ class _Deflated:
 class _Projected(_Deflated):
     """`_Deflated`, with each new feature projected out by the ridge: ``B <- B - h h^T / a``, ``a = rho + c``."""
 
-    def __init__(self, start: Float, count: int, rho: float) -> None:
+    def __init__(self, start: AnyArray, count: int, rho: float) -> None:
         super().__init__(start, count)
         self.rho = rho
 
@@ -181,7 +182,7 @@ def projection_ridge(sums: PoolSums, score: Score, scale: Float) -> float:
     return RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight).choose(scale**2)
 
 
-def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[Float, Float, float]:
+def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[AnyArray, Float, float]:
     """B and D of the pool, with the basis projected out by a ridge, and this ridge."""
     unit = sums.trace / sums.weight
     first = FIRST_RHO * unit if score.rho is None else score.rho * unit
@@ -197,8 +198,10 @@ def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[Float,
         np.divide(part, root, out=np.zeros_like(part), where=root > 0.0)
         for part in (path.vectors.T @ sums.E, path.rotated)
     )
+    D = (sums.F - half.T @ known) / scale
+    half = half.astype(sums.C.dtype, copy=False)
     projected = half.T @ half
-    return np.subtract(sums.C, projected, out=projected), (sums.F - half.T @ known) / scale, rho
+    return np.subtract(sums.C, projected, out=projected), D, rho
 
 
 def lazy_picks(
@@ -238,7 +241,7 @@ def lazy_picks(
     sd_start = sd.copy()
     F = np.empty((count, k))
     C = _Deflated(sums.C, count) if score.needs_squares or np.isfinite(stop_after) else None
-    c_start = np.diagonal(sums.C).copy()
+    c_start = np.diagonal(sums.C).astype(np.float64)
     B: _Projected | None = None
     D, rho = np.zeros((k, 0)), 0.0
     if score.needs_projection:

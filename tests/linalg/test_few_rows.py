@@ -21,6 +21,16 @@ def test_it_is_the_product(few: int, count: int, columns: int, seed: int) -> Non
     np.testing.assert_allclose(found, start - coefficients @ rows, rtol=0.0, atol=1e-13)
 
 
+def test_rows_of_single_precision_are_summed_in_double() -> None:
+    rng = np.random.default_rng(5)
+    coefficients, rows, start = rng.standard_normal((2, 90)), rng.standard_normal((90, 600)), np.zeros((2, 600))
+    single = rows.astype(np.float32)
+    found = start.copy()
+    subtract_few(coefficients, single, found)
+    subtract_few(coefficients, single.astype(np.float64), start)
+    np.testing.assert_allclose(found, start, rtol=0.0, atol=1e-13)
+
+
 @pytest.mark.parametrize("count", [1, 3, 4, 250])
 def test_a_column_has_the_same_bits_among_others(count: int) -> None:
     rng = np.random.default_rng(count)

@@ -199,7 +199,9 @@ def test_single_precision_serves_for_scores() -> None:
     np.testing.assert_allclose(found.C, exact.C, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found.F, exact.F, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(found.S, exact.S)
-    assert found.C.dtype == np.float64
+    assert found.C.dtype == np.float32
+    assert {part.dtype for part in (found.E, found.F, found.H, found.g, found.S)} == {np.dtype(np.float64)}
+    np.testing.assert_array_equal(found.C, found.C.T)
 
 
 def test_far_groups_leave_no_denormal_numbers_in_single_precision() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import naive
@@ -152,6 +153,22 @@ def test_a_chosen_ridge_is_the_one_that_a_model_on_the_basis_takes() -> None:
     np.testing.assert_array_equal(found.order, given_alpha.order)
     np.testing.assert_array_equal(found.gains, given_alpha.gains)
     assert not np.array_equal(found.gains, first.gains)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.4, 1.0])
+def test_sums_in_single_precision_give_the_picks_of_the_same_sums_in_double(kappa: float) -> None:
+    X, Y = random_rows(3000, 3, 2, 7)
+    basis, pool = list(range(30)), list(range(30, 330))
+    sums = pool_sums(X, Y, basis, pool, None)
+    single = replace(sums, C=sums.C.astype(np.float32))
+    double = replace(sums, C=single.C.astype(np.float64))
+    before = single.C.copy()
+    options: dict[str, Any] = {"scale": np.ones(2), "diagonal": np.ones(len(pool)), **DIAGONAL_TOLERANCE}
+    found, expected = (lazy_picks(some, Mixture(kappa, 0.1), 60, **options) for some in (single, double))
+    np.testing.assert_array_equal(found.order, expected.order)
+    np.testing.assert_allclose(found.gains, expected.gains, rtol=1e-4)
+    assert found.gains.dtype == np.float64
+    np.testing.assert_array_equal(single.C, before)
 
 
 def test_a_ridge_is_in_units_of_the_kernel() -> None:

@@ -128,9 +128,13 @@ class PoolColumns(CandidateColumns):
 
 @dataclass(frozen=True)
 class PoolSums:
-    """The sums of `PoolGram`, float64; `weight` is the sum of the row weights, `trace` the sum of ``w k(x, x)``."""
+    """The sums of `PoolGram`; `weight` is the sum of the row weights, `trace` the sum of ``w k(x, x)``.
 
-    C: Float
+    C has the dtype of the columns, because a copy in float64 of sums in float32 has no more digits; the others are
+    float64.
+    """
+
+    C: AnyArray
     E: Float
     F: Float
     H: Float
@@ -141,17 +145,26 @@ class PoolSums:
     trace: float
 
     @classmethod
-    def of(cls, columns: PoolColumns, gram: Float, totals: Float) -> PoolSums:
-        """The parts of the Gram matrix of the columns; `totals` as of `PoolColumns.totals`."""
+    def of(cls, columns: PoolColumns, gram: AnyArray, totals: Float) -> PoolSums:
+        """The parts of the Gram matrix of the columns, whose upper triangle is read; it is overwritten.
+
+        Parameters
+        ----------
+        totals : as of `PoolColumns.totals`.
+        """
         n, k = columns.projected, len(columns.pool)
         basis, pool, targets = slice(0, n), slice(n, n + k), slice(n + k, None)
+
+        def doubles(part: AnyArray) -> Float:
+            return np.asarray(part, dtype=np.float64)
+
         return cls(
-            C=gram[pool, pool],
-            E=gram[basis, pool],
-            F=gram[pool, targets],
-            H=gram[basis, basis],
-            g=gram[basis, targets],
-            YY=gram[targets, targets],
+            C=mirror_upper(gram[pool, pool]),
+            E=doubles(gram[basis, pool]),
+            F=doubles(gram[pool, targets]),
+            H=mirror_upper(doubles(gram[basis, basis])),
+            g=doubles(gram[basis, targets]),
+            YY=mirror_upper(doubles(gram[targets, targets])),
             S=columns.pool_residual(),
             weight=float(totals[0]),
             trace=float(totals[1]),
@@ -179,8 +192,7 @@ class PoolGram(Reduction[PoolSums]):
         return state
 
     def finalize(self, state: State) -> PoolSums:
-        gram = mirror_upper(state["gram"].astype(np.float64, copy=False))
-        return PoolSums.of(self.columns, gram, state["totals"])
+        return PoolSums.of(self.columns, state["gram"], state["totals"])
 
     def state_bytes(self) -> int:
         return self.columns.precision.itemsize * self.columns.width**2 + 16

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import add_product, block_array, mirror_upper, subtract_product, syrk
+from streamkernel.linalg import add_product, block_array, subtract_product, syrk
 from streamkernel.reductions.contract import Divided, Reduction, SentAsFields, State
 from streamkernel.reductions.pools.pool import PoolColumns, PoolSums, without_denormals
 from streamkernel.table import RowBlock
@@ -149,14 +149,9 @@ class PoolBlocks(SentAsFields, Reduction[PoolSums]):
         return Divided(replace(self, rows=rows), len(self._pairs), self._part_columns)
 
     def finalize(self, state: State) -> PoolSums:
-        gram = np.empty((self.columns.width, self.columns.width))
+        gram = np.empty((self.columns.width, self.columns.width), self.columns.precision)
         for i, j in self._pairs:
-            first, second, sums = self._blocks[i].where, self._blocks[j].where, state.pop(_name(i, j))
-            if i == j:
-                gram[first, first] = mirror_upper(sums)
-            else:
-                gram[first, second] = sums
-                gram[second, first] = sums.T
+            gram[self._blocks[i].where, self._blocks[j].where] = state.pop(_name(i, j))  # the upper triangle
         return PoolSums.of(self.columns, gram, state["totals"])
 
     def state_bytes(self) -> int:
