@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import zarr
 from zarr.abc.buffer import Buffer
-from zarr.codecs import BytesCodec, Crc32cCodec
+from zarr.abc.codec import Codec
+from zarr.codecs import BytesCodec, Crc32cCodec, Endian
 from zarr.storage import MemoryStore, StorePath
 
-from streamkernel.atomic import json_content
-from streamkernel.blobs import first_line
+from streamkernel.atomic import json_content, parsed_json, read_file
+from streamkernel.blobs import LocalBlobs, first_line
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -32,7 +33,7 @@ from streamkernel.errors import (
     ParameterError,
     ResourceLimitError,
 )
-from streamkernel.store._direct_store import DirectStore
+from streamkernel.store._chunk import chunk_values, write_chunk
 from streamkernel.store.plain import read_object
 from streamkernel.type_aliases import AnyArray, AnyDType, FieldsView
 
@@ -86,21 +87,24 @@ def array_metadata(
     return contents[ZARR_JSON].to_bytes()
 
 
-def open_for_writing(folder: Path, name: str) -> zarr.Array[Any]:
-    """The member `name`, open for writing; it stores chunks of zeros too, so an absent chunk is always a lost one."""
-    metadata, _ = read_object(folder / name / ZARR_JSON)
-    array = zarr.Array.from_dict(StorePath(DirectStore(folder), name), metadata)
-    return array.with_config({"write_empty_chunks": True})
-
-
 def write_array(folder: Path, name: str, values: AnyArray) -> None:
-    """Write a whole array, chunk by chunk."""
+    """Write a whole array, chunk by chunk; chunks of zeros too, so that an absent chunk is always a lost one."""
     chunks = _chunk_shape(values.shape, values.dtype.itemsize)
     (folder / name).mkdir()
     (folder / name / ZARR_JSON).write_bytes(array_metadata(values.shape, values.dtype, chunks))
-    array = open_for_writing(folder, name)
-    for _, region in chunk_grid(values.shape, chunks):
-        array[region] = values[region]
+    blobs = LocalBlobs(folder)
+    for coordinates, region in chunk_grid(values.shape, chunks):
+        write_chunk(blobs, chunk_key(name, coordinates), np.asarray(values[region], order="C"), chunks, durable=False)
+
+
+@lru_cache(maxsize=256)
+def _described(text: str) -> tuple[tuple[int, ...], AnyDType, tuple[int, ...], bool]:
+    """Shape, dtype and chunks of the array with this ``zarr.json``; whether its chunks are numbers and CRC32C alone."""
+    # Not zarr.open_array: its store would create what is missing.
+    array: zarr.Array[Any] = zarr.Array.from_dict(StorePath(MemoryStore({})), parsed_json(text))
+    codecs: tuple[Codec, ...] = getattr(array.metadata, "codecs", ())
+    plainly = [type(codec) for codec in codecs] == [BytesCodec, Crc32cCodec]
+    return array.shape, array.dtype, array.chunks, plainly and getattr(codecs[0], "endian", None) != Endian.big
 
 
 def group_metadata(attributes: FieldsView, members: Mapping[str, bytes]) -> bytes:
@@ -187,17 +191,12 @@ class ArrayFiles:
         if metadata.get("node_type") != "array":
             raise CorruptMetadataError(f"{path} does not describe an array; restore it from a copy")
         try:
-            # Not zarr.open_array: its store would create what is missing, and it reads the metadata again.
-            self._array = zarr.Array.from_dict(StorePath(DirectStore(folder, read_only=True), name), metadata)
-            self.shape = self._array.shape
-            self.dtype = self._array.dtype
-            self.chunks = self._array.shards or self._array.chunks
-            codecs = getattr(self._array.metadata, "codecs", ())
+            self.shape, self.dtype, self.chunks, plainly = _described(self.text)
         except Exception as error:  # zarr raises whatever its parsers stumble over
             raise CorruptMetadataError(f"{path} is not valid Zarr metadata ({first_line(error)})") from error
         if 0 in self.chunks:
             raise CorruptMetadataError(f"{path} has chunks without values {self.chunks}; restore it from a copy")
-        if not all(isinstance(codec, BytesCodec | Crc32cCodec) for codec in codecs):
+        if not plainly:
             raise ModelFormatError(f"array {name} in {folder} is compressed, as we write none; write it again")
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         largest = max(self.nbytes, math.prod(self.chunks) * self.dtype.itemsize)
@@ -220,15 +219,11 @@ class ArrayFiles:
         """All values, read one chunk at a time, so that an error can name the chunk."""
         values = np.empty(self.shape, dtype=self.dtype)
         for coordinates, region in chunk_grid(self.shape, self.chunks):
-            try:
-                values[region] = self._array[region]
-            except OSError:
-                raise
-            except Exception as error:  # codecs raise ValueError, RuntimeError, ... for damaged bytes
-                key = chunk_key(self.name, coordinates)
-                raise CorruptChunkError(
-                    f"chunk {key} in {self.folder} is damaged ({first_line(error)}); restore it from a copy", key
-                ) from error
+            key = chunk_key(self.name, coordinates)
+            chunk = chunk_values(read_file(self.folder / key), self.chunks, self.dtype)
+            if chunk is None:
+                raise CorruptChunkError(f"chunk {key} in {self.folder} is damaged; restore it from a copy", key)
+            values[region] = chunk[tuple(slice(part.stop - part.start) for part in region)]
         return values
 
 

@@ -24,7 +24,7 @@ def write_chunk(blobs: Blobs, key: str, values: AnyArray, shape: tuple[int, ...]
 
     Parameters
     ----------
-    values : C-contiguous array in little-endian byte order; at the end of an array it may have fewer rows than `shape`.
+    values : C-contiguous array in little-endian byte order; the last one along an axis may be shorter.
     shape : shape of a whole chunk.
     durable : whether to return only when the chunk is on the disk.
     """
@@ -37,7 +37,7 @@ def write_chunk(blobs: Blobs, key: str, values: AnyArray, shape: tuple[int, ...]
             checksum = google_crc32c.extend(checksum, piece)
             yield piece
         # Rows never written must not read as valid numbers.
-        missing = (shape[0] - len(values), *shape[1:])
+        missing = math.prod(shape) - values.size
         for piece in _pieces(np.full(missing, np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)):
             checksum = google_crc32c.extend(checksum, piece)
             yield piece
@@ -50,7 +50,12 @@ def write_chunk(blobs: Blobs, key: str, values: AnyArray, shape: tuple[int, ...]
 def read_chunk(blobs: Blobs, key: str, shape: tuple[int, ...], dtype: AnyDType) -> AnyArray | None:
     """The values of a whole chunk; None if it is absent or damaged."""
     content = blobs.read(key)
-    if content is None or len(content) != math.prod(shape) * dtype.itemsize + 4:
+    return None if content is None else chunk_values(content, shape, dtype)
+
+
+def chunk_values(content: bytes, shape: tuple[int, ...], dtype: AnyDType) -> AnyArray | None:
+    """The values of a whole chunk with these bytes; None if they are damaged."""
+    if len(content) != math.prod(shape) * dtype.itemsize + 4:
         return None
     numbers = np.frombuffer(content, np.uint8)[:-4]
     if google_crc32c.extend(0, numbers) != int.from_bytes(content[-4:], "little"):
