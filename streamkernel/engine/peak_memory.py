@@ -9,7 +9,6 @@ import resource
 import sys
 import threading
 from functools import cache
-from pathlib import Path
 from types import TracebackType
 
 import psutil
@@ -44,8 +43,8 @@ def _descendants(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(OSError):  # it has ended
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii").split())
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as listed:
+                found += map(int, listed.readall().split())
     return found + [each for child in found for each in _descendants(child)]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy.linalg
 
 from streamkernel.errors import NumericalError
 from streamkernel.linalg.finite import require_finite
-from streamkernel.type_aliases import AnyArray, Float
+from streamkernel.type_aliases import AnyArray, Bool, Float
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def mirror_upper(matrix: AnyArray) -> AnyArray:
         stop = min(start + _PANEL, n)
         matrix[start:stop, :start] = matrix[:start, start:stop].T
         corner = matrix[start:stop, start:stop]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        np.copyto(corner, corner.T, where=_below_diagonal(stop - start))
     return matrix
 
 
@@ -61,6 +62,11 @@ def leading_square(matrix: Float, n: int) -> Float:
         for row in range(1, n):  # in this order, no row is overwritten before it is moved
             flat[row * n : (row + 1) * n] = matrix[row, :n]
     return flat[: n * n].reshape(n, n)
+
+
+@lru_cache(maxsize=64)
+def _below_diagonal(n: int) -> Bool:
+    return np.tri(n, k=-1, dtype=np.bool_)
 
 
 def add_to_diagonal(matrix: Float, values: Float | float) -> None:

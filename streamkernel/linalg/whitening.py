@@ -9,9 +9,9 @@ whitened at 40 GFLOP/s of a core in place of 28.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from streamkernel.linalg._blas import require, require_rows, subtract_product
+from streamkernel.linalg.cholesky import solve_lower
 from streamkernel.linalg.in_place import LEAST_LEAF, Triangle, leaves
 from streamkernel.type_aliases import Float
 
@@ -62,8 +62,8 @@ def _inverse(L: Float) -> Float | None:
     """The inverse of a small triangle, or None if a product with it would lose digits."""
     identity = np.eye(len(L))
     try:
-        W = scipy.linalg.solve_triangular(L, identity, lower=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
+        W = solve_lower(L, identity)
+    except np.linalg.LinAlgError:
         return None
     condition = float((np.abs(W) @ np.abs(np.tril(L))).max())
     return np.ascontiguousarray(W) if condition <= _CONDITION else None

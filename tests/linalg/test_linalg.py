@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import dtypes, seeds
@@ -154,6 +155,34 @@ def test_triangular_solves() -> None:
     np.testing.assert_allclose(L.T @ solve_lower_t(L, B), B)
     assert solve_lower(np.zeros((0, 0)), np.zeros((0, 3))).shape == (0, 3)
     assert solve_lower_t(np.zeros((0, 0)), np.zeros((0, 3))).shape == (0, 3)
+    assert solve_lower(L, np.zeros((2, 0))).shape == (2, 0)
+    with pytest.raises(ValueError, match="do not fit"):
+        solve_lower(L, np.zeros(3))
+    with pytest.raises(np.linalg.LinAlgError, match="row 1 has a zero"):
+        solve_lower_t(np.array([[2.0, 0.0], [1.0, 0.0]]), B)
+
+
+@given(n=st.integers(1, 30), k=st.integers(0, 5), seed=seeds)
+def test_triangles_of_any_layout_are_solved_alike(n: int, k: int, seed: int) -> None:
+    """The bits are those of SciPy, which reads no more than the lower triangle; right sides stay as they are."""
+    rng = np.random.default_rng(seed)
+    wide, B = rng.standard_normal((n, n + 3)), rng.standard_normal((n, 2 * k) if k else n)
+    L = wide[:, :n]
+    L[np.diag_indices(n)] += 8.0
+    for right in (B, np.asfortranarray(B), B[:, ::2] if k else B[::1]):
+        before = right.copy()
+        for triangle in (L, np.ascontiguousarray(L), np.asfortranarray(L)):
+            for solve, trans in ((solve_lower, 0), (solve_lower_t, 1)):
+                expected = scipy.linalg.solve_triangular(triangle, right, lower=True, trans=trans)
+                np.testing.assert_array_equal(solve(triangle, right), expected)
+        np.testing.assert_array_equal(right, before)
+
+
+@given(n=st.integers(0, 40), seed=seeds)
+def test_what_stands_below_the_diagonal_is_not_read(n: int, seed: int) -> None:
+    upper = np.triu(np.random.default_rng(seed).standard_normal((n, n)))
+    unset = np.where(np.tri(n, k=-1, dtype=bool), np.nan, upper)
+    np.testing.assert_array_equal(mirror_upper(unset), upper + np.triu(upper, 1).T)
 
 
 def test_a_symmetric_matrix_is_whitened_from_its_upper_triangle() -> None:
