@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from zarr.abc.store import Store
 from zarr.codecs import BytesCodec, Crc32cCodec, Endian, ShardingCodec, ShardingCodecIndexLocation, ZstdCodec
 from zarr.storage import LocalStore
 
+from streamkernel.atomic import read_file
 from streamkernel.blobs import Stamp
 from streamkernel.errors import CorruptChunkError, MissingChunkError
 from streamkernel.table.stored._store_values import read_value, value_size
@@ -76,6 +78,18 @@ class ChunkFiles:
                     raise missing_chunk(self.describe(key), join(self._path, key))
         if self._array.shards is not None:
             self._require_inner(first, last)
+
+    def content(self, key: str) -> bytes:
+        """The bytes of an object on a disk or at a URL; raises `MissingChunkError` where there are none."""
+        full, content = join(self._path, key), None
+        if isinstance(self._store, BlobStore):
+            content = self._store.read(full)
+        elif isinstance(self._store, LocalStore):
+            with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                content = read_file(self._store.root / full)
+        if not content:
+            raise missing_chunk(self.describe(key), full)
+        return content
 
     def corrupt(self, key: str, why: str) -> CorruptChunkError:
         """The error for a chunk whose bytes differ from those written."""

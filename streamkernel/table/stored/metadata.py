@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import zarr
 from zarr.abc.store import Store
-from zarr.storage import LocalStore
+from zarr.storage import LocalStore, StorePath
 
 from streamkernel.atomic import parsed_json, read_file
 from streamkernel.blobs import display_form, first_line, with_retries
@@ -222,8 +222,10 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> ZarrArray:
             f"{name} at {place(store, path)} has shape {tuple(shape)}; a table needs 2-d X (and 1-d or 2-d y)"
         )
     try:
-        # Without the format, zarr would also request the files of the other format.
-        array = zarr.open_array(store=store, path=path, mode="r", zarr_format=3 if raw.get("zarr_format") == 3 else 2)
+        if raw.get("zarr_format") == 3:
+            array: ZarrArray = zarr.Array.from_dict(StorePath(store, path), raw)
+        else:  # its metadata is in two files
+            array = zarr.open_array(store=store, path=path, mode="r", zarr_format=2)
         itemsize = max(1, array.dtype.itemsize)
         band = (array.shards or array.chunks)[0]
         chunks = array.chunks

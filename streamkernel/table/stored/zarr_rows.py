@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import zarr
 from zarr.abc.store import Store
-from zarr.storage import StorePath
+from zarr.storage import LocalStore, StorePath
 
 from streamkernel.atomic import array_digest, text_digest
 from streamkernel.blobs import first_line
@@ -23,6 +23,7 @@ from streamkernel.table.rows import RowArray
 from streamkernel.table.stored._bounds import bounded
 from streamkernel.table.stored._chunks import ChunkFiles
 from streamkernel.table.stored.blob_store import BlobStore
+from streamkernel.table.stored.chunk_bytes import ChunkBytes
 from streamkernel.table.stored.metadata import ZarrArray, array_metadata, join, open_array, place, read_bytes, retried
 from streamkernel.table.values import float_dtype
 from streamkernel.type_aliases import AnyArray, Fields, Int
@@ -77,6 +78,8 @@ class ZarrRows(RowArray):
         if self.name != "y" or self.dtype.kind not in "UTO":
             float_dtype(self.dtype, f"{self.name} at {place(self._store, self._path)}")
         self._files = ChunkFiles(self._store, self._path, array)
+        ours = isinstance(self._store, (LocalStore, BlobStore))
+        self._bytes = ChunkBytes.of(array) if ours else None
         manifest = self._manifest
         if manifest is not None and (
             manifest.shape != self.shape
@@ -188,6 +191,23 @@ class ZarrRows(RowArray):
         return retried(lambda: self._decode(first, last), self.where(first))
 
     def _decode(self, first: int, last: int) -> AnyArray:
+        values = self._read_by_zarr(first, last) if self._bytes is None else self._read(self._bytes, first, last)
+        if self._manifest is not None:
+            wanted = self._manifest.digests[first // self.chunk_rows]
+            if array_digest(values) != wanted:
+                key = self._files.keys(first, last)[0]
+                raise self._files.corrupt(key, "its values are not those listed in COMPLETE")
+        return values
+
+    def _read(self, chunk: ChunkBytes, first: int, last: int) -> AnyArray:
+        [key] = self._files.keys(first, last)
+        content = self._files.content(key)
+        try:
+            return chunk.decoded(content)[: last - first]
+        except (ValueError, RuntimeError) as error:
+            raise self._files.corrupt(key, first_line(error)) from error
+
+    def _read_by_zarr(self, first: int, last: int) -> AnyArray:
         self._files.require(first, last)
         try:
             values = np.asarray(self._array[first:last])
@@ -197,11 +217,6 @@ class ZarrRows(RowArray):
             raise self._blame(first, last, error) from error
         # zarr reads a chunk that vanished meanwhile as fill; a second check after the read finds it.
         self._files.require(first, last)
-        if self._manifest is not None:
-            wanted = self._manifest.digests[first // self.chunk_rows]
-            if array_digest(values) != wanted:
-                key = self._files.keys(first, last)[0]
-                raise self._files.corrupt(key, "its values are not those listed in COMPLETE")
         return values
 
     def _blame(self, first: int, last: int, error: Exception) -> CorruptChunkError:

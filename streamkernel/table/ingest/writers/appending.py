@@ -17,17 +17,14 @@ chunk of rows, and after the full chunks of entries that end before it.
 
 from __future__ import annotations
 
-import zarr
-from zarr.storage import LocalStore
-
 from streamkernel.manifest import GROWN_SPARSE_VERSION, Ancestor
 from streamkernel.table._sparse_rows import SparseRows
+from streamkernel.table.ingest.writers._written_array import WrittenArray
 from streamkernel.table.ingest.writers.locked_table import LockedTable
 from streamkernel.table.ingest.writers.sparse_writer import SparseWriter
 from streamkernel.table.ingest.writers.writer import ChunkWriter
 from streamkernel.table.rows import RowReader
 from streamkernel.table.statistics import ColumnStatistics
-from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.table.table import Table
 from streamkernel.type_aliases import Fields
 
@@ -37,11 +34,10 @@ class _Grown(ChunkWriter):
 
     _locked: LockedTable
 
-    def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
+    def _begin(self) -> dict[str, WrittenArray]:
         locked, table = self._locked, self._locked.table
         assert table.statistics is not None
         full, rows = locked.full_rows, table.n_rows
-        group = zarr.open_group(LocalStore(self._building.folder), mode="r+")
         for name, manifest in locked.manifest.arrays.items():
             self._digests[name] = list(manifest.digests[: locked.kept[name]])
         self._statistics = {"X": table.statistics.X, "y": table.statistics.y}
@@ -53,8 +49,7 @@ class _Grown(ChunkWriter):
             w = None if table.weights is None else RowReader(table.weights).read(full, rows)
             ids = None if table.ids is None else RowReader(table.ids).read(full, rows)
             self.append(RowReader(table.features).read(full, rows), y, w, ids)
-        arrays: Fields = {name: group[name] for name in locked.manifest.arrays}
-        return group, arrays
+        return {name: WrittenArray(self._building.folder, name) for name in locked.manifest.arrays}
 
     def finish(self, attributes: Fields, *, overwrite: bool) -> None:
         """Write the last chunk, attributes and COMPLETE, and replace the old folder."""
@@ -103,8 +98,8 @@ class SparseAppendingWriter(_Grown, SparseWriter):
             weighted=table.weights is not None,
         )
 
-    def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
-        group, arrays = super()._begin()
+    def _begin(self) -> dict[str, WrittenArray]:
+        arrays = super()._begin()
         self._version = GROWN_SPARSE_VERSION
         parts = self._before.parts
         sizes = self._before.sizes_at(self._locked.full_rows)
@@ -113,9 +108,9 @@ class SparseAppendingWriter(_Grown, SparseWriter):
             # The numbers after the last chunk that stays are written with the new ones.
             self._parts[name] = [RowReader(part).read(first, last)] if last > first else []
             self._written[name] = first
-            arrays[name].resize((first,))
+            arrays[name].cut(first)
         self._entries = sizes["data"]
-        return group, arrays
+        return arrays
 
     def _described(self, statistics: ColumnStatistics) -> Fields:
         described = super()._described(statistics)

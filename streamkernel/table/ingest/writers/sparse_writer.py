@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import zarr
 
-from streamkernel.atomic import array_digest
 from streamkernel.manifest import SPARSE_VERSION
 from streamkernel.outputs import Building
 from streamkernel.pairs import csr_parts
 from streamkernel.table._sparse_rows import SPARSE_ARRAYS, column_dtype
+from streamkernel.table.ingest.writers._written_array import WrittenArray
 from streamkernel.table.ingest.writers.writer import ChunkWriter
 from streamkernel.table.statistics import ColumnStatistics
-from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 
 # Of a chunk: 0.5 or 1 MiB of values. A chunk of rows decodes those that it begins and ends in, too.
@@ -58,18 +56,18 @@ class SparseWriter(ChunkWriter):
         self._entries = 0
         super().__init__(building, n_features, n_targets, dtype, chunk_rows, coded=coded, weighted=weighted)
 
-    def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
+    def _begin(self) -> dict[str, WrittenArray]:
         self._digests |= {name: [] for name in SPARSE_ARRAYS}
         self._version = SPARSE_VERSION
         return super()._begin()
 
-    def _create_features(self, group: zarr.Group, n_features: int) -> dict[str, ZarrArray]:
+    def _create_features(self, n_features: int) -> dict[str, WrittenArray]:
         # A number that is lost is read as the fill value, which no row has.
         return {
-            "indptr": self._create(group, "indptr", (0,), np.dtype(np.int64), -1, _POINTERS),
-            "indices": self._create(group, "indices", (0,), column_dtype(n_features), -1, _ENTRIES),
-            "data": self._create(group, "data", (0,), self._dtype, np.nan, _ENTRIES),
-            "statistics": self._create(group, "statistics", (0, n_features), np.dtype(np.float64), np.nan, 1),
+            "indptr": self._create("indptr", (), np.dtype(np.int64), -1, _POINTERS),
+            "indices": self._create("indices", (), column_dtype(n_features), -1, _ENTRIES),
+            "data": self._create("data", (), self._dtype, np.nan, _ENTRIES),
+            "statistics": self._create("statistics", (n_features,), np.dtype(np.float64), np.nan, 1),
         }
 
     def _begin_features(self) -> None:
@@ -105,10 +103,8 @@ class SparseWriter(ChunkWriter):
         end = len(held) if last else len(held) // size * size
         for first in range(0, end, size):
             piece, start = held[first : min(first + size, end)], self._written[name]
-            array.resize((start + len(piece),))
-            array[start:] = piece
-            self._building.send(self._key(name, start))
-            self._digests[name].append(array_digest(piece))
+            self._digests[name].append(array.write(start, piece))
+            self._building.send(array.key(start))
             self._written[name] += len(piece)
         self._parts[name] = [held[end:]]
 

@@ -5,25 +5,20 @@ Memory: one chunk of X, y and w being filled, one being written (with its compre
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
 import numpy as np
-import zarr
-from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
-from zarr.storage import LocalStore
 
-from streamkernel.atomic import array_digest
+from streamkernel.atomic import parsed_json, read_file
 from streamkernel.errors import EmptyDataError
-from streamkernel.manifest import TABLE_FORMAT, VERSION, WEIGHTED_VERSION, Ancestor, ArrayManifest, manifest_content
+from streamkernel.manifest import TABLE_FORMAT, VERSION, WEIGHTED_VERSION, Ancestor, manifest_content
 from streamkernel.outputs import Building
 from streamkernel.table._row_ids import ID_BYTES
+from streamkernel.table.ingest.writers._written_array import ZARR_JSON, WrittenArray
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
-from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int, Untyped
-
-# Names of the second dimension of arrays.
-_SECOND = {"X": "feature", "id": "byte"}
 
 
 class ChunkWriter:
@@ -76,55 +71,42 @@ class ChunkWriter:
         try:
             self._y, self._w, self._id = self._buffers()
             self._begin_features()
-            self._group, self._arrays = self._begin()
+            self._arrays = self._begin()
         except BaseException:
             self.close()
             raise
 
-    def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
+    def _begin(self) -> dict[str, WrittenArray]:
         """Empty arrays; a subclass may begin with rows."""
         n_features, n_targets = self._widths
         # The format is written first: a killed writer then leaves an incomplete table, not a foreign group.
-        mark = {"format": TABLE_FORMAT, "version": self._version}
-        # A LocalStore, because zarr would read text with :: in it as a URL.
-        group = zarr.create_group(LocalStore(self._building.folder), attributes=mark)
-        arrays = self._create_features(group, n_features)
+        self._describe({"format": TABLE_FORMAT, "version": self._version})
+        arrays = self._create_features(n_features)
         if n_targets:
-            shape = (0,) if n_targets == 1 else (0, n_targets)
             dtype = np.dtype(np.int64 if self._coded else np.float64)
             # Fill with -1, which is no class: a lost code then cannot be read as the first class.
-            arrays["y"] = self._create(group, "y", shape, dtype, -1 if self._coded else np.nan)
+            tail = () if n_targets == 1 else (n_targets,)
+            arrays["y"] = self._create("y", tail, dtype, -1 if self._coded else np.nan)
         if self._weighted:
-            arrays["w"] = self._create(group, "w", (0,), np.dtype(np.float64), np.nan)
+            arrays["w"] = self._create("w", (), np.dtype(np.float64), np.nan)
         if self._named_rows:
-            arrays["id"] = self._create(group, "id", (0, ID_BYTES), np.dtype(np.uint8), 0)
-        return group, arrays
+            arrays["id"] = self._create("id", (ID_BYTES,), np.dtype(np.uint8), 0)
+        return arrays
 
-    def _create_features(self, group: zarr.Group, n_features: int) -> dict[str, ZarrArray]:
-        return {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
+    def _create_features(self, n_features: int) -> dict[str, WrittenArray]:
+        return {"X": self._create("X", (n_features,), self._dtype, np.nan)}
 
     def _create(
-        self,
-        group: zarr.Group,
-        name: str,
-        shape: tuple[int, ...],
-        dtype: AnyDType,
-        fill: float,
-        chunk_rows: int | None = None,
-    ) -> ZarrArray:
-        return group.create_array(
-            name,
-            shape=shape,
-            chunks=(chunk_rows or self._chunk_rows, *shape[1:]),
-            dtype=dtype,
-            fill_value=fill,
-            dimension_names=("row", _SECOND.get(name, "target"))[: len(shape)],
-            compressors=[
-                BloscCodec(cname="lz4", clevel=5, shuffle=BloscShuffle.shuffle, typesize=dtype.itemsize),
-                Crc32cCodec(),
-            ],
-            config={"write_empty_chunks": True},
-        )
+        self, name: str, tail: tuple[int, ...], dtype: AnyDType, fill: float, chunk_rows: int | None = None
+    ) -> WrittenArray:
+        return WrittenArray.create(self._building.folder, name, tail, dtype, fill, chunk_rows or self._chunk_rows)
+
+    def _describe(self, attributes: Fields) -> None:
+        """Give the group these attributes, and those that it has by other names."""
+        file = self._building.folder / ZARR_JSON
+        group: Fields = parsed_json(read_file(file)) if file.exists() else {"zarr_format": 3, "node_type": "group"}
+        group["attributes"] = group.get("attributes", {}) | attributes
+        file.write_text(json.dumps(group, indent=2), encoding="utf-8")
 
     def _buffers(self) -> tuple[AnyArray | None, Float | None, AnyArray | None]:
         d = self._widths[1]
@@ -207,10 +189,8 @@ class ChunkWriter:
 
     def _write_chunk(self, name: str, start: int, values: AnyArray) -> None:
         array = self._arrays[name]
-        array.resize((start + values.shape[0], *values.shape[1:]))
-        array[start : start + values.shape[0]] = values
-        self._building.send(self._key(name, start))
-        self._digests[name].append(array_digest(values))
+        self._digests[name].append(array.write(start, values))
+        self._building.send(array.key(start))
 
     def _count(self, name: str, start: int, values: AnyArray, w: Float | None) -> None:
         """Add the rows of one chunk that are not counted yet to the statistics, which are those of weighted rows.
@@ -224,11 +204,6 @@ class ChunkWriter:
         known = self._statistics[name]
         self._statistics[name] = part if known is None else known.merge(part)
 
-    def _key(self, name: str, start: int) -> str:
-        """Key of the chunk that begins with row `start`."""
-        index = start // self._arrays[name].chunks[0]
-        return f"{name}/c/{index}/0" if self._arrays[name].ndim == 2 else f"{name}/c/{index}"
-
     def relabel(self, codes: Int) -> None:
         """Replace every stored code c by ``codes[c]``: labels can be sorted only when all are known."""
         self._flush()
@@ -237,13 +212,10 @@ class ChunkWriter:
             return
         array = self._arrays["y"]
         for index, start in enumerate(range(0, self.n_rows, self._chunk_rows)):
-            stop = min(start + self._chunk_rows, self.n_rows)
-            key = self._key("y", start)
+            key = array.key(start)
             self._building.fetch(key)
-            values = codes[np.asarray(array[start:stop])]
-            array[start:stop] = values
+            self._digests["y"][index] = array.write(start, codes[array.read(start)])
             self._building.send(key)
-            self._digests["y"][index] = array_digest(values)
 
     def finish(self, attributes: Fields, *, overwrite: bool) -> None:
         """Write the last chunk, attributes and COMPLETE, and move the store to its name."""
@@ -256,13 +228,10 @@ class ChunkWriter:
             raise EmptyDataError(
                 f"all {statistics.count} row weights are 0, so no row counts; give some rows a weight > 0"
             )
-        self._group.attrs.update({**attributes, **self._described(statistics)})
-        arrays = {
-            name: ArrayManifest(tuple(array.shape), array.chunks[0], array.dtype.str, tuple(self._digests[name]))
-            for name, array in self._arrays.items()
-        }
+        self._describe({**attributes, **self._described(statistics)})
+        arrays = {name: array.finish(self._digests[name]) for name, array in self._arrays.items()}
         folder = self._building.folder
-        metadata = {name: (folder / name / "zarr.json").read_bytes() for name in ("", *arrays)}
+        metadata = {name: (folder / name / ZARR_JSON).read_bytes() for name in ("", *arrays)}
         self._building.publish(manifest_content(arrays, metadata, self._history, self._version), overwrite=overwrite)
 
     def _described(self, statistics: ColumnStatistics) -> Fields:
