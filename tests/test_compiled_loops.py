@@ -8,12 +8,14 @@ import pkgutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import cfunc, config, njit, types
+from numba.core.errors import NumbaError
 
 import streamkernel
 from streamkernel import compiled_loops
@@ -178,3 +180,27 @@ def test_no_loop_is_left_out() -> None:
     assert {id(each) for each in ours} <= {id(each) for each in LOOPS.loops}
     for each in LOOPS.loops:
         assert each.version in [cell.cell_contents for cell in each.function.__closure__ or ()], each.function
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_garbage_is_not_looked_for_while_a_loop_is_loaded(
+    fails: bool, enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, one = [], loop()
+
+    def load(signature: Any) -> None:
+        seen.append(gc.isenabled())
+        if fails:
+            raise NumbaError("no such type")
+
+    monkeypatch.setattr(one, "_compile", load)
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(NumbaError) if fails else nullcontext():
+            one.of(DTYPE)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert seen == [False]
