@@ -7,8 +7,8 @@ Rows of a matrix of m columns are an array (b, 2 + m)::
     values   R[i, 2:]   k(x_i, z_j) of each column j
 
 Such rows are cut, gathered, stored and sent as all rows are. Two of them need no other rows: ``k(x, z)`` is the value
-of x at the place of z. Only what reads rows as points of a space must know: the kernel (`kernels.precomputed`), and
-the checks and the keys of a table.
+of x at the place of z. Only what reads rows as points of a space must know: the kernel (`kernels.rows.precomputed`),
+and the checks and the keys of a table.
 """
 
 from __future__ import annotations

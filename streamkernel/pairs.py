@@ -6,7 +6,7 @@ Rows of d columns with at most w entries each are an array (b, 2 w) of float64::
     values   P[i, w:]   their values, then 0
 
 Such rows are cut, gathered, stored and sent as all rows are. Only what reads them as points of a space must know: the
-kernels (`kernels.sparse`), the scaler, the statistics and the keys of a table. Two arrays may differ in w.
+kernels (`kernels.rows.sparse`), the scaler, the statistics and the keys of a table. Two arrays may differ in w.
 """
 
 from __future__ import annotations
