@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from streamkernel.factors._scaler_record import scaler_of
 from streamkernel.factors.cca import FactorCCA
 from streamkernel.factors.codes import Codes
 from streamkernel.factors.eigen import FactorEigen
@@ -12,7 +13,7 @@ from streamkernel.factors.factor import BASIS, ROWS, Factor, checked_folder
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
 from streamkernel.factors.pca import PCA_ROWS, pca_residual_traces
-from streamkernel.factors.saved_basis import SavedBasis, scaler_of
+from streamkernel.factors.saved_basis import SavedBasis
 
 if TYPE_CHECKING:
     from streamkernel.factors.lazy import lazy_product, lazy_solve

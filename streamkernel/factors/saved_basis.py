@@ -6,16 +6,17 @@ On disk it is a bundle (`streamkernel.store`), whose configuration is the record
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from os import PathLike
-from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
+from streamkernel.factors._array_shapes import shapes_fit
+from streamkernel.factors._scaler_record import scaler_of
 from streamkernel.kernels import (
     Kernel,
     Precomputed,
@@ -30,9 +31,9 @@ from streamkernel.matrix_rows import LEADING, kernel_values_in, places_in
 from streamkernel.metric import MetricScaler
 from streamkernel.notebook import html_table
 from streamkernel.pairs import are_pairs
-from streamkernel.records import BasisRecord, JsonObject, ScalerRecord
+from streamkernel.records import BasisRecord, JsonObject
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
-from streamkernel.table import ClippedScaler, KnownColumns, RankScaler, RowScaler, Scaler, SparseScaler, Table
+from streamkernel.table import ClippedScaler, KnownColumns, RankScaler, RowScaler, Scaler, Table
 from streamkernel.table.columns import are_real
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Float, Int
 
@@ -363,69 +364,12 @@ class SavedBasis(ABC):
         sizes = {"p": len(self.column_names)}
         if "metric" not in self.arrays and not self.sparse and not self.of_matrix:
             sizes["width"] = sizes["p"]
-        names = {**self.SHAPES, **self.OPTIONAL}
-        if not all(self._fits(name, sizes) for name in names):
+        if not shapes_fit(self.arrays, self.SHAPES, self.OPTIONAL, sizes):
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
-        for name in names.keys() & self.arrays.keys():
+        for name in {**self.SHAPES, **self.OPTIONAL}.keys() & self.arrays.keys():
             dtype, whole = self.arrays[name].dtype, name in self.WHOLE
             if dtype.kind != ("i" if whole else "f"):
                 self._refuse(path, f"its array {name} is of {dtype}, not of {'whole ' * whole}numbers")
-
-    def _fits(self, name: str, sizes: dict[str, int]) -> bool:
-        """Whether an array has its shape; a letter that has no size yet takes that of this array."""
-        if name not in self.arrays:
-            return name in self.OPTIONAL
-        shape, wanted = self.arrays[name].shape, {**self.SHAPES, **self.OPTIONAL}[name]
-        if len(shape) != len(wanted):
-            return False
-        for size, words in zip(shape, wanted, strict=True):
-            letter, _, more = words.removesuffix(" or 0").partition(" + ")
-            if size == 0 and words.endswith(" or 0"):
-                continue
-            expected = int(letter) if letter.isdigit() else sizes.setdefault(letter, size - int(more or 0))
-            if size != expected + int(more or 0):
-                return False
-        return True
-
-
-def scaler_of(
-    stored: ScalerRecord | None, arrays: Mapping[str, AnyArray] = MappingProxyType({}), suffix: str = ""
-) -> RowScaler | None:
-    """The scaler with these numbers.
-
-    Parameters
-    ----------
-    arrays : arrays by name, which hold the metric and the knots, if it has them; names end in `suffix`.
-
-    Raises
-    ------
-    ModelFormatError
-        There is no such scaler, or its arrays are missing.
-    ParameterError
-        The numbers do not fit together.
-    """
-    if stored is None:
-        return None
-    mean, scale = np.array(stored.mean, float), np.array(stored.scale, float)
-    columns: RowScaler
-    if stored.kind == "standard":
-        columns = Scaler(mean, scale)
-    elif stored.kind == "robust":
-        columns = ClippedScaler(mean, scale, np.array(stored.lower, float), np.array(stored.upper, float))
-    elif stored.kind == "rank":
-        names = [f"scaler_{name}{suffix}" for name in ("knots", "values", "counts")]
-        missing = [name for name in names if name not in arrays]
-        if missing:
-            raise ModelFormatError(f"its scaler is of the kind rank, and it lacks the array {missing[0]}")
-        columns = RankScaler(mean, *(arrays[name] for name in names))
-    elif stored.kind == "sparse":
-        columns = SparseScaler(scale)
-    else:
-        raise ModelFormatError(
-            f"its scaler is of the kind {stored.kind!r}, and those known are standard, robust, rank and sparse"
-        )
-    metric = arrays.get(f"metric{suffix}")
-    return columns if metric is None else MetricScaler(columns, metric)
 
 
 def _with_kernels(config: JsonObject) -> list[JsonObject]:
