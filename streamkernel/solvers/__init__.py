@@ -2,7 +2,7 @@
 
 from streamkernel.records import LengthscaleChoice
 from streamkernel.solvers._highs import require_highs
-from streamkernel.solvers._linear_function import LinearLimits, LinearMachine
+from streamkernel.solvers._linear_machine import LinearLimits, LinearMachine
 from streamkernel.solvers.active_set import solve_active_set
 from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.exact_gp import ExactGP, Posterior

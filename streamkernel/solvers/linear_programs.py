@@ -30,7 +30,8 @@ from streamkernel.reductions import Gather, Sample, WithoutHeldOut, draw_rows
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.margins import PiecewiseLinear, PricedFunction, PriceRows, Target
 from streamkernel.solvers._highs import ENTRY_BYTES
-from streamkernel.solvers._linear_function import LinearFunction, LinearLimits, LinearMachine
+from streamkernel.solvers._linear_function import LinearFunction
+from streamkernel.solvers._linear_machine import LinearLimits, LinearMachine
 from streamkernel.solvers._sifted_program import free_rows
 from streamkernel.table import Folds, Table
 
