@@ -27,7 +27,7 @@ from streamkernel.reductions.margins import PiecewiseLinear, Target
 from streamkernel.reductions.scores import HeldOutErrors, MarginErrors
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, in_double, unfilled_basis
-from streamkernel.settings.margins import GapSettings
+from streamkernel.settings.gap import GapSettings
 from streamkernel.solvers import (
     LinearMachine,
     SupportVectorSolution,

@@ -17,8 +17,8 @@ from streamkernel.reductions.margins import PiecewiseLinear, Target
 from streamkernel.reductions.scores import HeldOutErrors
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, in_double, unfilled_basis
+from streamkernel.settings.gap import GapSettings
 from streamkernel.settings.linear import LinearSettings
-from streamkernel.settings.margins import GapSettings
 from streamkernel.solvers import (
     LinearLimits,
     LinearMachine,

@@ -12,7 +12,8 @@ from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits._choose_basis import Chosen, choose_basis
 from streamkernel.fits._full_margins import FullSolver, find_full_margins, full_steps
 from streamkernel.fits._linear_programs import LinearSolver, linear_record, linear_steps
-from streamkernel.fits._margin_path import SAMPLE_FUNCTIONS, MarginFound, MarginProblems, find_margins, path_costs
+from streamkernel.fits._margin_path import SAMPLE_FUNCTIONS, MarginFound, find_margins, path_costs
+from streamkernel.fits._margin_problems import MarginProblems
 from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.certificate import certificate_of

@@ -10,7 +10,8 @@ from streamkernel.engine import Machine, Plan, Session, TableShape, driver_step,
 from streamkernel.errors import warn_user
 from streamkernel.fits._choose_basis import choose_basis
 from streamkernel.fits._full_margins import find_full_margins, full_steps
-from streamkernel.fits._margin_path import MarginFound, MarginProblems, find_margins
+from streamkernel.fits._margin_path import MarginFound, find_margins
+from streamkernel.fits._margin_problems import MarginProblems
 from streamkernel.fits._plan_steps import points_bytes, steps_of_choice
 from streamkernel.fits._predicting import PredictingRun
 from streamkernel.fits.margins import INTERIOR_SWEEPS, sample_steps, solution_fields, solver_step

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from streamkernel.records import SettingsRecord
 from streamkernel.reductions.margins import Loss, OneClass
-from streamkernel.settings.margins import GapSettingsRecord, MachineSettings
+from streamkernel.settings.gap import GapSettingsRecord, MachineSettings
 from streamkernel.settings.parameter import parameter
 from streamkernel.table import Table
 from streamkernel.wording import option

@@ -15,8 +15,9 @@ from streamkernel.reductions.margins import class_pairs
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.text import count, plain
+from streamkernel.settings.gap import GapSettingsRecord
 from streamkernel.settings.linear import LinearRegressorSettingsRecord
-from streamkernel.settings.margins import GapSettingsRecord, MarginRegressorSettingsRecord, MarginSettingsRecord
+from streamkernel.settings.margins import MarginRegressorSettingsRecord, MarginSettingsRecord
 from streamkernel.type_aliases import FieldsView, Float
 
 _DRAWN_BINS = 40  # of values, so that -1, 0 and 1 are ends of bins

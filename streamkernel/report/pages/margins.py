@@ -52,9 +52,9 @@ from streamkernel.report.text import (
     significant,
     with_error,
 )
+from streamkernel.settings.gap import GapSettingsRecord
 from streamkernel.settings.linear import LinearClassifierSettingsRecord, LinearRegressorSettingsRecord
 from streamkernel.settings.margins import (
-    GapSettingsRecord,
     MarginClassifierSettingsRecord,
     MarginRegressorSettingsRecord,
     MarginSettingsRecord,
