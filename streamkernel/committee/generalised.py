@@ -123,7 +123,7 @@ def fit_generalised_committee(
 
 def _constants(table: Table, likelihood: Likelihood, functions: int, session: Session) -> Float:
     """Constant values of f whose response is the mean of the targets."""
-    found = session.sweep(Moments(table.n_features, table.n_targets), table, "statistics")
+    found = session.sweep(Moments.of(table, table.n_targets), table, "statistics")
     assert found.y is not None
     weight = found.y.total
     totals = found.y.mean[-functions:] * weight

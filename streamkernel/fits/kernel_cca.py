@@ -141,7 +141,7 @@ def _choose_kernels(
     """Scalers, and lengthscales from a sample that is fetched together with all candidates."""
     table, statistics = paired.table, paired.table.own_statistics
     if needs_statistics(paired, settings):
-        statistics = session.sweep(Moments(table.n_features, table.n_targets), table, "column statistics")
+        statistics = session.sweep(Moments.of(table, table.n_targets), table, "column statistics")
     cache = RowCache(table, session)
     drawn = draw_rows(table, sampled_rows(paired, settings), settings.seed, _SAMPLE_STREAM)
     sampled = drawn.rows

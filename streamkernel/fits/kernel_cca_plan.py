@@ -173,7 +173,7 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
     problem = settings.problem(paired, paired.views, settings.kernels(paired))
     steps = []
     if needs_statistics(paired, settings):
-        moments = Moments(table.n_features, table.n_targets)
+        moments = Moments.of(table, table.n_targets)
         steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     gathered = len(settings.rule.prefetch(problem)) + sampled_rows(paired, settings)
     choice = settings.rule.steps(problem)
