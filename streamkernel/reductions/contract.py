@@ -6,6 +6,10 @@ state::
     finalize( combine( combine(map_block(0), map_block(1)), combine(map_block(2), map_block(3)) ) )
 
 The engine owns the loop. It decides which process maps which block, and this never changes the result.
+
+A reduction says how states are combined once, in `combine`, which changes neither of them: Dask may hold a state, and
+ask for the same sum again. Within a task nobody else holds the states; there the engine calls `absorb`, the same sum in
+the memory of one of them, which no reduction defines.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 import numpy as np
 
@@ -78,10 +82,12 @@ class Reduction(ABC, Generic[Result]):
         """
         return add_states(left, right)
 
+    @final
     def absorb(self, left: State, right: State) -> State:
         """`combine` with the same bits, for states that nobody else holds: it may overwrite both.
 
-        A sum in new arrays takes three times as long as one in place, because their pages are filled with zeros first.
+        Sums of arrays are made in place: in new arrays they take three times as long, as their pages are filled with
+        zeros first.
         """
         if type(self).combine is not Reduction.combine:
             return self.combine(left, right)
