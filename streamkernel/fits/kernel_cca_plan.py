@@ -177,11 +177,14 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
         steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     gathered = len(settings.rule.prefetch(problem)) + sampled_rows(paired, settings)
     choice = settings.rule.steps(problem)
-    steps.append(gather_step(problem.draws, gathered))
+    gather = gather_step(problem.draws, gathered)
+    # The cached rows stay; the sample of them is there until scalers and kernels are found, one view after the other.
+    steps.append(replace(gather, kept_bytes=gather.state_bytes))
+    sample = gather_step(problem.draws, sampled_rows(paired, settings)).state_bytes
+    found = _lengthscale_steps(paired, settings)
     if settings.views[0].samples_scaling:
-        # One view after the other.
-        steps.append(scaling_step(settings.views[0].scaling_rows(table), max(paired.widths)))
-    steps += [*_lengthscale_steps(paired, settings), *choice[1:]]
+        found = [scaling_step(settings.views[0].scaling_rows(table), max(paired.widths)), *found]
+    steps += [*(replace(step, held_bytes=step.held_bytes + sample) for step in found), *choice[1:]]
     unfilled = problem.unfilled(n)
     features = Features.of_basis(unfilled[0]), Features.of_basis(unfilled[1])
     final = CrossGram(features, paired.views)
@@ -190,7 +193,7 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
     def sweep(name: str, work: AnyReduction, held: int) -> Step:
         packed, rows = problem.packed_bytes(n) + packing_bytes(max(paired.widths)), 8 * n * sum(paired.widths)
         step = step_of(name, work, table, kernel_columns=2 * n, points=0, held_bytes=held, packed_bytes=packed)
-        return replace(step, rows_bytes=rows)
+        return problem.filling(replace(step, rows_bytes=rows))
 
     steps.append(sweep("final sweep", final, 32 * n * n))
     # The sums, centred; eigenvectors of either block with LAPACK's workspace; the product between, and its vectors.
@@ -202,7 +205,9 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
         work = CrossDisagreements((x, y), paired.views, settings.gamma, unfilled[0].rows, sizes)
         held = 8 * 24 * n * n + 32 * n * len(sizes)
         steps.append(sweep("bound", work, held))
-    return make_plan(steps, TableShape.of(table), machine, disk_bytes=8 * n * (sum(paired.widths) + 4 * n))
+    # Views of two inputs both have names.
+    shape = replace(TableShape.of(table), names=max(table.n_features, sum(paired.widths)))
+    return make_plan(steps, shape, machine, disk_bytes=8 * n * (sum(paired.widths) + 4 * n))
 
 
 def _lengthscale_steps(paired: Paired, settings: CCASettings) -> list[Step]:

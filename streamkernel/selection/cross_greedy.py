@@ -6,19 +6,19 @@ picks. The bases of the two views have the same rows (Hussain & Shawe-Taylor, se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
-from streamkernel.engine import Session, Step, TableShape, step_of
-from streamkernel.kernels import Kernel, packed_bytes, packing_bytes
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.kernels import Kernel, filling_bytes, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample, View
 from streamkernel.reductions.pools import CrossPool, PoolColumns
 from streamkernel.selection._cross_picks import cross_picks
-from streamkernel.selection._draws import AllRows, Draw, Drawn, UniformDraw, kinds_of_rounds
+from streamkernel.selection._draws import AllRows, Draw, Drawn, UniformDraw
 from streamkernel.selection._picks import Picks
 from streamkernel.selection.problem import Problem, RowCache
 from streamkernel.selection.rounds import Fixed, Geometric, Rounds, Take
@@ -79,6 +79,11 @@ class CrossProblem:
         """Bytes of n points in both views, packed for the kernels' loops."""
         return sum(packed_bytes(n, p, kernel.formulas) for kernel, p in zip(self.kernels, self.widths, strict=True))
 
+    def filling(self, step: Step) -> Step:
+        """A step whose tasks fill blocks of kernel values in either view, which may be wider than the table's rows."""
+        more = workspace_bytes(max(self.widths)) - workspace_bytes(self.table.width)
+        return replace(step, scratch_bytes=step.scratch_bytes + max(0, more))
+
     def empty(self) -> Bases:
         first, second = (
             Basis.empty(kernel, width, _DOUBLE) for kernel, width in zip(self.kernels, self.widths, strict=True)
@@ -124,31 +129,39 @@ class CrossGreedy:
     def steps(self, problem: CrossProblem) -> list[Step]:
         """Costs of the selection, for the plan; they do not depend on the lengthscales of the kernels."""
         steps = self.draw.steps(problem.draws, self.take)
-        for (picks, size), (have, times) in kinds_of_rounds(self.draw, self.take, problem.draws).items():
-            pool = min(size, problem.table.counted - have)  # rows of the bases are no candidates
-            work = self._work(problem, problem.unfilled(have), problem.unfilled(pool))
-            # The factor and the deflated copies of its halves; both S and their products; the whitening.
-            held = 8 * (3 * (2 * pool) ** 2 + 4 * pool**2 + 6 * (have + picks) ** 2)
-            table = problem.table
-            steps.append(
-                step_of(
-                    f"score {pool} candidates in two views",
-                    work,
-                    table,
-                    kernel_columns=2 * (have + pool),
-                    points=0,  # which are of either view, and not of the table's width
-                    times=times,
-                    held_bytes=held,
-                    # Columns stand side by side, beside them pool and bases for themselves; in place of the columns
-                    # then the bases that have grown.
-                    packed_bytes=sum(problem.packed_bytes(points) for points in (have + pool, pool, have))
-                    + packing_bytes(max(problem.widths)),
-                    # The points of both bases and of the pool, in float64; the pool as rows of the table, twice.
-                    rows_bytes=8 * sum(problem.widths) * (2 * have + picks + pool)
-                    + 2 * pool * TableShape.of(table).row_bytes,
-                )
-            )
-        return steps
+        # Rounds with the same numbers of picks and candidates cost about the same: the last of them, with the largest
+        # bases, stands for all.
+        kinds: dict[tuple[int, int], tuple[int, int]] = {}
+        for have, picks in self.take.schedule(problem.n):
+            size = self.draw.pool_size(problem.draws, picks, have)
+            kind = picks, min(size, problem.table.counted - have)  # rows of the bases are no candidates
+            kinds[kind] = have, kinds.get(kind, (0, 0))[1] + 1
+        return steps + [self._step(problem, *kind, *rounds) for kind, rounds in kinds.items()]
+
+    def _step(self, problem: CrossProblem, picks: int, pool: int, have: int, times: int) -> Step:
+        """Costs of rounds with so many picks and candidates, beyond bases of `have` functions."""
+        table, row = problem.table, 8 * sum(problem.widths)
+        before, of_pool, both, after = map(problem.packed_bytes, (have, pool, have + pool, have + picks))
+        # Columns of bases and pool stand side by side; for themselves are packed the bases before the sweep, the pool
+        # after it. In place of the columns then come the bases that have grown: in one view their points, joined, stay
+        # beside those that are independent.
+        grown = after + (row + 8 * max(problem.widths)) * (have + picks)
+        packed = before + of_pool + max(both, grown) + filling_bytes(max(problem.widths))
+        # The factor and the deflated copies of its halves; both S and their products; the whitening.
+        algebra = 8 * (3 * (2 * pool) ** 2 + 4 * pool**2 + 6 * (have + picks) ** 2)
+        step = step_of(
+            f"score {pool} candidates in two views",
+            self._work(problem, problem.unfilled(have), problem.unfilled(pool)),
+            table,
+            kernel_columns=2 * (have + pool),
+            points=0,  # which are of either view, and not of the table's width
+            times=times,
+            held_bytes=packed + algebra,
+            packed_bytes=before + both + packing_bytes(max(problem.widths)),
+            # The points of both bases and of the pool, in float64; the pool as rows of the table.
+            rows_bytes=row * (have + pool) + 8 * table.n_features * pool,
+        )
+        return problem.filling(step)
 
     def select(self, problem: CrossProblem, session: Session, cache: RowCache) -> CrossSelection:
         bases, ended = problem.empty(), "size"
