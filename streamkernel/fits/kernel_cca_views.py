@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 
@@ -74,8 +75,9 @@ def paired_table(
         if y is not None:
             raise ParameterError(f"the second view is given twice, as y and by {option('view_columns')}; leave one out")
         table = with_names(open_table(X, weights=weights), names).without_targets()
-        groups = column_groups(view_columns, table.columns)
-        first, second = (tuple(table.columns[position] for position in group) for group in groups)
+        columns = table.columns
+        groups = column_groups(view_columns, columns)
+        first, second = (tuple(columns[position] for position in group) for group in groups)
         return Paired(table, (View(groups[0]), View(groups[1])), (first, second), own_statistics=True)
     named = second_names is not None
     if _is_table(y):
@@ -127,14 +129,15 @@ def column_groups(groups: Unchecked, columns: Sequence[str]) -> Groups:
     """
     if isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or len(groups) != 2:
         raise ParameterError(f"{option('view_columns')} must be two groups of columns, not {groups!r}", value=groups)
+    places = {name: place for place, name in reversed(tuple(enumerate(columns)))}  # of the first one of each name
     found: list[tuple[int, ...]] = []
     for group in groups:
         members = [group] if isinstance(group, (str, int, np.integer)) else list(group)
-        found.append(tuple(_position(member, columns) for member in members))
+        found.append(tuple(_position(member, columns, places) for member in members))
     first, second = found
     if not first or not second:
         raise ParameterError(f"a group of {option('view_columns')} is empty; give at least one column each")
-    twice = sorted({columns[each] for each in first + second if (first + second).count(each) > 1})
+    twice = sorted({columns[each] for each, times in Counter(first + second).items() if times > 1})
     if twice:
         raise ParameterError(
             f"{option('view_columns')} name {', '.join(twice[:5])} twice; give each column to one view"
@@ -142,9 +145,9 @@ def column_groups(groups: Unchecked, columns: Sequence[str]) -> Groups:
     return first, second
 
 
-def _position(member: Unchecked, columns: Sequence[str]) -> int:
-    if isinstance(member, str) and member in columns:
-        return list(columns).index(member)
+def _position(member: Unchecked, columns: Sequence[str], places: Mapping[str, int]) -> int:
+    if isinstance(member, str) and member in places:
+        return places[member]
     if isinstance(member, str) and _WHOLE.fullmatch(member):
         # As the command line gives positions, where no column has this name.
         member = int(member)
