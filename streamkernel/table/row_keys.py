@@ -8,6 +8,7 @@ are a random sample of distinct rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,30 +71,38 @@ def row_keys(values: AnyArray, rounding: Rounding = NO_ROUNDING) -> Keys:
     factors, origin = _factors(values.shape[1]), rounding.origin
     edges = _edges(values.shape[1], rounding)
     keys = np.zeros(len(values), np.uint64)
-    height = max(_NUMBERS // max(min(values.shape[1], PANEL), 1), 1)
-    for first in range(0, values.shape[1], PANEL):
-        panel = slice(first, first + PANEL)
-        for start in range(0, len(values), height):
-            rows = slice(start, start + height)
-            numbers = values[rows, panel].astype(np.float64, order="C")
-            if origin is not None:
-                numbers -= origin[panel]
-            if rounding.typical is not None:
-                with np.errstate(over="ignore"):
-                    np.arcsinh(numbers / rounding.typical[panel], out=numbers)
-                numbers += _BEYOND
-            keys[rows] += _words(numbers, rounding.kept, edges[panel]) @ factors[panel]
+    for rows, panel in _panels(*values.shape):
+        numbers = values[rows, panel].astype(np.float64, order="C")
+        if origin is not None:
+            numbers -= origin[panel]
+        if rounding.typical is not None:
+            with np.errstate(over="ignore"):
+                np.arcsinh(numbers / rounding.typical[panel], out=numbers)
+            numbers += _BEYOND
+        keys[rows] += _words(numbers, rounding.kept, edges[panel]) @ factors[panel]
     return _mixed(keys)
 
 
 def sparse_row_keys(pairs: AnyArray, n_columns: int, rounding: Rounding = NO_ROUNDING) -> Keys:
     """(b,) keys of sparse rows in pairs: those of the dense rows (b, n_columns), since a 0 adds nothing to a key."""
-    columns = columns_in(pairs).astype(np.int64)
-    edges = _edges(n_columns, rounding)
-    # Halves are the same in all columns, and need no array of the size of the rows.
-    edges = edges[columns] if rounding.edges else edges[:1]
-    words = _words(values_in(pairs).copy(), rounding.kept, edges)
-    return _mixed((words * _factors(n_columns)[columns]).sum(axis=1, dtype=np.uint64))
+    entries, values = columns_in(pairs), values_in(pairs)
+    factors, edges = _factors(n_columns), _edges(n_columns, rounding)
+    keys = np.zeros(len(pairs), np.uint64)
+    for rows, panel in _panels(*entries.shape):
+        columns = entries[rows, panel].astype(np.int64)
+        # Halves are the same in all columns.
+        words = _words(values[rows, panel].copy(), rounding.kept, edges[columns] if rounding.edges else edges[:1])
+        words *= factors[columns]
+        keys[rows] += words.sum(axis=1, dtype=np.uint64)
+    return _mixed(keys)
+
+
+def _panels(rows: int, columns: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of the numbers of each step: blocks of wide rows have no room for keys of all numbers."""
+    height = max(_NUMBERS // max(min(columns, PANEL), 1), 1)
+    for first in range(0, columns, PANEL):
+        for start in range(0, rows, height):
+            yield slice(start, start + height), slice(first, first + PANEL)
 
 
 def _factors(columns: int) -> Keys:

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from problems import scratch_of
 
 from streamkernel.reductions import Sample
 from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
@@ -126,6 +127,22 @@ def test_keys_in_all_digits_are_counted_however_rows_lie(kept: int) -> None:
     assert work.finalize(folded) == found
     assert found.exact == pytest.approx(400, rel=0.3 if kept == 50 else 1e-12)
     assert found.distinct == pytest.approx(200, rel=0.3 if kept == 50 else 1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_wide_rows_are_counted_in_little_memory(sparse: bool, weighted: bool) -> None:
+    """Keys of sparse rows took five arrays of the block's size, and rows of weight other than 0 were copied."""
+    rng = np.random.default_rng(8)
+    rows, entries = 300, 4000
+    X = rng.standard_normal((rows, entries))
+    if sparse:
+        X = np.concatenate([np.tile(np.arange(float(entries)), (rows, 1)), X], axis=1)
+    work = CountRepeats(X.shape[1], 1, origins=Origins(sparse_columns=entries if sparse else None))
+    block = RowBlock(0, X, rng.standard_normal((rows, 1)), np.arange(rows) % 3 * 1.0 if weighted else None)
+    state = work.map_block(block)
+    assert scratch_of(work, state, block) <= work.scratch_bytes(rows)
+    assert work.finalize(state).stored == (200 if weighted else 300)
 
 
 def test_zero_has_one_sign_and_extremes_differ() -> None:

@@ -50,6 +50,14 @@ def test_keys_are_those_of_the_dense_rows(seed, m, d, more):
     assert (distinct_sparse_rows(pairs[:1], d) == distinct_rows(dense[:1])).all()
 
 
+def test_keys_of_more_entries_than_one_step_takes():
+    dense = np.random.default_rng(0).standard_normal((150, 700))
+    pairs = np.concatenate([np.tile(np.arange(700.0), (150, 1)), dense], axis=1)
+    for rounding in (Rounding(52), Rounding(10, edges=2)):
+        assert (sparse_row_keys(pairs, 700, rounding) == row_keys(dense, rounding)).all()
+        assert (sparse_row_keys(pairs[:0], 700, rounding) == row_keys(dense[:0], rounding)).all()
+
+
 def test_blocks_are_the_rows_in_any_cut():
     X = sparse_rows(2500, 40, 3.0)
     table = open_table(X, np.arange(2500.0), sparse=True)

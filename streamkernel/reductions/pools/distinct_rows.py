@@ -200,9 +200,11 @@ class CountRepeats(Reduction[Repeats]):
     def _of_block(self, block: RowBlock, largest: dict[str, np.uint64]) -> State:
         """State of a block; of each kind of keys only those up to the `largest` one that is kept so far."""
         some = slice(None) if block.weights is None else np.flatnonzero(block.weights)
-        X, Y = block.X[some], None if block.Y is None else block.Y[some]
-        alike, equal = self.origins.keys(X, Y, _ALIKE), self.origins.keys(X, Y, _EQUAL)
-        times = np.ones(len(X), np.int64) if block.weights is None else block.weights[some]
+        # Keys of all rows, and then those of some: a copy of these rows may have no room.
+        alike, equal = (
+            tuple(keys[some] for keys in self.origins.keys(block.X, block.Y, digits)) for digits in (_ALIKE, _EQUAL)
+        )
+        times = np.ones(len(block), np.int64) if block.weights is None else block.weights[some]
         counts = {} if block.weights is None else {"weight": np.array([times.sum()])}
 
         def small(name: str, keys: Keys) -> Bool | slice:
@@ -212,7 +214,7 @@ class CountRepeats(Reduction[Repeats]):
         rows, wholly = small("features", equal[0]), joined_keys(*equal)
         features, targets, in_few = equal[0][rows], equal[1][rows], joined_keys(*alike)
         return {
-            "rows": np.array([len(X)]),
+            "rows": np.array([len(times)]),
             **counts,
             "alike": self._least(in_few[small("alike", in_few)]),
             "equal": self._least(wholly[small("equal", wholly)]),
@@ -275,6 +277,8 @@ class CountRepeats(Reduction[Repeats]):
         return 49 * self.kept + 16
 
     def scratch_bytes(self, rows: int) -> int:
+        # Keys are made in panels of fewer rows, and wide rows are counted with 13 MB at most that are not taken. The
+        # blocks follow from this number: with less, those of wide rows would be four times as large.
         return 8 * rows * (16 + 3 * min(max(self.n_features, self.n_targets), PANEL))
 
     def flops_per_row(self) -> float:
