@@ -123,9 +123,13 @@ class Running:
 
     def __init__(self, folder: Path, *options: str) -> None:
         command = [sys.executable, "-m", "streamkernel", "follow", str(folder / "s"), str(folder / "m"), *options]
-        self.process = subprocess.Popen(
-            [*command, *THREADS, "--interval", "0.05"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        former = signal.signal(signal.SIGINT, signal.SIG_DFL)  # what ran the tests, such as nohup, may ignore it
+        try:
+            self.process = subprocess.Popen(
+                [*command, *THREADS, "--interval", "0.05"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        finally:
+            signal.signal(signal.SIGINT, former)
 
     def line(self) -> str:
         assert self.process.stdout is not None
