@@ -13,26 +13,33 @@ import data_sets
 import numpy as np
 from problems import zarr_of_chunks
 
-__all__ = ["measured"]
+__all__ = ["measured", "measured_from"]
 
 PROGRAM = """
 import sys, json, re
 import streamkernel
-from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.engine import Session, ThreadExecutor, resident_bytes
 from streamkernel.kinds import PREDICTORS
 from streamkernel.table import open_table
 name, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 kind = PREDICTORS[name]
 table = open_table(store, classify=kind.classify)
+before = resident_bytes()
 run = kind.fit(table, kind.settings(**options), Session(ThreadExecutor(2)), estimator=name).config["run"]
 # Not getrusage's ru_maxrss, which begins with the size of the process that started this one.
 own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
-print(json.dumps({**run, "own_peak": own_peak}))
+print(json.dumps({**run, "before": before, "own_peak": own_peak}))
 """
 
 
 def measured(folder: Path, estimator: str, rows: int, *, classes: int = 0, **options: Any) -> tuple[int, int]:
     """Planned and measured peak of a fit to Friedman's function; of whole numbers where there are classes."""
+    planned, peak, _ = measured_from(folder, estimator, rows, classes=classes, **options)
+    return planned, peak
+
+
+def measured_from(folder: Path, estimator: str, rows: int, *, classes: int = 0, **options: Any) -> tuple[int, int, int]:
+    """As `measured`, and what the process held before the fit."""
     data = data_sets.friedman(rows, 8)
     y = np.digitize(data.y, np.quantile(data.y, np.arange(1, classes) / classes)) if classes else np.abs(data.y)
     store = zarr_of_chunks(folder / "rows.zarr", data.X.astype(np.float32), y.astype(np.float64), 15_000)
@@ -41,4 +48,4 @@ def measured(folder: Path, estimator: str, rows: int, *, classes: int = 0, **opt
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
-    return run["planned_memory_bytes"], max(run["peak_memory_bytes"], run["own_peak"])
+    return run["planned_memory_bytes"], max(run["peak_memory_bytes"], run["own_peak"]), run["before"]

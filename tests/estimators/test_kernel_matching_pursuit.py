@@ -8,7 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from memory import measured
+from memory import measured, measured_from
 from scikit_learn_checks import with_checks
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -22,6 +22,7 @@ from streamkernel import (
     open_table,
 )
 from streamkernel.engine import Machine
+from streamkernel.engine.plan import BASE_BYTES
 from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
 from streamkernel.fits.pursuit import plan_pursuit
 from streamkernel.settings.pursuit import PursuitSettings
@@ -203,8 +204,10 @@ def test_std_is_not_to_be_had(fitted: dict[str, Any]) -> None:
     ],
 )
 def test_the_promise_of_memory_is_kept(tmp_path: Path, options: dict[str, Any]) -> None:
-    planned, peak = measured(tmp_path, "kmp", 20_000, **options)
-    assert peak <= planned < 3 * peak
+    planned, peak, before = measured_from(tmp_path, "kmp", 20_000, **options)
+    assert peak <= planned
+    # Libraries take what they do on the machine, and are planned at their most, with a compiler.
+    assert planned - BASE_BYTES < 3.5 * (peak - before)
 
 
 @pytest.mark.slow
