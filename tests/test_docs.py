@@ -16,6 +16,7 @@ import messy_tables
 import numpy as np
 import pytest
 from distributed import Client
+from pages import TEXTS
 
 import streamkernel as package
 from streamkernel import factors, report
@@ -33,7 +34,7 @@ from streamkernel.solvers.calibration import SHARES
 from streamkernel.tuning.gaussian import tune
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *TEXTS]
 RUNNABLE = [
     ROOT / "README.md",
     *(

@@ -6,14 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+from pages import NOTEBOOKS, TEXTS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [
         *ROOT.glob("*.md"),
-        *ROOT.glob("docs/**/*.md"),
-        *ROOT.glob("docs/**/*.ipynb"),
+        *TEXTS,
+        *NOTEBOOKS,
         *ROOT.glob("deploy/**/*.md"),
     ]
 )

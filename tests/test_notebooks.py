@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import NOTEBOOKS
 
-ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 # Out of core is out of core with a gigabyte; in the quick tests the same code runs with fewer rows.
 SMALLER = {"out_of_core": ("windows, lags, chunk = 6_500_000,", "windows, lags, chunk = 30_000,")}
 

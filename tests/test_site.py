@@ -9,15 +9,15 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from pages import NOTEBOOKS, TEXTS, written
 
 import streamkernel as package
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs" / "_site"
-DOCS = ROOT / "docs"
 PAGES = [
-    *DOCS.rglob("*.md"),
-    *DOCS.rglob("*.ipynb"),
+    *TEXTS,
+    *NOTEBOOKS,
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
     ROOT / "deploy" / "README.md",
@@ -48,6 +48,15 @@ def test_every_page_is_in_the_list_of_pages() -> None:
         assert found or "*" in entry, entry
         listed |= set(found)
     assert set(PAGES) - {home / "index.md"} <= listed
+
+
+def test_what_was_built_is_no_page(tmp_path: Path) -> None:
+    """After `scripts/docs` the site has copies of the notebooks, whose links lead nowhere."""
+    for name in ("one.md", "two.ipynb", "notebooks/three.ipynb", "_site/_downloads/1f/three.ipynb", "_api/four.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert written(tmp_path, ".md") == [tmp_path / "one.md"]
+    assert written(tmp_path, ".ipynb") == [tmp_path / "notebooks" / "three.ipynb", tmp_path / "two.ipynb"]
 
 
 @pytest.fixture(scope="module")
