@@ -138,7 +138,8 @@ def choose_basis(
     if repeats is not None and repeats.nearly and table.keys is not None:
         # One more sweep, for keys by which copies are found: held-out rows would have twins among the others.
         rounding = Rounding(repeats.digits[0], _origins(table, statistics, scaled=False).X)
-        table, cache = table.with_keys(rounding), cache.with_keys(rounding)
+        table = table.with_keys(rounding)
+        cache.take_keys(rounding)
     if settings.samples_scaling:
         assert statistics is not None
         part = drawn.first(settings.scaling_rows(table))

@@ -187,11 +187,17 @@ class RowCache:
         cache._sample, cache.repeats = self._sample, self.repeats
         return cache
 
-    def with_keys(self, rounding: Rounding) -> RowCache:
-        """A cache that fetches rows anew, with other keys of their features."""
-        cache = RowCache(self._table.with_keys(rounding), self._session, self._scaler, self._dtype)
-        cache.repeats = self.repeats
-        return cache
+    def take_keys(self, rounding: Rounding) -> None:
+        """Give the rows other keys of their features, in one sweep for all rows that are held.
+
+        Keys are of features as stored, which a cache of scaled rows does not have.
+        """
+        held, self._sample = self._sample, None
+        self._table = self._table.with_keys(rounding)
+        if held is not None:
+            rows = held.rows
+            del held  # two copies of the rows are not in the plan
+            self.fetch(rows)
 
     def fetch(self, rows: Int) -> None:
         """Fetch the missing ones of these rows, in one sweep over the blocks that hold them."""

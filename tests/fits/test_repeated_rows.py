@@ -89,6 +89,15 @@ def test_copies_in_all_digits_cost_no_sweep() -> None:
     assert sum("gather" in name for name in names) == 1
 
 
+def test_copies_of_other_digits_cost_one_sweep() -> None:
+    """Rows with other keys are fetched all at once: to fetch them as they were needed took twelve sweeps."""
+    data = Data(20, jitter=1e-7)
+    with pytest.warns(StreamKernelWarning, match="rows are distinct"):
+        model = KernelRidge(60, **RIDGES[0]).fit(data.many, data.many_y)
+    names = [sweep["name"] for sweep in model.model_.config["run"]["sweeps"]]
+    assert sum("gather" in name for name in names) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("approximation", ["fitc", "dtc"])
 def test_a_gaussian_process_knows_the_noise(approximation: str) -> None:
