@@ -14,18 +14,17 @@ from streamkernel.fits._kernel_matrix import check_matrix, check_sample, told_of
 from streamkernel.fits._plan_steps import needs_moments
 from streamkernel.fits._scalers import bounded_scaler, standard_scaler, unit_scaler
 from streamkernel.fits._validation import checked_numbers, held_out
+from streamkernel.fits.near_copies import look_at_copies
 from streamkernel.kernels import Kernel, user_kernel_classes
-from streamkernel.matrix_rows import LEADING
 from streamkernel.metric import MetricScaler
 from streamkernel.records import MetricChoiceRecord
 from streamkernel.reductions import DrawnRows, Moments, Sample, draw_rows
-from streamkernel.reductions.pools import Origins, Repeats
+from streamkernel.reductions.pools import Lots, Origins, Repeats
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.selection.problem import as_stored, before_metric
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
 from streamkernel.table import ColumnStatistics, Folds, RowScaler, SparseScaler, Table, TableStatistics
-from streamkernel.table.row_keys import Rounding
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
 from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
@@ -127,19 +126,21 @@ def choose_basis(
     wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows])
     repeats = None
     if table.n_targets:
-        repeats = cache.count_repeats(wanted, _origins(table, statistics, scaled=columns is not None))
+        repeats = cache.count_repeats(wanted, Origins.of_table(table, statistics, scaled=columns is not None))
     else:
         cache.fetch(wanted)
     if repeats is not None:
+        if repeats.uneven:
+            stored = Origins.of_table(table, statistics, scaled=False)
+            repeats, rounding = look_at_copies(cache, plain, [drawn, checked], stored, settings.seed)
+            if rounding is not None:
+                # Else held-out rows would have twins among the others.
+                table = table.with_keys(rounding)
+                cache.take_keys(rounding)
         # Copies of a row share one error: in the sample they would look like rows without noise.
-        drawn = drawn.where(repeats.first_of_copies(cache.held(sampled)))
+        drawn = drawn.where(Lots.among(cache.held(sampled), repeats).first)
         sampled = drawn.rows
     once = repeats is not None and repeats.share < 1.0
-    if repeats is not None and repeats.nearly and table.keys is not None:
-        # One more sweep, for keys by which copies are found: held-out rows would have twins among the others.
-        rounding = Rounding(repeats.digits[0], _origins(table, statistics, scaled=False).X)
-        table = table.with_keys(rounding)
-        cache.take_keys(rounding)
     if settings.samples_scaling:
         assert statistics is not None
         part = drawn.first(settings.scaling_rows(table))
@@ -242,19 +243,6 @@ def _search_sample(
     if settings.learns_metric:
         session.progress.note(choice.metric_line)
     return choice
-
-
-def _origins(table: Table, statistics: TableStatistics | None, *, scaled: bool) -> Origins:
-    """Where rows are to be looked at from when it is asked which are alike; `scaled` columns have means of 0."""
-    plain = Origins()
-    if statistics is not None:
-        features = None if scaled or table.sparse or table.of_matrix else statistics.X
-        plain = Origins.of(features, None if table.classes is not None else statistics.y)
-    return replace(
-        plain,
-        sparse_columns=table.n_features if table.sparse else None,
-        leading=LEADING if table.of_matrix else 0,
-    )
 
 
 def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:

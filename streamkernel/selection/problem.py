@@ -13,13 +13,13 @@ from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
 from streamkernel.metric import MetricScaler
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import Both, Gather, Sample, counted_rows
-from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
+from streamkernel.reductions import Both, DrawnRows, Gather, Sample, counted_rows
+from streamkernel.reductions.pools import CountRepeats, Lots, Origins, Repeats
 from streamkernel.table import Folds, RowScaler, Table
 from streamkernel.table.row_keys import Rounding
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
-_GATHER, _COUNT = "gather sampled rows", "count of repeated rows"  # sweeps
+_GATHER, _COUNT, _LOTS = "gather sampled rows", "count of repeated rows", "rows of each lot of copies"  # sweeps
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,21 @@ class RowCache:
         fresh, self.repeats = self._session.sweep(Both(self._gather(missing), count), table, _GATHER)
         self._add(fresh)
         assert self.repeats is not None
+        return self.repeats
+
+    def count_lots(self, drawn: DrawnRows, lots: Lots) -> Repeats:
+        """Count the distinct rows of the table by the lots among drawn rows: exactly where these are all rows.
+
+        Else one sweep counts the rows of each lot.
+        """
+        assert self.repeats is not None
+        distinct = float(np.count_nonzero(lots.first))
+        if len(drawn) < self._table.counted:
+            sample, number = self.held(drawn.rows), np.cumsum(lots.first) - 1
+            sizes = self._session.sweep(lots.sizes(sample), self._table, _LOTS)
+            weights = np.ones(len(drawn)) if drawn.weights is None else drawn.weights
+            distinct = float((drawn.importance / weights / sizes[number[lots.of]]).sum())
+        self.repeats = self.repeats.with_distinct(min(distinct, self.repeats.rows))
         return self.repeats
 
     def _gather(self, rows: Int) -> Gather:

@@ -9,9 +9,9 @@ import pytest
 from problems import scratch_of
 
 from streamkernel.reductions import Sample
-from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
+from streamkernel.reductions.pools import CountRepeats, Lots, Origins, Repeats
 from streamkernel.table import ColumnStatistics, RowBlock
-from streamkernel.table.row_keys import distinct_rows, row_keys
+from streamkernel.table.row_keys import Rounding, distinct_rows, row_keys
 
 
 def counted(X: np.ndarray, Y: np.ndarray, edges: list[int], kept: int = 4096) -> Repeats:  # type: ignore[type-arg]
@@ -76,7 +76,7 @@ def test_one_of_each_lot_of_near_copies_is_taken(jitter: float, offset: float) -
     found = work.finalize(work.map_block(RowBlock(0, many, many_Y, None, row_keys(many))))
     assert found.share < 0.7
     assert found.nearly == (jitter > 0.0 and (many != X[at] + offset).any())
-    taken = found.first_of_copies(sample_of(many, many_Y))
+    taken = Lots.among(sample_of(many, many_Y), found).first
     assert len(np.unique(at[taken])) == 300
     assert taken.sum() <= 306
     first = np.unique(at, return_index=True)[1]
@@ -97,7 +97,7 @@ def test_rows_that_are_no_copies_stay() -> None:
         found = work.finalize(work.map_block(RowBlock(0, X, Y, None, row_keys(X))))
         assert found.share == 1.0
         assert not found.nearly
-        assert found.first_of_copies(sample_of(X, Y)).all()
+        assert Lots.among(sample_of(X, Y), found).first.all()
 
 
 def test_near_copies_with_labels_agree_in_more_digits() -> None:
@@ -110,7 +110,7 @@ def test_near_copies_with_labels_agree_in_more_digits() -> None:
         work = CountRepeats(2, 1)
         found = work.finalize(work.map_block(RowBlock(0, many, labels[at], None, row_keys(many))))
         assert found.nearly == near
-        assert found.first_of_copies(sample_of(many, labels[at])).sum() == (400 if near else 2000)
+        assert Lots.among(sample_of(many, labels[at]), found).first.sum() == (400 if near else 2000)
 
 
 @pytest.mark.parametrize("kept", [50, 4096])
@@ -147,3 +147,61 @@ def test_wide_rows_are_counted_in_little_memory(sparse: bool, weighted: bool) ->
 
 def test_zero_has_one_sign_and_extremes_differ() -> None:
     assert distinct_rows(np.array([[0.0], [-0.0], [1e300], [-1e300], [1e-300]])).tolist() == [0, 2, 3, 4]
+
+
+class NearCopies:
+    """300 rows of some columns, each `times` times with small differences in all numbers; a row in ten stands once."""
+
+    def __init__(self, columns: int, times: int, jitter: float) -> None:
+        rng = np.random.default_rng(8)
+        X, Y = rng.standard_normal((300, columns)), rng.standard_normal((300, 1))
+        at = np.repeat(np.arange(300), np.where(np.arange(300) % 10, times, 1))
+        self.at = rng.permutation(at)
+        self.X = X[self.at] + jitter * rng.standard_normal((len(at), columns))
+        self.Y = Y[self.at] + jitter * rng.standard_normal((len(at), 1))
+        self.work = CountRepeats(
+            columns, 1, origins=Origins.of(ColumnStatistics.of(self.X), ColumnStatistics.of(self.Y))
+        )
+        self.block = RowBlock(0, self.X, self.Y, None, row_keys(self.X))
+        self.found = self.work.finalize(self.work.map_block(self.block))
+
+
+@pytest.mark.parametrize(("columns", "jitter"), [(2, 1e-7), (2, 1e-5), (2, 5e-5), (20, 1e-7), (20, 1e-5)])
+def test_lots_are_counted_wherever_edges_lie(columns: int, jitter: float) -> None:
+    """From some of the rows; at one set of edges up to five times as many are counted."""
+    data = NearCopies(columns, 10, jitter)
+    assert data.found.uneven
+    drawn = np.sort(np.random.default_rng(9).choice(len(data.X), 700, replace=False))
+    sample = Sample(drawn, data.X[drawn], data.Y[drawn], np.ones(700))
+    lots = Lots.among(sample, data.found)
+    work = lots.sizes(sample)
+    halves = [RowBlock(a, data.X[a:b], data.Y[a:b]) for a, b in ((0, 900), (900, len(data.X)))]
+    sizes = work.finalize(work.fold(work.map_block(halves[0]), halves[1]))
+    true = np.bincount(data.at)[data.at[drawn[lots.first]]]
+    assert np.mean(sizes == true) > 0.9
+    number = (np.cumsum(lots.first) - 1)[lots.of]
+    assert len(data.X) / 700 * (1.0 / sizes[number]).sum() == pytest.approx(300, rel=0.15)
+
+
+def test_rows_of_weight_0_are_in_no_lot() -> None:
+    data = NearCopies(2, 4, 1e-7)
+    lots = Lots.among(Sample(np.arange(len(data.X)), data.X, data.Y, np.ones(len(data.X))), data.found)
+    work = lots.sizes(Sample(np.arange(len(data.X)), data.X, data.Y, np.ones(len(data.X))))
+    kept = data.at % 2
+    sizes = work.finalize(work.map_block(RowBlock(0, data.X, data.Y, kept.astype(float))))
+    assert sizes.sum() == kept.sum()
+
+
+@pytest.mark.parametrize("columns", [1, 2, 20])
+@pytest.mark.parametrize("jitter", [1e-12, 1e-7, 1e-5])
+def test_features_are_rounded_as_far_as_distinct_rows_stay_apart(columns: int, jitter: float) -> None:
+    data = NearCopies(columns, 6, jitter)
+    sample = Sample(np.arange(len(data.X)), data.X, data.Y, np.ones(len(data.X)))
+    lots, origins = Lots.among(sample, data.found), Origins()
+    rounding = lots.grouping(data.X, origins)
+    keys = row_keys(data.X, rounding)
+    assert len(np.unique(keys)) > 0.8 * 300
+    if columns > 1:
+        apart = [len(np.unique(keys[data.at == row])) > 1 for row in range(300)]
+        assert np.mean(apart) < 0.05
+    assert rounding.digest == Rounding(rounding.digits, None, typical=rounding.typical).digest

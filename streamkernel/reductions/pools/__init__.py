@@ -6,6 +6,7 @@ from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
 from streamkernel.reductions.pools.dictionary_rows import HeldOut, ResidualReservoir
 from streamkernel.reductions.pools.distinct_rows import CountRepeats, Origins, Repeats
 from streamkernel.reductions.pools.inner_products import Gram
+from streamkernel.reductions.pools.near_copies import Lots, LotSizes
 from streamkernel.reductions.pools.pool import PoolColumns, PoolGram, PoolSums, ResidualColumns
 from streamkernel.reductions.pools.pool_blocks import PoolBlocks
 from streamkernel.reductions.pools.pool_root import PoolRoot, RootSums
@@ -19,6 +20,8 @@ __all__ = [
     "DictionarySums",
     "Gram",
     "HeldOut",
+    "LotSizes",
+    "Lots",
     "Origins",
     "PoolBlocks",
     "PoolColumns",

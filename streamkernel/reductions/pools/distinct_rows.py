@@ -23,15 +23,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.matrix_rows import LEADING
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
-from streamkernel.table import ColumnStatistics, RowBlock
+from streamkernel.table import ColumnStatistics, RowBlock, Table, TableStatistics
 from streamkernel.table.row_keys import (
     FEW,
     PANEL,
     Rounding,
     far_origin,
-    first_of_each,
     joined_keys,
     row_keys,
     sparse_row_keys,
@@ -44,8 +44,9 @@ Keys = NDArray[np.uint64]
 _BY_CHANCE = 0.05  # share of pairs of rows with equal targets from which on targets may agree by chance
 _AGREEING = 0.9  # least agreement of the targets of equal features beyond chance, from 0 to 1, for copies
 
-# Binary digits of features and of targets in which copies agree: to 1e-3 and 3e-5 of a number, or to 1e-6 for both.
-_ALIKE, _EQUAL = (10, 15), (20, 20)
+# Binary digits of features and of targets in which copies agree: to 1e-3 and 3e-5 of a number, or to 1e-6 for both; and
+# where some are known to have been measured again, to 1e-3 and 2e-4.
+_ALIKE, _EQUAL, _MEASURED = (10, 15), (20, 20), (10, 12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,19 @@ class Origins:
         features, targets = (None if s is None else far_origin(s.mean, s.std) for s in (X, Y))
         return cls(features, targets)
 
+    @classmethod
+    def of_table(cls, table: Table, statistics: TableStatistics | None, *, scaled: bool) -> Origins:
+        """Origins of a table with these statistics, or None; `scaled` columns have means of 0."""
+        plain = cls()
+        if statistics is not None:
+            features = None if scaled or table.sparse or table.of_matrix else statistics.X
+            plain = cls.of(features, None if table.classes is not None else statistics.y)
+        return replace(
+            plain,
+            sparse_columns=table.n_features if table.sparse else None,
+            leading=LEADING if table.of_matrix else 0,
+        )
+
     def of_sample(self, sample: Sample) -> Origins:
         """The same origins, with the typical sizes of numbers in a sample."""
         if self.sparse_columns is not None or not len(sample):
@@ -90,10 +104,6 @@ class Origins:
 
 _ZERO = Origins()
 _KEYS = ("alike", "equal", "features", "exact")  # arrays of a state that hold the K smallest keys, ascending
-
-# Sets of edges at which the rows of a sample are rounded one after the other: of copies that one set parts with
-# probability 2/3, 1 % are left apart.
-_EDGES = 12
 
 
 def _first_of_runs(keys: Keys) -> Bool:
@@ -155,22 +165,25 @@ class Repeats:
 
     @property
     def digits(self) -> tuple[int, int]:
-        """Binary digits of features and of targets in which copies agree."""
-        return _EQUAL if self.chance else _ALIKE
+        """Binary digits of features and of targets in which copies agree.
+
+        Where copies are known to differ, targets in fewer: hardly two distinct rows of a sample agree in these either.
+        """
+        return _EQUAL if self.chance else _MEASURED if self.uneven else _ALIKE
 
     @property
     def nearly(self) -> bool:
         """Whether copies differ in their last digits, so that not all are found by keys of all digits."""
         return self.share < 1.0 and self.distinct <= FEW * self.exact
 
-    def first_of_copies(self, sample: Sample) -> Bool:
-        """Mask (s,) of the first rows of each set of copies in the sample."""
-        found, origins = np.ones(len(sample), np.bool_), self.origins.of_sample(sample)
-        for edges in range(_EDGES if self.share < 1.0 else 0):
-            keys, left = joined_keys(*origins.keys(sample.X, sample.Y, self.digits, edges)), np.flatnonzero(found)
-            found[:] = False
-            found[left[first_of_each(keys[left])]] = True
-        return found
+    @property
+    def uneven(self) -> bool:
+        """Whether copies differ in digits that the count rounds away: it then has a lot once for each part of it."""
+        return self.share < 1.0 and self.distinct <= FEW * max(self.equal, self.exact)
+
+    def with_distinct(self, distinct: float) -> Repeats:
+        """The same counts, with another number of distinct rows."""
+        return replace(self, equal=distinct) if self.chance else replace(self, alike=distinct)
 
 
 @dataclass(frozen=True)
