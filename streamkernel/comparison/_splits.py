@@ -12,9 +12,10 @@ from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
 from streamkernel.fits.fold_rows import FoldRows
 from streamkernel.settings.checks import is_whole
 from streamkernel.table import PartFolds, Table
-from streamkernel.table.parts.row_parts import PartNumbers, RowParts, content_folds
+from streamkernel.table.parts.row_parts import ContentParts, PartNumbers, RowParts, content_folds
 from streamkernel.table.parts.search import check_filled, content_parts, group_parts, time_parts
 from streamkernel.table.parts.weights import PartSums
+from streamkernel.table.row_keys import NO_ROUNDING, Rounding
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
@@ -59,7 +60,7 @@ class Splits:
         past = self.by == "time"
         fitted = tuple(table for table, _ in self.tables())
         beside = self.sums.table_of(0 if past else self.folds)
-        if self.by == "content":
+        if isinstance(self.parts, ContentParts) and self.parts.rounding is NO_ROUNDING:
             return FoldRows(content_folds(self.parts.count), self.table, beside, fitted)
         numbers, folds = PartNumbers(self.parts), PartFolds(self.folds, self.parts.count, first=int(past))
         return FoldRows(folds, self.table.in_parts(numbers), beside.in_parts(numbers), fitted, past)
@@ -131,12 +132,19 @@ def share_beside(folds: int) -> float:
 
 
 def splits_of(
-    table: Table, folds: int, groups: RowArray | None, times: RowArray | None, *, beside: bool = False
+    table: Table,
+    folds: int,
+    groups: RowArray | None,
+    times: RowArray | None,
+    *,
+    beside: bool = False,
+    rounding: Rounding = NO_ROUNDING,
 ) -> Splits:
     """The folds of a table, in a pass over what decides them, and one or four more over a column.
 
     Parameters
     ----------
+    rounding : how features are rounded where they decide.
     beside : whether folds by content or by group leave a part of the rows in none, unless there are too few rows or
         groups for that.
 
@@ -152,9 +160,9 @@ def splits_of(
     elif times is not None:
         by, what, parts = "time", times.name, time_parts(table, times, folds + 1)
     else:
-        by, what, parts = "content", "all features", content_parts(table, folds + beside)
+        by, what, parts = "content", "all features", content_parts(table, folds + beside, rounding)
     sums = PartSums(table, parts)
     if beside and parts.count > folds and not all(each.counted for each in sums.of_parts):
-        return splits_of(table, folds, groups, times)
+        return splits_of(table, folds, groups, times, rounding=rounding)
     check_filled(np.array([each.counted for each in sums.of_parts]), what, folds)
     return Splits(by, folds, table, parts, sums)

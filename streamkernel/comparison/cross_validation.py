@@ -30,10 +30,12 @@ from streamkernel.engine import (
 )
 from streamkernel.engine.limits import MemoryLimits, parse_bytes
 from streamkernel.errors import ParameterError
+from streamkernel.fits.near_copies import rounding_of_copies
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions.scores import FoldScores
 from streamkernel.reductions.scores.standard_errors import without_errors
 from streamkernel.table import Table
+from streamkernel.table.row_keys import NO_ROUNDING
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import option
 
@@ -194,14 +196,18 @@ def cross_validation(
     if share:
         features.check_weights()
         sharing = _sharing(features, candidates, share_beside(count))
-    splits = splits_of(features, count, group_values, times, beside=bool(sharing))
+    rounding, splits = NO_ROUNDING, splits_of(features, count, group_values, times, beside=bool(sharing))
+    if splits.by == "content":
+        rounding = rounding_of_copies(features, Session(executor_of(None)))
+    if rounding is not NO_ROUNDING:
+        splits = splits_of(features, count, None, None, beside=bool(sharing), rounding=rounding)
     if sharing:
         # The part beside the folds has some rows less than its share, or far fewer where many rows are equal.
         rows = splits.fold_rows
         beside = 0.0 if rows is None else rows.chosen_on.counted / features.counted
         sharing = _sharing(features, candidates, beside)
         if rows is not None and not rows.past and not sharing:
-            splits = splits_of(features, count, group_values, times)
+            splits = splits_of(features, count, group_values, times, rounding=rounding)
     return CrossValidation(tuple(candidates), splits, name, sharing)
 
 
@@ -238,8 +244,8 @@ def cross_validate(
     ``e_j`` of the K folds; its standard error ``sqrt(sum_j (e_j - mean)^2 / (K (K - 1)))``. Estimators see the same
     folds, so that `Comparison.difference` compares them fold by fold.
 
-    Without `groups` and `time` a row is in the fold that a hash of its features gives: equal rows share a fold, and no
-    order or chunks of the rows change it.
+    Without `groups` and `time` a row is in the fold that a hash of its features gives: equal rows share a fold, and so
+    do rows that repeat others in all but their last digits. No order or chunks of the rows change it.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.atomic import array_digest, text_digest
 from streamkernel.pairs import columns_in, values_in
 from streamkernel.type_aliases import AnyArray, Float, Int
 
@@ -61,6 +62,12 @@ class Rounding:
     def kept(self) -> int:
         """Binary digits of the number that is rounded."""
         return self.digits if self.typical is None else min(EXACT, self.digits + 10)
+
+    @property
+    def digest(self) -> str:
+        """Text that differs for another rounding."""
+        numbers = (np.zeros(0) if values is None else values for values in (self.origin, self.typical))
+        return text_digest(f"{self.digits} {self.edges} {[array_digest(values) for values in numbers]}")
 
 
 NO_ROUNDING = Rounding()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.kernel_ridge import KernelRidge as DenseRidge
 from sklearn.model_selection import cross_validate as dense_cross_validate
 from sklearn.pipeline import make_pipeline
@@ -22,8 +24,9 @@ from streamkernel import (
     open_table,
 )
 from streamkernel.comparison import Comparison, Difference, candidate
+from streamkernel.comparison._splits import splits_of as splits_in_parts
 from streamkernel.comparison.cross_validation import cross_validation
-from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.engine import Session, ThreadExecutor, executor_of
 from streamkernel.errors import (
     DataError,
     DTypeError,
@@ -32,10 +35,13 @@ from streamkernel.errors import (
     ResourceLimitError,
     ShapeMismatchError,
 )
+from streamkernel.fits.near_copies import rounding_of_copies
 from streamkernel.kinds import PREDICTORS
 from streamkernel.table import Table
 from streamkernel.table.ingest import ingest
+from streamkernel.table.parts.search import content_parts
 from streamkernel.table.parts.weights import part_numbers
+from streamkernel.table.row_keys import NO_ROUNDING
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 
@@ -265,7 +271,58 @@ def test_a_rare_class_may_be_in_one_fold_only() -> None:
 def test_bad_input_is_refused_before_any_fit(
     options: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    comparing = sys.modules[cross_validation.__module__]
+    monkeypatch.setattr(comparing, "rounding_of_copies", lambda *args: NO_ROUNDING)  # by sweeps, for folds
     monkeypatch.setattr(Session, "sweep", lambda *args: pytest.fail("a sweep began"))
     given = {"estimators": "ridge", "y": Y, **options}
     with pytest.raises(error, match=message):
         cross_validate(X, given.pop("estimators"), **given)
+
+
+class NearCopies:
+    """400 rows, and their copies, which differ in all numbers by so much."""
+
+    def __init__(self, jitter: float) -> None:
+        rng = np.random.default_rng(3)
+        self.X = rng.uniform(-3.0, 3.0, (400, 2))
+        self.y = np.sin(2.0 * self.X[:, 0]) + 0.5 * self.X[:, 1] + 0.5 * rng.standard_normal(400)
+        self.at = rng.permutation(np.repeat(np.arange(400), 20))
+        self.many = self.X[self.at] + jitter * rng.standard_normal((8000, 2))
+        self.targets = self.y[self.at] + jitter * rng.standard_normal(8000)
+
+
+@pytest.mark.parametrize("jitter", [1e-12, 1e-7, 1e-5])
+def test_near_copies_share_a_fold(jitter: float) -> None:
+    """Or held-out rows would have twins among those of the fit: the error was .47, that of new rows is .54."""
+    data = NearCopies(jitter)
+    ridge = KernelRidge(40, lengthscale=0.7, scale="none", metric="none", kernel="gaussian", alpha="gcv")
+    once = cross_validate(data.X, ridge, y=data.y).best.mean
+    assert cross_validate(data.many, ridge, y=data.targets).best.mean == pytest.approx(once, rel=0.05)
+
+
+def test_shared_sums_keep_near_copies_together() -> None:
+    data = NearCopies(1e-7)
+    table = open_table(data.many, data.targets)
+    splits = splits_in_parts(
+        table, 3, None, None, beside=True, rounding=rounding_of_copies(table, Session(executor_of(None)))
+    )
+    rows = splits.fold_rows
+    assert rows is not None
+    keys, numbers = rows.whole.with_keys().read(0, 8000).keys, part_numbers(splits.parts, 0, 8000)
+    assert keys is not None
+    np.testing.assert_array_equal(rows.folds.of(keys), numbers)
+    assert np.mean([len(np.unique(numbers[data.at == row])) > 1 for row in range(400)]) < 0.02
+
+
+def test_near_copies_of_sparse_rows_share_a_fold() -> None:
+    """Their folds are those of the dense rows in as many digits."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((200, 30)) * (rng.uniform(size=(200, 30)) < 0.2)
+    at = rng.permutation(np.repeat(np.arange(200), 4))
+    many, y = X[at] * (1.0 + 1e-7 * rng.standard_normal((800, 1))), X[at].sum(axis=1)
+    table = open_table(scipy.sparse.csr_array(many), y, sparse=True)
+    rounding = rounding_of_copies(table, Session(executor_of(None)))
+    numbers = part_numbers(content_parts(table, 4, rounding), 0, 800)
+    assert np.mean([len(np.unique(numbers[at == row])) > 1 for row in range(200)]) < 0.02
+    dense = part_numbers(content_parts(open_table(many, y), 4, rounding), 0, 800)
+    np.testing.assert_array_equal(numbers, dense)

@@ -3,7 +3,7 @@
 ======== ================================================================================== =======================
 by       the part of a row                                                                  never separated
 ======== ================================================================================== =======================
-content  ``floor(K h(x))``, h a keyed hash of its features as stored                         rows of equal features
+content  ``floor(K h(x))``, h a keyed hash of its features as stored, or rounded              rows of equal features
 group    the K parts are filled with whole groups, the heaviest first, each into the          rows of one group
          lightest part; of many groups each goes where the hash of its name says
 time     the number of thresholds ``t_1 <= ... <= t_K`` that lie before its time: K + 1       rows of one time
@@ -20,7 +20,7 @@ import numpy as np
 
 from streamkernel.atomic import text_digest
 from streamkernel.table.parts.folds import Folds
-from streamkernel.table.row_keys import Keys, row_keys
+from streamkernel.table.row_keys import NO_ROUNDING, Keys, Rounding, row_keys
 from streamkernel.table.rows import ColumnRows, NumbersBeside, RowArray, RowReader
 from streamkernel.table.values import check_finite
 from streamkernel.type_aliases import AnyArray, Float, Int
@@ -63,10 +63,17 @@ class RowParts(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ContentParts(RowParts):
-    """Parts by a hash of all features: about equal in the number of distinct rows."""
+    """Parts by a hash of all features: about equal in the number of distinct rows.
+
+    Attributes
+    ----------
+    rounding : how features are rounded first, so that copies that differ in their last digits are in one part.
+    """
+
+    rounding: Rounding = NO_ROUNDING
 
     def of(self, values: AnyArray) -> Int:
-        return _by_hash(self.source.keys(values), self.count)
+        return _by_hash(self.source.keys(values, self.rounding), self.count)
 
     def columns_beside(self, features: RowArray) -> list[int] | None:
         return [] if self.source is features else None
@@ -76,7 +83,8 @@ class ContentParts(RowParts):
 
     @property
     def name(self) -> str:
-        return f"content of {self.count}"
+        rounded = "" if self.rounding is NO_ROUNDING else f", rounded {self.rounding.digest}"
+        return f"content of {self.count}{rounded}"
 
 
 @dataclass(frozen=True, eq=False)
