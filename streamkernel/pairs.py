@@ -74,6 +74,19 @@ def widened(pairs: AnyArray, width: int) -> AnyArray:
     return np.concatenate([columns_in(pairs), empty, values_in(pairs), np.zeros_like(empty)], axis=1)
 
 
+def of_some_columns(pairs: AnyArray, columns: tuple[int, ...]) -> Float:
+    """The same rows with these columns alone, which are numbered anew in this order; with as much room."""
+    known = columns_in(pairs).astype(np.int64)
+    number = np.full(max(columns) + 2, -1)  # the last one is of all columns that come later
+    number[list(columns)] = np.arange(len(columns))
+    found = np.where(known < 0, -1, number[np.minimum(known, len(number) - 1)])
+    # Entries in the order of their new columns, those of no column at the end.
+    order = np.argsort(np.where(found < 0, len(columns), found), axis=1, kind="stable")
+    found = np.take_along_axis(found, order, axis=1)
+    values = np.take_along_axis(values_in(pairs), order, axis=1)
+    return np.concatenate([found, np.where(found < 0, 0.0, values)], axis=1, dtype=np.float64)
+
+
 def plain_entries(pairs: AnyArray) -> Float:
     """Numbers that tell the content of rows: how many values each has that are not 0, their columns, and these values.
 

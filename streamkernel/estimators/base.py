@@ -44,9 +44,8 @@ def is_array_like(X: Unchecked) -> bool:
 
 
 def takes_sparse(estimator: Untyped) -> bool:
-    """Whether an estimator takes sparse rows."""
-    settings = getattr(estimator, "_settings_class", None)
-    return settings is not None and bool(settings.TAKES_SPARSE)
+    """Whether an estimator takes sparse rows: those of kernels do."""
+    return getattr(estimator, "_settings_class", None) is not None
 
 
 def is_precomputed(kernel: Unchecked) -> bool:

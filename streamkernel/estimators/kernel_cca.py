@@ -25,6 +25,7 @@ from streamkernel.fits.kernel_cca import fit_cca
 from streamkernel.fits.kernel_cca_plan import CCASettings
 from streamkernel.fits.kernel_cca_views import paired_table
 from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.pairs import as_csr
 from streamkernel.settings.transformers import KernelCCASettings
 from streamkernel.table import open_table
 from streamkernel.table.columns import frame_names, with_names
@@ -166,7 +167,12 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
         self.bases_ = model.bases
         self.kernels_ = tuple(basis.kernel for basis in model.bases)
         self.lengthscales_ = tuple(getattr(kernel, "lengthscale", None) for kernel in self.kernels_)
-        self.components_, self.components_y_ = model.points_of(0), model.points_of(1)
+        self.components_, self.components_y_ = (
+            as_csr(model.points_of(view), len(model.record.views[view].names))
+            if model.is_sparse(view)
+            else model.points_of(view)
+            for view in range(2)
+        )
         self.correlations_, self.singular_values_ = arrays["correlations"], arrays["singular_values"]
         self.quotients_ = arrays["gains"]
         self.residual_traces_ = np.array([view.certificate.residual_trace for view in model.record.views])
@@ -205,7 +211,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
         """The variates of one view for the rows of X, or for its targets."""
         work = self.model_.variates(view, of_targets=of_targets)
         if not is_array_like(X):
-            table = warn_of_names(self, self.model_.columns_of(0 if of_targets else view), open_table(X))
+            table = open_table(X, sparse=True)
+            table = warn_of_names(self, self.model_.columns_of(0 if of_targets else view), table)
             return values_later(work, self.model_.rows_of(table, view, of_targets=of_targets), "variates")
         known, names = self.model_.columns_of(view), frame_names(X)
         if view == 0 or self.model_.from_columns:

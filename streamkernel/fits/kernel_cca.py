@@ -42,7 +42,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.transformers import KernelCCASettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
 from streamkernel.store.plain import plain
-from streamkernel.table import RowScaler, Table, TableStatistics
+from streamkernel.table import RowScaler, SparseScaler, Table, TableStatistics
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
 
 _SAMPLE_STREAM = (6,)
@@ -99,6 +99,7 @@ def fit_cca(
         See `streamkernel.errors`.
     """
     table = paired.table
+    settings.check_sparse(paired)
     warn_of_fewer_rows("basis_size", settings.asked, table)
     for kernel, width in zip(settings.kernels(paired), paired.widths, strict=True):
         kernel.check_features(width)
@@ -183,6 +184,8 @@ def _scaler(
     of = statistics.y if view.of_targets else statistics.X
     assert of is not None
     of = of if view.columns is None else of.of_columns(list(view.columns))
+    if view.sparse:
+        return SparseScaler.of(of)
     if not settings.samples_scaling:
         return standard_scaler(of, names)
     return bounded_scaler(settings.scale, of, names, view.of(sample.X, sample.Y), sample.weights)

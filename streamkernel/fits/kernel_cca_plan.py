@@ -11,7 +11,7 @@ from streamkernel.engine import Machine, Plan, Step, TableShape, driver_step, ei
 from streamkernel.errors import ParameterError
 from streamkernel.fits._plan_steps import scaling_step
 from streamkernel.fits.kernel_cca_views import Paired, paired_table
-from streamkernel.kernels import Kernel, packing_bytes
+from streamkernel.kernels import Kernel, packing_bytes, sparse_kernel
 from streamkernel.kernels.parameters import checked_probability
 from streamkernel.reductions import Moments, View
 from streamkernel.reductions.contract import AnyReduction
@@ -107,9 +107,18 @@ class CCASettings:
         """The kernel of each view, which sees positions of the view's columns."""
         schema = paired.table.schema
         first, second = (
-            each.located_kernel(names, schema) for each, names in zip(self.views, paired.names, strict=True)
+            sparse_kernel(each.located_kernel(names, schema), len(names))
+            if view.sparse
+            else each.located_kernel(names, schema)
+            for each, names, view in zip(self.views, paired.names, paired.views, strict=True)
         )
         return first, second
+
+    def check_sparse(self, paired: Paired) -> None:
+        """Refuse sparse rows where the kernel or the scaling of a view needs dense ones."""
+        for settings, view in zip(self.views, paired.views, strict=True):
+            if view.sparse:
+                settings.check_sparse(paired.table)
 
     def to_config(self) -> Fields:
         first, second = (each.to_config() for each in self.views)

@@ -44,7 +44,12 @@ class Paired:
 
     @property
     def widths(self) -> tuple[int, int]:
-        return len(self.names[0]), len(self.names[1])
+        """Numbers of a row of each view: its columns; of sparse rows pairs with the room of the rows."""
+        first, second = (
+            self.table.stored_width if view.sparse else len(names)
+            for view, names in zip(self.views, self.names, strict=True)
+        )
+        return first, second
 
 
 def paired_table(
@@ -74,17 +79,20 @@ def paired_table(
     if view_columns is not None:
         if y is not None:
             raise ParameterError(f"the second view is given twice, as y and by {option('view_columns')}; leave one out")
-        table = with_names(open_table(X, weights=weights), names).without_targets()
+        table = with_names(open_table(X, weights=weights, sparse=True), names).without_targets()
         columns = table.columns
         groups = column_groups(view_columns, columns)
         first, second = (tuple(columns[position] for position in group) for group in groups)
-        return Paired(table, (View(groups[0]), View(groups[1])), (first, second), own_statistics=True)
+        views = View(groups[0], sparse=table.sparse), View(groups[1], sparse=table.sparse)
+        return Paired(table, views, (first, second), own_statistics=True)
     named = second_names is not None
     if _is_table(y):
-        other = open_table(y)
-        table, named = _with_table(open_table(X, weights=weights), other), other.named
+        other = open_table(y, sparse=True)
+        _check_second(other.sparse)
+        table, named = _with_table(open_table(X, weights=weights, sparse=True), other), other.named
     else:
-        table = open_table(X, y, weights=weights)
+        _check_second(hasattr(y, "toarray"))
+        table = open_table(X, y, weights=weights, sparse=True)
     table = with_names(table, names)
     targets = table.targets
     if targets is not None and second_names is not None:
@@ -99,7 +107,17 @@ def paired_table(
         raise ParameterError(
             f"the targets are class labels, and a view is numbers; give y, or {option('view_columns')}"
         )
-    return Paired(table, (View(), View(of_targets=True)), (table.columns, table.target_names), y is None, named)
+    views = View(sparse=table.sparse), View(of_targets=True)
+    return Paired(table, views, (table.columns, table.target_names), y is None, named)
+
+
+def _check_second(sparse: bool) -> None:
+    """Refuse a second view of sparse rows of its own: a table has one input of sparse rows."""
+    if sparse:
+        raise ParameterError(
+            "the second view is sparse, and an input of its own, which must be dense; join both views as columns of "
+            f"one sparse input (scipy.sparse.hstack), and name the columns of each by {option('view_columns')}"
+        )
 
 
 def _is_table(y: Unchecked) -> bool:

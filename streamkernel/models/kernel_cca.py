@@ -13,8 +13,9 @@ from streamkernel.basis import Basis
 from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
 from streamkernel.errors import ModelFormatError, ParameterError, ShapeError
 from streamkernel.factors import scaler_of
-from streamkernel.kernels import kernel_from_config
+from streamkernel.kernels import columns_of_pairs, is_kernel_of_pairs, kernel_from_config
 from streamkernel.models.transformers import TransformerModel
+from streamkernel.pairs import are_pairs
 from streamkernel.records import (
     Certificate,
     Count,
@@ -28,7 +29,7 @@ from streamkernel.records import (
 from streamkernel.reductions import RowMap, View
 from streamkernel.reductions.predictions import BothVariates, ViewTimes
 from streamkernel.reductions.sums import Features, FeatureTimes
-from streamkernel.table import KnownColumns, RowScaler, Table
+from streamkernel.table import KnownColumns, RowScaler, SparseScaler, Table
 from streamkernel.type_aliases import AnyArray, Fields
 
 
@@ -151,8 +152,15 @@ class KernelCCAModel(TransformerModel):
         sizes, errors = self.arrays["bound_sizes"], self.arrays["bound_errors"]
         return matching_pursuit_bound(self.record.rows.count, sizes, errors, bound.delta, views=2)
 
+    def is_sparse(self, view: int) -> bool:
+        """Whether the rows of a view are sparse."""
+        return self.sparse if view == 0 else is_kernel_of_pairs(self.record.views[1].kernel)
+
     def points_of(self, view: int) -> AnyArray:
-        """(n, p) basis points of a view, in the units of the rows; of clipped columns, within their ends."""
+        """(n, p) basis points of a view, in the units of the rows; of clipped columns, within their ends.
+
+        Of sparse rows in pairs of columns and values (`streamkernel.pairs`).
+        """
         Z, scaler = self.bases[view].points, self.scaler_of(view)
         return Z if scaler is None else scaler.unscaled(Z)
 
@@ -166,7 +174,7 @@ class KernelCCAModel(TransformerModel):
             "variates",
         )
         columns = self.record.views[view].columns
-        return ViewTimes(View(columns, of_targets, self.scaler_of(view)), times)
+        return ViewTimes(View(columns, of_targets, self.scaler_of(view), self.is_sparse(view)), times)
 
     def rows_of(self, table: Table, view: int, *, of_targets: bool = False) -> Table:
         """A table whose rows the row map `variates` of this view takes.
@@ -187,7 +195,8 @@ class KernelCCAModel(TransformerModel):
                     f"the table has {table.n_targets} targets, {self._MADE} {len(known.names)}; {self._GIVE}"
                 )
             return replace(table, targets=known.matched_targets(table.targets), weights=None)
-        return replace(self.columns_of(view).matched(table), targets=None, weights=None)
+        matched = self.columns_of(view).matched(table).as_sparse(self.is_sparse(view))
+        return replace(matched, targets=None, weights=None)
 
     def columns_of(self, view: int) -> KnownColumns:
         """Columns of the input that holds a view."""
@@ -245,7 +254,12 @@ class KernelCCAModel(TransformerModel):
             # The kernel, the scaler and the bound check their parameters themselves.
             self._refuse(path, error)
         q = len(self.record.views[1].names)
-        fits = second.points.shape[1] == q and (scaler is None or scaler.n_features == q) and self._columns_fit()
+        fits = (scaler is None or scaler.n_features == q) and self._columns_fit()
+        if self.is_sparse(1):
+            fits = fits and columns_of_pairs(second.kernel) == {q} and are_pairs(second.points, q)
+            fits = fits and (scaler is None or isinstance(scaler, SparseScaler))
+        else:
+            fits = fits and second.points.shape[1] == q
         if not fits:
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
         return self

@@ -33,9 +33,7 @@ class BasisParameters:
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {"median": 1000, "auto": 4000}
     MOST_COMPONENTS: ClassVar[int] = 1000  # limit on the default size
     UNUSED: ClassVar[tuple[str, ...]] = ()  # parameters that only have their defaults here
-    # Whether the rows of a fit may be sparse: nothing but kernels then sees their numbers. And whether they may be
-    # those of a kernel matrix.
-    TAKES_SPARSE: ClassVar[bool] = True
+    # Whether the rows of a fit may be those of a kernel matrix.
     TAKES_MATRIX: ClassVar[bool] = False
 
     n_components: int | None = parameter(

@@ -83,7 +83,7 @@ class BasisSettings(KernelChoice):
         return False
 
     def check_sparse(self, table: Table) -> None:
-        """Refuse sparse rows where this fit, its kernel, scaling, metric or rule needs dense ones.
+        """Refuse sparse rows where the kernel, scaling, metric or rule needs dense ones.
 
         Raises
         ------
@@ -93,11 +93,6 @@ class BasisSettings(KernelChoice):
         if not table.sparse:
             return
         size = f"the rows are sparse ({table.n_rows} x {table.n_features})"
-        if not self.TAKES_SPARSE:
-            raise ParameterError(
-                f"{size}, and this estimator needs dense ones; take another one, such as {estimator('KernelRidge')} or "
-                f"{estimator('KernelSVC')}, or give dense rows ({option('sparse', False)} of {call('ingest')})"
-            )
         if self.scale in ("robust", "rank"):
             raise ParameterError(
                 f"{size}, and {option('scale')} {self.scale!r} would fill their zeros; give {option('scale', 'none')}, "

@@ -168,7 +168,6 @@ class KernelCCASettings(TransformerSettings):
         "metric",
         "metric_rank",
     )
-    TAKES_SPARSE: ClassVar[bool] = False
     TAKES_MATRIX: ClassVar[bool] = False
 
     n_components: int | None = parameter(

@@ -127,7 +127,7 @@ def test_a_fit_that_is_killed_goes_on(cli: Run, source: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "command",
     [
-        ("fit", "{store}", "{out}", "--estimator", "kernel-cca", "--components", "1"),
+        ("fit", "{store}", "{out}", "--estimator", "kernel-cca", "--components", "1", "--scale", "robust"),
         ("fit", "{store}", "{out}", "--estimator", "committee", "--partition", "cells"),
         ("fit", "{store}", "{out}", "--kernel", "hamming"),
         ("fit", "{store}", "{out}", "--scale", "rank"),

@@ -276,19 +276,6 @@ def test_options_of_dense_rows_are_refused_before_a_row_is_read(options, words, 
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS.values() if not kind.settings.TAKES_SPARSE], ids=lambda k: k.name
-)
-def test_other_estimators_refuse_sparse_rows(kind):
-    X, y = sparse_problem(60, 10, 3.0)
-    model = kind.estimator()
-    with pytest.raises((TypeError, ParameterError), match=r"(?i)sparse"):
-        model.fit(X, y > 0)
-    with pytest.raises(ParameterError, match="sparse"):
-        model.fit(open_table(X, y > 0, sparse=True, classify=kind.classify))
-    assert not model.__sklearn_tags__().input_tags.sparse
-
-
 def test_a_value_that_is_no_number_is_named():
     X, y = sparse_problem(60, 10, 3.0)
     X.data[5] = np.nan

@@ -85,10 +85,13 @@ class CrossPool(TriangularFactors[CrossSums]):
 
     def scratch_bytes(self, rows: int) -> int:
         width = self.width
-        views = sum(8 * rows * each.pool.points.shape[1] for each in self.columns)
+        views = 0
+        for columns, view in zip(self.columns, self.views, strict=True):
+            numbers = columns.pool.points.shape[1]
+            views += 8 * rows * numbers + view.scratch_bytes(rows, numbers)
         # The views are computed one after the other; then there are two copies of all columns, one of them LAPACK's.
-        columns = max(each.scratch_bytes(rows) for each in self.columns)
-        return int(columns + views + 16 * (rows + 2 * width) * width)
+        kernels = max(each.scratch_bytes(rows) for each in self.columns)
+        return int(kernels + views + 16 * (rows + 2 * width) * width)
 
     def flops_per_row(self) -> float:
         return sum(each.flops_per_row() for each in self.columns) + 2.0 * self.width**2

@@ -34,7 +34,8 @@ class ViewTimes(RowMap):
     def scratch_bytes(self, rows: int) -> int:
         basis = self.times.features.basis
         assert basis is not None
-        return int(self.times.scratch_bytes(rows) + 8 * rows * basis.points.shape[1])
+        width = basis.points.shape[1]
+        return int(self.times.scratch_bytes(rows) + 8 * rows * width + self.view.scratch_bytes(rows, width))
 
     def flops_per_row(self) -> float:
         return self.times.flops_per_row()

@@ -105,7 +105,15 @@ class CrossGram(Sums[CrossFeatureSums]):
 
     def scratch_bytes(self, rows: int) -> int:
         views = sum(each.scratch_bytes(rows) for each in self.features)
-        return views + 8 * rows * self.width
+        return views + self._of_views(rows) + 8 * rows * self.width
+
+    def _of_views(self, rows: int) -> int:
+        """Bytes that one view at a time needs to be taken out of the rows."""
+        found = [0]
+        for features, view in zip(self.features, self.views, strict=True):
+            assert features.basis is not None
+            found.append(view.scratch_bytes(rows, features.basis.points.shape[1]))
+        return max(found)
 
     def flops_per_row(self) -> float:
         return sum(each.raw_flops() + each.width**2 for each in self.features) + float(self.width**2)
@@ -151,7 +159,11 @@ class CrossDisagreements(Reduction[Int]):
         return 8 * len(self.sizes)
 
     def scratch_bytes(self, rows: int) -> int:
-        return sum(each.scratch_bytes(rows) for each in self.projections) + 9 * rows * len(self.sizes)
+        found = sum(each.scratch_bytes(rows) for each in self.projections) + 9 * rows * len(self.sizes)
+        for times, view in zip(self.projections, self.views, strict=True):
+            assert times.features.basis is not None
+            found += view.scratch_bytes(rows, times.features.basis.points.shape[1])
+        return found
 
     def flops_per_row(self) -> float:
         return sum(each.flops_per_row() for each in self.projections)
