@@ -10,9 +10,12 @@ _MOST = 8  # items of a list
 
 
 def html_table(title: str, fields: Mapping[str, object]) -> str:
-    """HTML of a title and of names with their values, all of which are escaped; fields that are None are left out."""
+    """HTML of a title and of names with their values, all of which are escaped; fields that are None are left out.
+
+    Names are shown as they are spelled: they may be those of a user's columns.
+    """
     rows = "".join(
-        f'<tr><td style="text-align:left">{_escaped(name.replace("_", " "))}</td>'
+        f'<tr><td style="text-align:left">{_escaped(name)}</td>'
         f'<td style="text-align:left">{_escaped(_text(value))}</td></tr>'
         for name, value in fields.items()
         if value is not None

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamkernel import KernelRidge, factorize, open_table
+from streamkernel import Column, KernelRidge, Schema, factorize, open_table
 from streamkernel.comparison import Compared, Comparison
 from streamkernel.kinds import KINDS, Kind
 from streamkernel.notebook import html_table
@@ -71,7 +71,7 @@ def test_a_comparison_shows_errors_and_differences() -> None:
 
 def test_names_and_values() -> None:
     html = html_table("T", {"a_b": 1234567, "c": None, "d": 0.123456789, "e": [1, 2.5], "f": True, "g": {"x": 1}})
-    assert cells(html) == ["T", "a b", "1,234,567", "d", "0.123457", "e", "1, 2.5", "f", "True", "g", "x 1"]
+    assert cells(html) == ["T", "a_b", "1,234,567", "d", "0.123457", "e", "1, 2.5", "f", "True", "g", "x 1"]
 
 
 @pytest.mark.parametrize("text", [EVIL, "\ud800", "\"'<>&", "x" * 10_000, "\x00\n"])
@@ -94,6 +94,14 @@ def test_a_table_reads_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert value(html, "row weights") == "stored with the rows"
     assert EVIL[:10] in value(html, "columns")
     assert "classes" not in cells(open_table(X)._repr_html_())
+
+
+def test_columns_and_estimators_are_spelled_as_the_user_spells_them() -> None:
+    schema = Schema((Column("hours_a_week", "number"), Column("_id_", "category", categories=("a_b",))))
+    assert value(schema._repr_html_(), "hours_a_week") == "feature, number"
+    assert "_id_" in cells(schema._repr_html_())
+    two = tuple(Compared(name, "ridge", (0.5, 0.7), 1.0, (5, 5), (80, 80)) for name in ("few_functions", "many_"))
+    assert {"few_functions", "many_"} <= set(cells(Comparison("rmse", "content", (80,), (40,), two)._repr_html_()))
 
 
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")

@@ -188,7 +188,8 @@ class SavedBasis(ABC):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html_table(type(self).__name__, self.shown_fields())
+        fields = {name.replace("_", " "): value for name, value in self.shown_fields().items()}
+        return html_table(type(self).__name__, fields)
 
     @property
     def component_indices(self) -> Int:
