@@ -24,7 +24,7 @@ from streamkernel.service.request import Request
 from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
 from streamkernel.table.columns import are_real
-from streamkernel.table.schema.values import is_text
+from streamkernel.table.schema.arrow_types import is_text, words_of_type
 from streamkernel.type_aliases import AnyArray, AnyDType
 
 _IN_MEMORY = 1 << 20
@@ -120,7 +120,7 @@ def _read_stream(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits,
     for field in schema:
         if not (pa.types.is_primitive(field.type) or is_text(field.type)) or pa.types.is_dictionary(field.type):
             wanted = "plain numbers, truth values, dates or text" if as_it_came else "real numbers"
-            raise Refused(422, f"column {field.name!r} holds {field.type}; give {wanted}", "DTypeError")
+            raise Refused(422, f"column {field.name!r} holds {words_of_type(field.type)}; give {wanted}", "DTypeError")
     _refuse_repeated(schema.names)
     dtype: AnyDType = np.dtype(np.float64)
     if raw is not None and as_it_came:
@@ -203,7 +203,7 @@ def _dtype(field: pa.Field) -> AnyDType:
         return np.dtype(np.float32)
     if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return np.dtype(np.float64)
-    raise Refused(422, f"column {field.name!r} holds {kind}; give real numbers", "DTypeError")
+    raise Refused(422, f"column {field.name!r} holds {words_of_type(kind)}; give real numbers", "DTypeError")
 
 
 def _values(column: pa.Array, start: int, name: str) -> AnyArray:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions
 
+from streamkernel.table.schema.arrow_types import is_text, words_of_type
 from streamkernel.type_aliases import AnyArray, Bool, Float, Int, Untyped
 
 # Texts that are no value, in any column; pyarrow takes them for missing numbers of CSV, too.
@@ -166,12 +167,6 @@ def all_dates(labels: Untyped, form: str | None) -> bool:
     return True
 
 
-def is_text(kind: Untyped) -> bool:
-    """Whether an Arrow type is text, also as a dictionary."""
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
-
-
 def _decoded(column: Untyped) -> Untyped:
     """The column without a dictionary of numbers or dates, and without runs."""
     if pa.types.is_run_end_encoded(column.type):
@@ -182,7 +177,7 @@ def _decoded(column: Untyped) -> Untyped:
 
 
 def _wrong_type(column: Untyped, wanted: str) -> WrongValueError:
-    return WrongValueError(0, str(column[0]), f"is of type {column.type}, not {wanted}")
+    return WrongValueError(0, str(column[0]), f"is not {wanted}: the column holds {words_of_type(column.type)}")
 
 
 def _encoded(column: Untyped) -> tuple[Int, Untyped]:
@@ -199,7 +194,7 @@ def _encoded(column: Untyped) -> tuple[Int, Untyped]:
     try:
         labels = _as_text(values)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise _wrong_type(values, "a category: it is no text") from None
+        raise _wrong_type(values, "a category") from None
     return dictionary_codes(column), labels
 
 

@@ -19,7 +19,7 @@ from streamkernel.table.ingest.readers.files import SourceFile, check_same_colum
 from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.ingest.readers.reader import BATCH_BYTES, FILLING, Batch, Reader
 from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
-from streamkernel.table.schema.values import is_text
+from streamkernel.table.schema.arrow_types import is_text, words_of_type
 from streamkernel.type_aliases import AnyDType, Untyped
 from streamkernel.wording import option
 
@@ -73,8 +73,8 @@ class TypedStream(ColumnStream):
         for each, kind in zip(self._files, found, strict=True):
             if (kind is None) != (found[0] is None):
                 raise SourceFormatError(
-                    f"{each.file}: column {name!r} holds {each.schema.field(name).type}, and in {first.file} "
-                    f"{first.schema.field(name).type}; give files of one schema"
+                    f"{each.file}: column {name!r} holds {words_of_type(each.schema.field(name).type)}, and in "
+                    f"{first.file} {words_of_type(first.schema.field(name).type)}; give files of one schema"
                 )
         return None if found[0] is None else np.result_type(*found)
 
@@ -162,10 +162,8 @@ def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | No
             f"{file}: column {field.name!r} has no value in any row (type null); leave it out of the file, or write it "
             "with values and a type"
         )
-    # Which integers number the categories depends on the version of pyarrow, and says nothing to who reads it.
-    held = f"categories of {'text' if is_text(kind) else kind.value_type}" if pa.types.is_dictionary(kind) else kind
     raise DTypeError(
-        f"{file}: column {field.name!r} holds {held}; leave it out by {option('drop')}, name it among "
+        f"{file}: column {field.name!r} holds {words_of_type(kind)}; leave it out by {option('drop')}, name it among "
         f"{option('categories')} or {option('dates')} or as {option('target')}, or let {option('schema', 'auto')} look "
         "at the rows"
     )

@@ -16,7 +16,7 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest.readers.arrow_values import floats, text_labels
 from streamkernel.table.ingest.readers.csv.records import MISSING, is_number
 from streamkernel.table.ingest.readers.files import SourceFile
-from streamkernel.table.schema.values import is_text
+from streamkernel.table.schema.arrow_types import is_text
 from streamkernel.table.targets import label_form
 from streamkernel.type_aliases import Untyped
 from streamkernel.wording import option

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from streamkernel.table.schema.values import is_text
+from streamkernel.table.schema.arrow_types import is_text
 from streamkernel.type_aliases import Untyped
 
 # No column has marks of its own for what is missing.
