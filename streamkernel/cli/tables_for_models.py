@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -28,6 +26,7 @@ from streamkernel.engine import (
 from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
+from streamkernel.outputs import PartialFolder
 from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink, check_target
@@ -123,7 +122,8 @@ def write_rows(
 ) -> None:
     """Write the values of a row map of a model, for the prepared rows of a table, and print a summary.
 
-    A CSV or Parquet file is written from a group beside it, whose chunks workers write in any order.
+    A CSV or Parquet file is written from a group beside it, whose chunks workers write in any order. The group of a
+    killed process is removed by the next one that writes the file.
 
     Parameters
     ----------
@@ -136,9 +136,9 @@ def write_rows(
     with ExitStack() as stack:
         group, is_file = out, is_values_file(out)
         if is_file:
-            around = Path(out).absolute()
-            folder = tempfile.TemporaryDirectory(prefix=f".{around.name[:40]}.", suffix=".rows", dir=around.parent)
-            group = os.path.join(stack.enter_context(folder), "rows")
+            beside = PartialFolder(Path(out).absolute(), None)
+            stack.callback(beside.abandon)
+            group = str(beside.folder / "rows")
         with session_for(work, model, table, execution_target(resources), display.quiet) as session:
             sink = RowSink.create(
                 group,

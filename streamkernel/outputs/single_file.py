@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from streamkernel.atomic import fsync_path, partial_sibling
+from streamkernel.atomic import fsync_path
 from streamkernel.errors import StoreExistsError
+from streamkernel.outputs.partial import PartialFolder
 from streamkernel.wording import switch
 
 
 @contextmanager
 def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A path beside `target` for the block to write a file to, which then gets its name in one step.
+    """A path for the block to write a file to, which then gets its name in one step.
 
-    A reader sees the old file, the new one, or none. After an error the old one is there, and nothing else.
+    A reader sees the old file, the new one, or none. After an error the old one is there, and nothing else. What a
+    killed process leaves is a `PartialFolder` beside `target`, which the next writer of the file removes.
 
     Raises
     ------
     StoreExistsError
         Another process made the file meanwhile, and it may not be replaced.
     """
-    partial = partial_sibling(target)
+    building = PartialFolder(target, None)
+    partial = building.folder / target.name
     try:
         yield partial
         fsync_path(partial)
@@ -31,8 +34,7 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
             _claim(partial, target)
         os.replace(partial, target)
     finally:
-        with suppress(OSError):  # the first error is the one to report
-            partial.unlink(missing_ok=True)
+        building.abandon()
     fsync_path(target.parent)
 
 

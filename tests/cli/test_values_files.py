@@ -14,6 +14,7 @@ import zarr
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, KernelSVC, ingest, open_table
 from streamkernel.errors import StoreError
+from streamkernel.outputs import PartialFolder
 from streamkernel.table import row_outputs
 from streamkernel.table.row_outputs import RowOutput
 
@@ -95,6 +96,18 @@ def test_columns_are_named_by_targets_levels_and_classes(cli: Run, tmp_path: Pat
         std = ["--std"] if "std" in names else []
         assert cli("predict", model, str(tmp_path / table), str(out), *std, *THREADS).status == 0
         assert lines_of(out)[0] == ["row", *names]
+
+
+def test_what_a_killed_process_left_beside_a_file_goes_with_the_next_one(cli: Run, ridge: Path, tmp_path: Path) -> None:
+    held = PartialFolder(tmp_path / "rows.csv", None)  # of a process that still writes the file
+    dead = tmp_path / ".rows.csv.0123abcd.partial"
+    (dead / "rows").mkdir(parents=True)
+    (dead / "rows.csv").write_text("row,predic")
+    other = tmp_path / ".other.csv.0123abcd.partial"  # of another output
+    other.mkdir()
+    assert cli("predict", str(ridge), TABLE, str(tmp_path / "rows.csv"), *THREADS).status == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", held.folder.name, other.name}
+    held.abandon()
 
 
 def test_components_as_a_file(cli: Run, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from outputs.written import table
 
 from streamkernel.atomic import HeldLock
 from streamkernel.manifest import COMPLETE
-from streamkernel.outputs import PartialFolder, remove_stray_partials
+from streamkernel.outputs import PartialFolder, new_file, remove_stray_partials
 
 KILLED = """
 import os, signal, sys
@@ -42,6 +42,39 @@ def test_a_killed_ingest(tmp_path: Path) -> None:
         assert all(name.endswith(".partial") for name in left)
     table(store)
     assert os.listdir(store.parent) == ["table"]
+
+
+FILE = """
+import sys
+from pathlib import Path
+from streamkernel.outputs import new_file
+with new_file(Path(sys.argv[1]), overwrite=True) as path:
+    path.write_text("half")
+    print(path, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_writer_of_one_file(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("before")
+    command = [sys.executable, "-c", FILE, str(target)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    theirs = Path(process.stdout.readline().strip())
+    with new_file(target, overwrite=True) as path:
+        path.write_text("while the other one lives")
+    assert theirs.read_text() == "half"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+    assert len(os.listdir(tmp_path)) == 2
+    with new_file(target, overwrite=True) as path:
+        path.write_text("after")
+    assert os.listdir(tmp_path) == ["report.html"]
+    assert target.read_text() == "after"
 
 
 def test_what_is_being_built_is_left_alone(tmp_path: Path) -> None:
