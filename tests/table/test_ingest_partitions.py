@@ -67,7 +67,7 @@ def test_weights_targets_and_labels_in_folders(tmp_path):
     assert block.weights.tolist() == [2, 2, 0.5, 0.5]
     info = ingest(tmp_path / "f", tmp_path / "n", target="w")
     assert (info.columns, info.classes) == (("a",), None)
-    assert "'t' of the folders t=..." in info.left_out[0]
+    assert info.left_out == ("column 't' of the folders t=... (text; a category would be a feature)",)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

@@ -12,9 +12,9 @@ from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.ingest.readers.reader import position_of
 from streamkernel.table.ingest.readers.streams import ColumnStream
 from streamkernel.table.schema import Column
+from streamkernel.table.schema.arrow_types import is_text
 from streamkernel.table.schema.schema import Schema, as_schema
 from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, both_orders, date_formats, suggested
-from streamkernel.table.schema.arrow_types import is_text
 from streamkernel.table.schema.values import texts
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Untyped

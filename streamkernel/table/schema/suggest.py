@@ -29,9 +29,9 @@ import pyarrow as pa
 
 from streamkernel.errors import SourceFormatError, warn_user
 from streamkernel.table.schema._column import MAX_CATEGORIES, Column
+from streamkernel.table.schema.arrow_types import is_text
 from streamkernel.table.schema.fit import MOST_ONE_HOT
 from streamkernel.table.schema.schema import Schema
-from streamkernel.table.schema.arrow_types import is_text
 from streamkernel.table.schema.values import all_dates, categories, dates, texts
 from streamkernel.type_aliases import Int, Untyped
 from streamkernel.wording import option

@@ -62,7 +62,9 @@ def test_categories_of_a_dictionary_that_no_row_has_are_no_features():
 
 @pytest.mark.parametrize("values", [[[1], [2]], [{"x": 1}, None], [b"\xff", b"a"]])
 def test_values_without_a_text_are_no_categories(tmp_path, values):
-    with pytest.raises(SourceFormatError, match=r"Table \(row 0\): .* of column 'c' is not a category: the column holds"):
+    with pytest.raises(
+        SourceFormatError, match=r"Table \(row 0\): .* of column 'c' is not a category: the column holds"
+    ):
         ingest(pa.table({"c": values}), tmp_path / "s", categories=["c"])
 
 

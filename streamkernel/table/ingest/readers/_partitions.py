@@ -19,7 +19,6 @@ from streamkernel.table.ingest.readers.files import SourceFile
 from streamkernel.table.schema.arrow_types import is_text
 from streamkernel.table.targets import label_form
 from streamkernel.type_aliases import Untyped
-from streamkernel.wording import option
 
 # Hive's name for a missing value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
@@ -62,9 +61,9 @@ class Partitions:
     def as_numbers(self, names: Sequence[str], target: str | int | None) -> tuple[list[str], tuple[str, ...]]:
         """The columns that can be numbers or the target, and the other columns as text for `Reader.left_out`."""
         left_out = [name for name in names if name in self._text and name != target]
+        # This text stands in the table, and no front end words it: it names no option.
         return [name for name in names if name not in left_out], tuple(
-            f"column {name!r} of the folders {name}=... (text: name it among {option('categories')})"
-            for name in left_out
+            f"column {name!r} of the folders {name}=... (text; a category would be a feature)" for name in left_out
         )
 
     def extended(self, batch: Untyped, file: SourceFile, before: int, text: Collection[str] = ()) -> Untyped:
