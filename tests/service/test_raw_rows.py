@@ -134,7 +134,9 @@ def test_what_is_wrong_in_an_arrow_stream_is_said_by_row_and_column(served: tupl
     wrong = {
         "row 299: 'old' of column 'age' is not a number": _with(table, "age", pa.array(age)),
         "column 'age' is missing (1 in all); give the columns": table.drop(["age"]),
-        "column 'job' holds categories of text; give plain numbers, truth values, dates or text": _with(table, "job", table.column("job").dictionary_encode()),
+        "column 'job' holds categories of text; give plain numbers, truth values, dates or text": _with(
+            table, "job", table.column("job").dictionary_encode()
+        ),
         "column 'job' holds lists; give plain": _with(table, "job", pa.array([["a"]] * 300)),
         "column 'job' is there twice": table.append_column("job", table.column("job")),
         "of column 'when' is not a date: the column holds numbers": _with(table, "when", pa.array([1.0] * 300)),

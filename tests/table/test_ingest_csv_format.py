@@ -1,6 +1,7 @@
 """Separators, decimal commas and encodings of CSV."""
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -102,6 +103,36 @@ def test_problems_are_told_with_their_line(tmp_path):
         source = write(tmp_path / "s.csv", good + line + "\n", "utf-16")
         with pytest.raises(SourceFormatError, match=rf"s\.csv:1502:1: {says}"):
             ingest(source, tmp_path / "s", decimal=",", encoding="utf-16")
+
+
+# 1,000 was said to be a number with a decimal comma: the way out read one thousand as one.
+@pytest.mark.parametrize(
+    ("field", "separator", "options", "says"),
+    [
+        ("1,5", ";", {}, "'1,5' in column 'a' is a number with a decimal comma; give decimal=','$"),
+        ('"1,5"', ",", {}, "is a number with a decimal comma; give decimal=',' and separator=','$"),
+        ("1,000", ";", {}, "with a comma; where it separates thousands, leave it out, and where it is decimal, give d"),
+        ('"12,345"', ",", {}, "where it separates thousands, leave it out, .* give decimal=',' and separator=','"),
+        ("0,500", ";", {}, "is a number with a decimal comma"),
+        ('"1,234,567"', ",", {}, "is a number with other signs; write numbers alone, such as 1234.5"),
+        ("1 000", ",", {}, "is a number with other signs"),
+        ("$1.50", ",", {}, "is a number with other signs"),
+        ("7%", ",", {}, "is a number with other signs"),
+        ("1.000,5", ";", {"decimal": ","}, "is a number with other signs; write numbers alone, such as 1234,5"),
+        ("1-2", ",", {}, "is not a number; mend it"),
+    ],
+)
+def test_a_number_with_other_signs_is_not_said_to_be_text(tmp_path, field, separator, options, says):
+    source = write(tmp_path / "s.csv", f"a{separator}y\n1{separator}2\n{field}{separator}3\n")
+    with pytest.raises(SourceFormatError, match=r"s\.csv:3:1: ") as caught:
+        ingest(source, tmp_path / "s", target="y", **options)
+    assert re.search(says, str(caught.value))
+
+
+def test_the_way_out_of_a_decimal_comma_among_commas(tmp_path):
+    source = write(tmp_path / "s.csv", 'a,y\n"1,5",2\n"2,5",3\n')
+    ingest(source, tmp_path / "s", target="y", decimal=",", separator=",")
+    np.testing.assert_array_equal(open_table(tmp_path / "s").read(0, 2).X, [[1.5], [2.5]])
 
 
 @pytest.mark.parametrize(

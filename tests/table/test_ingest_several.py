@@ -244,6 +244,20 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path, name):
     assert os.listdir(tmp_path) == ["in"]
 
 
+@pytest.mark.parametrize(("with_header", "without"), [("a_csv", "b_csv"), ("b_csv", "a_csv")])
+def test_a_file_without_a_header_is_named_where_the_target_has_a_name(tmp_path, with_header, without):
+    folder = files(**{with_header: GOOD, without: "1,2\n3,4\n"})(tmp_path)
+    lacking = without.replace("_", ".")
+    with pytest.raises(SourceFormatError, match=rf"{lacking}:1:1: the first line is numbers, and .* has a header"):
+        ingest(folder, tmp_path / "store", target="t")
+
+
+def test_names_of_columns_may_be_numbers(tmp_path):
+    folder = files(a_csv="2019,2020,t\n1,2,3\n", b_csv="t,2020,2019\n3,2,1\n")(tmp_path)
+    ingest(folder, tmp_path / "store", target="t")
+    np.testing.assert_array_equal(open_table(tmp_path / "store").read(0, 2).X, [[1, 2], [1, 2]])
+
+
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_a_compressed_file_that_was_cut_off(tmp_path, suffix):
     text = b"a\n" + b"\n".join(b"%.9f" % value for value in np.random.default_rng(0).standard_normal(100_000))

@@ -151,7 +151,7 @@ def test_a_polars_frame_is_ingested_encoded_and_fitted(tmp_path: Path) -> None:
     np.testing.assert_array_equal(model.predict(swapped), model.predict(numbers.drop("y")))
     with pytest.raises(DTypeError):
         KernelRidge(10).fit(frame.select("text"), frame["y"])
-    with pytest.raises(ValueError, match="column 'list' is not a .*: the column holds lists"):
+    with pytest.raises(ValueError, match=r"column 'list' is not a .*: the column holds lists"):
         ingest(frame, tmp_path / "list", target="y", keep=["list"])
 
 

@@ -10,6 +10,7 @@ from streamkernel.table.ingest.readers._partitions import Partitions
 from streamkernel.table.ingest.readers.arrow_values import text_labels
 from streamkernel.table.ingest.readers.csv._file import CsvFile
 from streamkernel.table.ingest.readers.csv.format import CsvFormat
+from streamkernel.table.ingest.readers.csv.records import is_number
 from streamkernel.table.ingest.readers.files import SourceFile, check_same_columns
 from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.ingest.readers.reader import FILLING, Batch, Reader
@@ -109,8 +110,10 @@ class CsvReader(Reader):
 
 def _check_headers(each: CsvFile, first: CsvFile) -> None:
     """Refuse a file without the header of the first one."""
-    if each.header != first.header:
-        having, lacking = (each.file, first.file) if each.header else (first.file, each.file)
+    # Where the target has a name, every first line is taken for a header.
+    numeric = {file.file: not file.header or all(map(is_number, file.names)) for file in (each, first)}
+    if each.header != first.header or (numeric[each.file] != numeric[first.file]):
+        having, lacking = (first.file, each.file) if numeric[each.file] else (each.file, first.file)
         raise SourceFormatError(
             f"{lacking}:1:1: the first line is numbers, and {having} has a header; give all files the same header, "
             "or none"
