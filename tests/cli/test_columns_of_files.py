@@ -190,7 +190,7 @@ def test_what_carries_no_schema_is_refused(cli: Run, folder: Path) -> None:
     assert "numbers was made of rows of numbers and has no schema" in cli(*ingested, folder / "numbers").error
     assert "empty" in cli(*ingested, folder / "empty").error
     assert "no schema at" in cli(*ingested, folder / "nothing.json").error
-    assert "is named .json or .toml" in cli(*ingested, folder / "nothing").error
+    assert "is named .json or .toml; choose another name, or --schema auto" in cli(*ingested, folder / "atuo").error
     assert not (folder / "s").exists()
     with pytest.raises(ParameterError, match="is a folder, not the JSON or TOML file of a schema"):
         ingest(folder / "rows.csv", folder / "s", schema=folder / "numbers")

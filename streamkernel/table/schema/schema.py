@@ -17,6 +17,7 @@ from streamkernel.outputs import new_file, translated_os_errors
 from streamkernel.table.schema._column import Column
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Fields, Unchecked
+from streamkernel.wording import option
 
 FORMAT, VERSION = "streamkernel.schema", 1
 _SUFFIXES = (".json", ".toml")
@@ -247,7 +248,10 @@ def checked_suffix(path: str | os.PathLike[str]) -> Path:
                 f"{place} is a folder, not the JSON or TOML file of a schema; that of a store is "
                 "open_table(path).schema, that of a model TableEncoder.of(model).schema"
             )
-        raise ParameterError(f"{place}: the file of a schema is named .json or .toml; choose another name")
+        raise ParameterError(
+            f"{place}: the file of a schema is named .json or .toml; choose another name, or "
+            f"{option('schema', 'auto')} for a look at the rows"
+        )
     return place
 
 

@@ -64,13 +64,15 @@ _SIGNS = frozenset("(+\u2212$€£¥%,'’\u00a0 ")
 _DATE_OF_DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)
 
 
-def suggested(look: Untyped, *, targets: Sequence[str], decimal: str = ".") -> Schema:
+def suggested(look: Untyped, *, targets: Sequence[str], id_name: str | None = None, decimal: str = ".") -> Schema:
     """The schema that a look at the rows suggests.
 
     Parameters
     ----------
     look : Arrow table of the first rows, text as it stands in the source.
     targets : names of the targets.
+    id_name : name of the column that is the id; by default the first one that looks like it. Others that look like it
+        are left out.
     decimal : the decimal point of numbers in text.
 
     Raises
@@ -88,7 +90,11 @@ def suggested(look: Untyped, *, targets: Sequence[str], decimal: str = ".") -> S
                 )
             )
         else:
-            columns.append(_column(name, values, bool(targets), decimal))
+            column = _column(name, values, bool(targets), decimal)
+            if column.role == "id":
+                id_name = name if id_name is None else id_name
+                column = column if name == id_name else Column(name, "text")
+            columns.append(column)
     return Schema(tuple(columns))
 
 

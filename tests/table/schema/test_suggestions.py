@@ -6,9 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamkernel import ingest, suggest_schema
+from streamkernel import ingest, open_table, suggest_schema
 from streamkernel.errors import StreamKernelWarning
+from streamkernel.table._row_ids import as_texts
 from streamkernel.table.ingest import _declared
+from streamkernel.table.rows import RowReader
 from streamkernel.table.schema import Column
 
 MANY = [f"word {i % 40}" for i in range(200)]
@@ -53,6 +55,18 @@ def test_a_look_at_a_part_leaves_the_encoding_to_the_pass_over_all_rows(tmp_path
     assert suggest_schema(many, target="y")["c"] == Column("c", "category", **UNKNOWN)
     assert ingest(many, tmp_path / "s", target="y", schema="auto").columns == ("c (mean of y)",)
     assert suggest_schema(many, drop=["y"])["c"].encoding == "one-hot"
+
+
+def test_of_several_columns_that_look_like_ids_the_first_or_the_named_one_is_it(tmp_path):
+    """Two of them were refused as two ids, and so was the one that the user named beside another."""
+    many = {"id": range(40), "user_id": [f"u{i}" for i in range(40)], "key": range(40, 80), "a": np.arange(40.0)}
+    table = pa.table(many)
+    assert [suggest_schema(table)[name].role for name in table.column_names] == ["id", *["feature"] * 3]
+    assert [suggest_schema(table)[name].kind for name in ("user_id", "key")] == ["text", "text"]
+    for name, first in (("user_id", "u0"), ("key", "40")):
+        info = ingest(table, tmp_path / name, schema="auto", id=name)
+        assert info.columns == ("a",)
+        assert as_texts(RowReader(open_table(tmp_path / name).ids).read(0, 1)) == [first]
 
 
 def test_a_date_of_both_orders_is_a_category_and_not_guessed():
