@@ -31,7 +31,7 @@ from streamkernel.reductions import RowMap
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink, check_target
 from streamkernel.table import Table, open_table, with_weights_of
-from streamkernel.table.row_outputs import RowOutput, check_values_file, is_values_file
+from streamkernel.table.row_outputs import RowOutput, check_group_name, check_values_file, is_values_file
 from streamkernel.type_aliases import Unchecked
 
 _MOST_CHUNK_ROWS = 1 << 20
@@ -105,6 +105,7 @@ def check_rows_target(out: str, *, overwrite: bool) -> None:
     if is_values_file(out):
         check_values_file(out, overwrite=overwrite)
     else:
+        check_group_name(out)
         check_target(out, overwrite=overwrite, kind="rows")
 
 

@@ -20,6 +20,13 @@ from streamkernel.type_aliases import AnyArray, Fields, Untyped
 from streamkernel.wording import switch
 
 FILE_SUFFIXES = (".csv", ".parquet")
+# Names by which users expect a file, where a group of arrays would be written.
+_OTHER_SUFFIXES = (
+    *(".tsv", ".txt", ".json", ".jsonl", ".xls", ".xlsx", ".html"),
+    *(".pq", ".arrow", ".feather", ".npy", ".npz", ".h5", ".libsvm", ".svm", ".pkl"),
+    *(".gz", ".bz2", ".zst", ".zip"),
+)
+_ORDER = ("prediction", "std", "lower", "upper")  # of columns; others come after these, by their names
 _BATCH = 1 << 22  # numbers that are in memory at once
 _MARK = b"streamkernel.rows"  # in the metadata of Parquet files
 _FIRST = (b"prediction", b"features", b"scores", b"variates")  # names of the first column after `row` in CSV files
@@ -29,6 +36,41 @@ _LONGEST = 64
 def is_values_file(path: str | os.PathLike[str]) -> bool:
     """Whether an output with this name is a CSV or Parquet file."""
     return os.fspath(path).lower().endswith(FILE_SUFFIXES)
+
+
+def check_group_name(path: str | os.PathLike[str]) -> None:
+    """Refuse a name of a kind of file that is not written, in whose place a folder of arrays would be.
+
+    Raises
+    ------
+    ParameterError
+        The name has the suffix of such a file.
+    """
+    text = os.fspath(path)
+    if text.lower().endswith(_OTHER_SUFFIXES):
+        raise ParameterError(
+            f"{text}: values of rows are written as a .csv or .parquet file, or as a Zarr group; choose such a name, "
+            "as rows.csv or rows.zarr"
+        )
+
+
+def values_file_info(path: str | os.PathLike[str]) -> Fields | None:
+    """What a CSV or Parquet file of `RowOutput.write` holds, as plain JSON; None for anything else."""
+    found = Path(path)
+    if is_url(os.fspath(path)) or not is_values_file(path) or not found.is_file() or not _is_ours(found):
+        return None
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if found.suffix.lower() == ".parquet":
+        metadata = pyarrow.parquet.read_metadata(found)
+        rows, columns = metadata.num_rows, metadata.schema.names
+    else:
+        parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+        with pyarrow.csv.open_csv(found, parse_options=parse) as batches:
+            columns = batches.schema.names
+            rows = sum(batch.num_rows for batch in batches)
+    return {"path": str(found), "rows": rows, "columns": [name for name in columns if name != "row"]}
 
 
 def check_values_file(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
@@ -115,7 +157,8 @@ class RowOutput:
         """For each column of a file its name, the array, and the position in it (None for an array (m,))."""
         named = self.attributes.get("column_names") or {}
         found: list[tuple[str, str, int | None]] = []
-        for name in sorted(self.arrays, key=lambda name: (name != "prediction", name)):
+        rank = {name: place for place, name in enumerate(_ORDER)}
+        for name in sorted(self.arrays, key=lambda name: (rank.get(name, len(rank)), name)):
             rows = self.arrays[name]
             if len(rows.shape) == 1:
                 found.append((name, name, None))

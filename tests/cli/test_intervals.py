@@ -34,7 +34,7 @@ def test_bounds_are_those_of_the_distribution_and_hold_their_share(cli: Run, fol
     ran = cli("predict", folder / "m", folder / "t", folder / "p.csv", "--std", "--interval", level, *THREADS)
     assert ran.status == 0, ran.err
     found = pd.read_csv(folder / "p.csv")
-    assert found.columns.tolist() == ["row", "prediction", "lower", "std", "upper"]
+    assert found.columns.tolist() == ["row", "prediction", "std", "lower", "upper"]
     lower, upper = norm.interval(level, found["prediction"], found["std"])
     np.testing.assert_allclose(found["lower"], lower, rtol=1e-12)
     np.testing.assert_allclose(found["upper"], upper, rtol=1e-12)

@@ -110,6 +110,29 @@ def test_what_a_killed_process_left_beside_a_file_goes_with_the_next_one(cli: Ru
     held.abandon()
 
 
+def test_info_tells_of_a_file_what_it_tells_of_the_group(cli: Run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    labels = np.where(X[:, 0] > 0, "line\nbreak", 'say "no"')
+    KernelSVC(10, C=1.0, kernel="gaussian", calibration="platt").fit(X, labels).save(tmp_path / "model")
+    ingest(open_table(X), tmp_path / "x")
+    predict = ("predict", str(tmp_path / "model"), str(tmp_path / "x"))
+    for name in ("group", "rows.csv", "rows.PARQUET"):
+        assert cli(*predict, str(tmp_path / name), "--rows", "10:50", *THREADS).status == 0
+        found = cli("info", str(tmp_path / name), "--json").result
+        assert (found["rows"], found["columns"][0], len(found["columns"])) == (40, "prediction", 3)
+    assert cli("info", str(tmp_path / "rows.csv")).status == 0
+    (tmp_path / "mine.csv").write_text("row,x\n1,2\n")
+    assert "convert it by streamkernel ingest first" in cli("info", str(tmp_path / "mine.csv")).error
+
+
+@pytest.mark.parametrize("name", ["out.tsv", "out.JSON", "out.csv.gz", "out.npy", "out.pq"])
+def test_no_group_has_the_name_of_a_file(cli: Run, ridge: Path, tmp_path: Path, name: str) -> None:
+    ran = cli("predict", str(ridge), TABLE, str(tmp_path / name), *THREADS)
+    assert ran.status == 1
+    assert f"{name}: values of rows are written as a .csv or .parquet file, or as a Zarr group" in ran.error
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_components_as_a_file(cli: Run, tmp_path: Path) -> None:
     model, out = str(tmp_path / "pca"), tmp_path / "scores.csv"
     fit = ("fit", TABLE, model, "--estimator", "kernel-pca", "--basis", "10", "--components", "2")

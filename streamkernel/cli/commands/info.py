@@ -15,7 +15,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.report.text import count, kernel_of, percent
 from streamkernel.table.info import table_info
-from streamkernel.table.row_outputs import RowOutput
+from streamkernel.table.row_outputs import RowOutput, values_file_info
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Fields
 
@@ -24,7 +24,10 @@ from streamkernel.type_aliases import Fields
 @click.argument("path")
 @common
 def command(path: str, display: Display) -> None:
-    """Show what the table, model, transformer, factor or output of rows (predictions) at PATH holds."""
+    """Show what the table, model, transformer, factor or output of rows (predictions; also as a file) at PATH holds."""
+    if file := values_file_info(path):
+        display.emit(file, "rows", {**file, "columns": listed(file["columns"], 20)})
+        return
     kind = kind_of(path)
     output = RowOutput.open(path) if kind is None else None
     if output is not None and "model_digest" in output.attributes:
