@@ -73,9 +73,9 @@ def write_report(
 
 
 def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
-    """Draw residual trace, GCV (calibration of predicted distributions, errors along C) and predictions side by side.
+    """Draw residual trace, GCV (calibration of predicted distributions, errors along C) and predictions in one picture.
 
-    1440 x 518 pixels; an existing picture is replaced.
+    The figures stand one below the other, 720 pixels wide; an existing picture is replaced.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    _write_picture(lambda pages: pages.picture_of(model), path, (10.0, 3.6))
+    _write_picture(lambda pages: pages.picture_of(model), path, 2.9)
 
 
 def write_factor_report(
@@ -168,7 +168,7 @@ def check_report(path: str | PathLike[str], *, overwrite: bool) -> None:
 def draw_factor_png(
     factors: Sequence[Factor], path: str | PathLike[str], *, optimum: PcaCurve | Absent | None = None
 ) -> None:
-    """Draw residual traces against rank, 1036 x 633 pixels; an existing picture is replaced.
+    """Draw residual traces against rank, 720 pixels wide; an existing picture is replaced.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def draw_factor_png(
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    _write_picture(lambda pages: ("", [pages.factors_picture(factors, optimum)]), path, (7.2, 4.4))
+    _write_picture(lambda pages: ("", [pages.factors_picture(factors, optimum)]), path, 3.0)
 
 
 def _write_page(page: Callable[[Any], Any], path: str | PathLike[str], title: str | None, overwrite: bool) -> None:
@@ -186,11 +186,11 @@ def _write_page(page: Callable[[Any], Any], path: str | PathLike[str], title: st
     publish_file(target, document.html_of(page(pages), title).encode(), overwrite=overwrite)
 
 
-def _write_picture(picture: Callable[[Any], Any], path: str | PathLike[str], inches: tuple[float, float]) -> None:
+def _write_picture(picture: Callable[[Any], Any], path: str | PathLike[str], height: float) -> None:
     renderer, pages = _modules("matplotlib", "png", "streamkernel.report.matplotlib_renderer")
     target = checked_output(path, overwrite=True, mark=PICTURE)
     lead, figures = picture(pages)
-    publish_file(target, renderer.png_of(figures, inches, lead), overwrite=True, mark=PICTURE)
+    publish_file(target, renderer.png_of(figures, height, lead), overwrite=True, mark=PICTURE)
 
 
 def _modules(library: str, extra: str, module: str) -> tuple[Any, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import textwrap
 import warnings
 from collections.abc import Sequence
 from functools import singledispatch
@@ -24,18 +26,22 @@ from streamkernel.report.text import count, power_of_ten, shortened
 from streamkernel.type_aliases import Fields, Untyped
 
 _DPI = 144
-_PIXEL, _MARK, _SMALL = 0.68, 0.58, 0.54  # points of a picture for a pixel of a page: texts, marks, background texts
+_WIDTH, _LEGEND = 5.0, 0.21  # inches of a picture, and of a line of a legend
+# Points of letters: a phone shows the 720 pixels of a picture on some 380, where these letters have 11 pixels.
+_LEAST = 10.5
+_PIXEL, _MARK = 0.96, 0.58  # points of a picture for a pixel of a page: texts, marks
 _MOST_NAMED = 10  # names beyond which their type is small
-_WIDEST_LABEL, _LONGEST_SUMMARY = 44, 56  # characters of a line of text beside and above a figure
+# Characters of a line of text: below a figure, beside it, above it, and above all figures.
+_WIDEST_LABEL, _TALLEST_LABEL, _LONGEST_SUMMARY, _LONGEST_LEAD = 44, 26, 50, 54
 
 _STYLE: Untyped = {
     "font.family": "sans-serif",
-    "font.size": 8.5,
+    "font.size": _LEAST,
     "text.color": INK,
     "text.parse_math": False,  # class labels may hold dollars
     "axes.labelcolor": MUTED,
-    "axes.labelsize": 8.5,
-    "axes.titlesize": 9.5,
+    "axes.labelsize": _LEAST,
+    "axes.titlesize": 12,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.edgecolor": RULE,
@@ -44,24 +50,33 @@ _STYLE: Untyped = {
     "axes.axisbelow": True,
     "xtick.color": MUTED,
     "ytick.color": MUTED,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
+    "xtick.labelsize": _LEAST,
+    "ytick.labelsize": _LEAST,
     "grid.color": GRID,
 }
 
 
-def png_of(figures: Sequence[plot.Drawing], inches: tuple[float, float], lead: str = "") -> bytes:
-    """The figures side by side under one line of text, as a PNG file of 144 pixels an inch."""
+def png_of(figures: Sequence[plot.Drawing], height: float, lead: str = "") -> bytes:
+    """The figures one below the other under a text, as a PNG file of 720 pixels in width.
+
+    Parameters
+    ----------
+    height : of each figure, in inches of 144 pixels.
+    """
     with rc_context(_STYLE), warnings.catch_warnings():
         # A label whose script the font lacks is drawn as boxes; this is no reason to fail.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        above = textwrap.wrap(lead, _LONGEST_LEAD)
+        heights = [height + _LEGEND * len(_shown_keys(each)) for each in figures]
+        inches = (_WIDTH, sum(heights) + 0.2 * len(above))
         canvas = Canvas(figsize=inches, dpi=_DPI, layout="constrained", facecolor=PAPER)
         FigureCanvasAgg(canvas)
-        if lead:
-            canvas.suptitle(lead, x=0.006, ha="left", fontsize=9, color=MUTED)
-        for axes, figure in zip(canvas.subplots(1, len(figures), squeeze=False)[0], figures, strict=True):
+        if above:
+            canvas.suptitle("\n".join(above), x=0.012, ha="left", fontsize=_LEAST, color=MUTED)
+        rows = canvas.subplots(len(figures), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, figure in zip(rows, figures, strict=True):
             if isinstance(figure, plot.Figure):
-                _draw_figure(axes, figure, any(isinstance(each, plot.Figure) and each.summary for each in figures))
+                _draw_figure(axes, figure)
             elif figure is not None:
                 axes.set_title(figure.title)
                 axes.set_axis_off()
@@ -72,11 +87,14 @@ def png_of(figures: Sequence[plot.Drawing], inches: tuple[float, float], lead: s
     return picture.getvalue()
 
 
-def _draw_figure(axes: Axes, figure: plot.Figure, summed_up: bool) -> None:
-    # Titles stand in one line, whether or not their figure has a summary.
-    axes.set_title(figure.title, pad=18.0 if summed_up else 6.0)
-    axes.annotate(shortened(figure.summary, _LONGEST_SUMMARY), (0.0, 1.0), (0.0, 6.0), xycoords="axes fraction",
-                  textcoords="offset points", color=MUTED, fontsize=8)  # fmt: skip
+def _draw_figure(axes: Axes, figure: plot.Figure) -> None:
+    # A line ends between two scores, not within one.
+    summary = re.sub(r" (?=±)|(?<=[±²]) ", "\u00a0", shortened(figure.summary, 2 * _LONGEST_SUMMARY))
+    lines = textwrap.wrap(summary, _LONGEST_SUMMARY)
+    axes.set_title(figure.title, pad=6.0 + 15.0 * len(lines))
+    above = axes.annotate("\n".join(lines), (0.0, 1.0), (0.0, 5.0), va="bottom", color=MUTED, fontsize=_LEAST,
+                          xycoords="axes fraction", textcoords="offset points")  # fmt: skip
+    above.set_in_layout(False)  # a square is narrower than its summary, and would be made narrower still
     right = None
     if figure.right is not None:
         right = axes.twinx()
@@ -85,19 +103,26 @@ def _draw_figure(axes: Axes, figure: plot.Figure, summed_up: bool) -> None:
         axes.set_zorder(right.get_zorder() + 1)
         axes.set_facecolor("none")
         _dress(right, "y", figure.right)
+    if figure.square:
+        axes.set_box_aspect(1)
+        axes.set_anchor("W")  # its summary needs the place on the right
     _dress(axes, "x", figure.x)
     _dress(axes, "y", figure.y)
     if figure.x.names:
         axes.spines[:].set_visible(False)
     if not figure.y.names:
         axes.grid(axis="y")
-    if figure.square:
-        axes.set_box_aspect(1)
     for order, series in enumerate(figure.series):
         below = series.below or isinstance(series, (plot.Area, plot.Zone))
         _draw(series, right if series.on_right and right is not None else axes, (0.5 if below else 2.0) + 0.01 * order)
-    if figure.legend:
-        axes.legend(handles=[_handle(*key) for key in figure.keys], frameon=False, fontsize=7.5)
+    if _shown_keys(figure):
+        # Below the axes, as letters of this size would cover curves.
+        axes.legend(handles=[_handle(*key) for key in figure.keys], frameon=False, fontsize=_LEAST, loc="upper left",
+                    bbox_to_anchor=(-0.12, 0.0), borderaxespad=3.4, borderpad=0.0)  # fmt: skip
+
+
+def _shown_keys(figure: plot.Drawing) -> Sequence[tuple[str, str, str]]:
+    return figure.keys if isinstance(figure, plot.Figure) and figure.legend else ()
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------
@@ -108,7 +133,9 @@ def _dress(axes: Axes, name: str, described: plot.Axis) -> None:
     axis = getattr(axes, f"{name}axis")
     getattr(axes, f"set_{name}scale")("log" if described.log else "linear")
     getattr(axes, f"set_{name}lim")(*described.limits)
-    getattr(axes, f"set_{name}label")(wrapped(described.label, _WIDEST_LABEL), color=described.colour)
+    getattr(axes, f"set_{name}label")(
+        wrapped(described.label, _WIDEST_LABEL if name == "x" else _TALLEST_LABEL), color=described.colour
+    )
     axis.set_tick_params(colors=described.colour)
     axis.set_minor_locator(NullLocator())
     low, high = described.limits
@@ -139,10 +166,10 @@ def _name_ticks(axes: Axes, name: str, described: plot.Axis) -> None:
     many = len(described.names) > _MOST_NAMED
     names = [shortened(each, 12 if described.label else 26) for each in described.names]
     turned: Fields = {}
-    if name == "x" and sum(map(len, names)) > 20:
+    if name == "x" and sum(map(len, names)) > (14 if axes.get_box_aspect() else 36):
         turned = {"rotation": 90 if many else 40, "ha": "right", "va": "center" if many else "top",
                   "rotation_mode": "anchor"}  # fmt: skip
-    getattr(axes, f"set_{name}ticks")(range(len(names)), labels=names, fontsize=6 if many else 8, **turned)
+    getattr(axes, f"set_{name}ticks")(range(len(names)), labels=names, fontsize=6 if many else _LEAST, **turned)
     axes.tick_params(axis="both" if described.label else "y", length=0)
 
 
@@ -251,6 +278,6 @@ def _note(series: plot.Note, axes: Axes, order: float) -> None:
     offset = (_PIXEL * series.offset[0], _PIXEL * series.offset[1])
     axes.annotate(
         series.text, (series.x, series.y), offset, textcoords="offset points", ha=series.align, va=baseline,
-        color=series.colour, fontsize=(_SMALL if series.plain else _PIXEL) * series.size, zorder=order + 3.0,
+        color=series.colour, fontsize=_PIXEL * series.size, zorder=order + 3.0,
         bbox=None if series.plain else {"facecolor": PAPER, "alpha": 0.85, "linewidth": 0, "pad": 1.0},
     )  # fmt: skip

@@ -347,7 +347,7 @@ def test_the_middle_of_the_picture_is_about_distributions(
     for model in (gaussian, labels, counts, counts_of(regression)):
         draw_png(model, tmp_path / "fit.png")
         picture = imread(tmp_path / "fit.png")[:, :, :3]
-        assert picture.shape[:2] == (518, 1440)
+        assert picture.shape[1] == 720
         middle = picture[:, 480:960]
         blue = middle[:, :, 2] - middle[:, :, 0] > 0.1
         orange = middle[:, :, 0] - middle[:, :, 2] > 0.3

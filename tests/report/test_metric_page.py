@@ -163,7 +163,7 @@ def test_both_draw_the_figures(learned: RidgeModel, given: RidgeModel) -> None:
     drawn = [figure for model in (learned, given) for figure in metric_section(model).figures]
     figures = {each.name: each for each in drawn if isinstance(each, plot.Figure)}
     assert set(figures) == {"weights", "directions", "metric-search"}
-    assert matplotlib_renderer.png_of([*figures.values()], (9.0, 3.0))
+    assert matplotlib_renderer.png_of([*figures.values()], 3.0)
     scripts, elements = bokeh_renderer.scripts_and_elements([*figures.values()])
     assert elements.keys() == figures.keys()
     assert "x2" in scripts[1]

@@ -6,23 +6,28 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from matplotlib import rcParams
 from matplotlib.image import imread
+from matplotlib.text import Text
 
 from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.models import RidgeModel
 from streamkernel.report import draw_png
+from streamkernel.report.matplotlib_renderer import png_of
+from streamkernel.report.pages import picture_of
 
 
-def test_three_panels_with_something_in_each(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_three_figures_with_something_in_each(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     for model in map(request.getfixturevalue, ("regression", "classifier", "svc", "svr")):
         draw_png(model, tmp_path / "fit.png")
         picture = imread(tmp_path / "fit.png")[:, :, :3]
-        assert picture.shape[:2] == (518, 1440)
-        for third in np.split(picture, 3, axis=1):
+        height, width = picture.shape[:2]
+        assert width == 720
+        for third in np.split(picture[height % 3 :], 3):
             bluish = (third[:, :, 2] - third[:, :, 0] > 0.1).mean()
             assert 0.001 < bluish < 0.9
     assert os.listdir(tmp_path) == ["fit.png"]
@@ -58,3 +63,13 @@ def test_errors(regression: RidgeModel, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("streamkernel.report.find_spec", lambda name: None)
     with pytest.raises(ParameterError, match=r"matplotlib is not installed.*pip install streamkernel\[png\]"):
         draw_png(regression, tmp_path / "fit.png")
+
+
+def test_letters_can_be_read_on_a_phone(regression: RidgeModel, svc: Any, pursuit: Any) -> None:
+    """A picture of 720 pixels is shown on 380, where letters have 11 pixels at least."""
+    for model in (regression, svc, pursuit):
+        lead, figures = picture_of(model)
+        with patch.object(Text, "draw", autospec=True) as draw:
+            png_of(figures, 2.9, lead)
+        sizes = [call.args[0].get_fontsize() for call in draw.call_args_list]
+        assert min(sizes) / 72 * 144 * 380 / 720 > 11.0

@@ -61,7 +61,7 @@ def one(
 
 
 def picture(*figures: plot.Figure | plot.Missing) -> Any:
-    return imread(BytesIO(matplotlib_renderer.png_of(figures, (4.0, 3.0), "Lead")))[:, :, :3]
+    return imread(BytesIO(matplotlib_renderer.png_of(figures, 3.0, "Lead")))[:, :, :3]
 
 
 def document(figure: plot.Figure) -> str:
