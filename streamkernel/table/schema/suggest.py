@@ -131,7 +131,9 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
     if not categorical:
         odd = [code for code, label in enumerate(labels) if not _is_number(label, decimal)]
         whole = all(label.lstrip("+-").isdigit() for code, label in enumerate(labels) if code not in odd)
-        if not odd and len(labels) > 2 and date_formats(pa.array(labels, pa.string())) == (_COMPACT,):
+        # Most numbers are no dates from the first one on: fifty formats are tried of the others.
+        digits = not odd and len(labels) > 2 and all(map(_DATE_OF_DIGITS.fullmatch, labels))
+        if digits and date_formats(pa.array(labels, pa.string())) == (_COMPACT,):
             return replace(known, kind="date", format=_COMPACT)
         if _are_no_values(name, codes, labels, odd):
             if whole and not odd and _ID.fullmatch(name) and len(labels) == there.size > 1:
