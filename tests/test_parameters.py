@@ -215,7 +215,7 @@ def page() -> str:
         "",
         "The parameters of a fit are the same in Python, on the command line and in the JSON of a job; only `seed` is",
         "`random_state` in Python. `python tests/test_parameters.py` writes this page from the classes of settings.",
-        "Where an estimator stands below two classes, the later one counts.",
+        "If an estimator has a parameter of two classes, the later class on this page counts.",
     ]
     classes: dict[type, list[str]] = {}
     for kind in KINDS.values():
@@ -226,8 +226,10 @@ def page() -> str:
     classes[CompressionSettings] = ["the command `compress` and the function of this name, beside `BasisParameters`"]
     for each, kinds in classes.items():
         names = "all estimators" if len(kinds) == len(KINDS) else ", ".join(kinds)
-        own = inspect.get_annotations(each)
-        if not own.keys() & parameters_in(each).keys():
+        # A class that leaves the meaning to its subclasses states nothing for a reader.
+        own = {name for name in inspect.get_annotations(each) if name in parameters_in(each)}
+        own = {name for name in own if parameters_in(each)[name][0].help}
+        if not own:
             continue
         lines += ["", f"## {each.__name__}", "", f"Of {names}.", ""]
         lines += ["| parameter | command line | values | default | meaning |", "|---|---|---|---|---|"]
@@ -240,7 +242,8 @@ def page() -> str:
             if name == "kernel":
                 values = "a name, in Python a `Kernel`, too"
             shown = parameter.default_words or ("none" if default is None or default == {} else f"`{default}`")
-            lines.append(f"| `{name}` | {flag} | {values} | {shown} | {parameter.help} |")
+            more = " [methods.md](methods.md#rules) tells of each." if name == "rule" else ""
+            lines.append(f"| `{name}` | {flag} | {values} | {shown} | {parameter.help}{more} |")
     return "\n".join(lines) + "\n"
 
 

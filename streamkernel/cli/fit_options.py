@@ -152,7 +152,8 @@ def _option(
     # Estimators may take other words for the same parameter: the option takes all of them, the settings check.
     words = tuple(dict.fromkeys(word for each in stated_by for word in each.words))
     parameter = replace(max(stated_by, key=lambda each: len(each.words)), words=words)
-    helps = {kind: each.help for kind, (each, _) in used.items()}
+    more = " The end of this help lists the rules." if name == "rule" else ""
+    helps = {kind: each.help + more for kind, (each, _) in used.items()}
     defaults = {kind: each.default_words or _typed(default) for kind, (each, default) in used.items()}
     flag = (parameter.flag or name).replace("_", "-")
     attributes: Fields = {

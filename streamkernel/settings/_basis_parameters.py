@@ -101,7 +101,7 @@ class BasisParameters:
     )
     rule: str | Rule = parameter(
         "few-sweep",
-        "The rule that chooses the basis. The end of this help lists the rules.",
+        "The rule that chooses the basis.",
         "basis",
         kind=str,
         checked=False,

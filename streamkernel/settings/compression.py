@@ -29,7 +29,7 @@ class CompressionSettings(BasisSettings):
 
     rule: str | Rule = parameter(
         "uniform",
-        "The rule that chooses the basis. The end of this help lists the rules.",
+        "The rule that chooses the basis.",
         "basis",
         kind=str,
         checked=False,

@@ -56,8 +56,8 @@ class MarginSettings(SearchedSettings, GapSettings):
 
     fit_intercept: bool = parameter(
         True,
-        "Whether the model has a constant; its square is penalised as those of the other coefficients are, but for the "
-        "full machine.",
+        "Whether the model has a constant. Its square is penalised like those of the other coefficients; that of the full "
+        "machine is not.",
         "rows",
         kind=bool,
         flag="intercept",
