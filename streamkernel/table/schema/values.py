@@ -292,6 +292,9 @@ def _parsed_dates(labels: Untyped, form: str | None) -> Float:
 def _iso_dates(labels: Untyped) -> Float:
     # pandas writes nanoseconds; a day is read to microseconds.
     text = pc.replace_substring_regex(labels, pattern=r"(\.[0-9]{6})[0-9]{1,3}", replacement=r"\1")
+    # Databases and programs write a zone after a space, or that of Greenwich by its name.
+    text = pc.replace_substring_regex(text, pattern=r"(:[0-9.]+) ?(UTC|GMT)$", replacement=r"\1Z")
+    text = pc.replace_substring_regex(text, pattern=r"(:[0-9.]+) ([+-][0-9]{2}(:?[0-9]{2})?)$", replacement=r"\1\2")
     zoned = pc.match_substring_regex(text, r"[T ].*([Zz]|[+-][0-9:]+)$")
     mask: Bool = zoned.to_numpy(zero_copy_only=False)
     found = np.empty(len(text))

@@ -12,7 +12,7 @@ from streamkernel import ingest, suggest_schema
 from streamkernel.errors import DataError, SourceFormatError, StreamKernelWarning
 from streamkernel.table.schema import Column
 from streamkernel.table.schema.suggest import date_formats, have_signs
-from streamkernel.table.schema.values import dates
+from streamkernel.table.schema.values import WrongValueError, dates
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,29 @@ def test_values_that_are_no_labels_are_no_target(target: str, tmp_path: Path) ->
     few = (tmp_path / "rows.csv").read_text().splitlines()[:8]  # few labels may be called so
     (tmp_path / "few.csv").write_text("\n".join([*few, ""]))
     assert len(ingest(tmp_path / "few.csv", tmp_path / "s", target="y").classes or ()) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("2020-01-31T12:30:00 UTC", 12.5),
+        ("2020-01-31 12:30 UTC", 12.5),
+        ("2020-01-31 12:30:00.000000000GMT", 12.5),
+        ("2020-01-31 12:30:00 +0200", 10.5),
+        ("2020-01-31 12:30:00.0 -05:30", 18.0),
+        ("2020-01-31 12:30 +02", 10.5),
+        ("2020-01-31 12:30:00+02", 10.5),
+        ("2020-01-31 12:30:00", 12.5),
+    ],
+)
+def test_a_zone_may_stand_after_a_space(text, hours):
+    [found] = dates(pa.array([text]), None)
+    assert found == pytest.approx(18292 + hours / 24, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text", ["2020-01-31 UTC", "2020-01-31 12:30:00 EST", "12:30:00 UTC", "2020-01-31 12:30:00 UTC Z"]
+)
+def test_other_words_are_no_zone(text):
+    with pytest.raises(WrongValueError, match="is not a date"):
+        dates(pa.array([text]), None)
