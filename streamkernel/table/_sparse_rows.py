@@ -13,6 +13,7 @@ from streamkernel.errors import CorruptChunkError, DTypeError, NonFiniteDataErro
 from streamkernel.pairs import as_csr, pairs_of, values_in
 from streamkernel.table._chunk_rows import sparse_chunk_rows
 from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray, RowReader
+from streamkernel.table.values import not_finite
 from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked, Untyped
 from streamkernel.wording import option
 
@@ -217,7 +218,7 @@ def check_pairs(
         i, k = (int(place) for place in np.argwhere(~finite)[0])
         kind = "NaN" if np.isnan(values_in(raw)[i, k]) else "infinity"
         raise NonFiniteDataError(
-            f"X contains {kind}: {int((~finite).sum())} values that are NaN or infinity, first in row {start + i}, "
+            f"X contains {kind}: {not_finite(int((~finite).sum()))}, first in row {start + i}, "
             f"column {columns[int(raw[i, k])]!r}, in {where(start + i)}; remove those rows or fill them in"
         )
     row = start + int(bad[0])

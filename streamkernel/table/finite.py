@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkernel.errors import NonFiniteDataError
 from streamkernel.table._sparse_rows import is_sparse
-from streamkernel.table.values import check_finite, unmasked
+from streamkernel.table.values import check_finite, not_finite, unmasked
 from streamkernel.type_aliases import Unchecked, Untyped
 
 
@@ -50,6 +50,6 @@ def _require_finite_entries(rows: Untyped, columns: Sequence[str] | None) -> Non
         kind = "NaN" if np.isnan(value) else "infinity"
         name = f"x{column}" if columns is None else columns[column]
         raise NonFiniteDataError(
-            f"X contains {kind}: {len(bad)} values that are NaN or infinity, first in row {row}, column {name!r}, in "
+            f"X contains {kind}: {not_finite(len(bad))}, first in row {row}, column {name!r}, in "
             "the X array; remove those rows or fill them in"
         )

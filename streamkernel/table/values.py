@@ -37,6 +37,11 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
+def not_finite(number: int) -> str:
+    """So many values that are not finite, for a message."""
+    return f"{number:,} value{' that is' if number == 1 else 's that are'} NaN or infinity"
+
+
 def unmasked(values: Unchecked, name: str, where: str = "", start: int = 0) -> Any:
     """The values of a masked array, which must mask none of them; anything else unchanged.
 
@@ -174,7 +179,7 @@ def check_finite(
     kind = "NaN" if np.isnan(value) else "infinity"
     label = columns[column] if column < len(columns) else str(column)
     raise NonFiniteDataError(
-        f"{name} contains {kind}: {int((~finite).sum())} values that are NaN or infinity, first in row {row}, "
+        f"{name} contains {kind}: {not_finite(int((~finite).sum()))}, first in row {row}, "
         f"column {label!r}, in {where(row)}; {remedy}"
     )
 

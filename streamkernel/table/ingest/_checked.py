@@ -133,8 +133,9 @@ def missing_labels(reader: Reader, codes: AnyArray, start: int) -> None:
     if missing.size:
         row = start + int(missing[0])
         raise NonFiniteDataError(
-            f"y has {missing.size} missing labels, first in row {row}, column {reader.target_names[0]!r}, in "
-            f"{reader.where(row)}; remove those rows (an empty field, NA, null and the like are no label)"
+            f"y has {missing.size:,} missing label{'' if missing.size == 1 else 's'}, first in row {row}, column "
+            f"{reader.target_names[0]!r}, in {reader.where(row)}; remove those rows (an empty field, NA, null and the "
+            "like are no label)"
         )
 
 
