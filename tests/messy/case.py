@@ -20,7 +20,11 @@ class Case:
 
 
 def text(content: str, name: str = "rows.csv", encoding: str = "utf-8") -> Maker:
-    return lambda folder: (folder / name).write_bytes(content.encode(encoding))
+    def make(folder: Path) -> None:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.encode(encoding))
+
+    return make
 
 
 def both(*makers: Maker) -> Maker:

@@ -23,7 +23,7 @@ COLUMNS = [
         "age, job=baker, job=smith",
     ),
     Case(
-        "categories that are named",
+        "categories, named by an option",
         text(JOB),
         "ingest rows.csv rows.zarr --target y --categories job",
         "age, job=baker, job=smith",
@@ -47,7 +47,7 @@ COLUMNS = [
         "age, job=baker, job=smith",
     ),
     Case(
-        "the same, and it must not be",
+        "the same, but refused by an option",
         both(text(JOB), text("age,job,y\n20,pirate,1\n", "later.csv")),
         LATER + " --unknown refuse",
         "later.csv:2: 'pirate' of column 'job' is none of its 2 categories",
@@ -90,7 +90,7 @@ COLUMNS = [
     ),
     Case("a missing target", text("a,y\n1,1\n2,\n"), "ingest rows.csv rows.zarr --target y", "y contains NaN"),
     Case(
-        "a missing category that must not be",
+        "missing values, refused by an option",
         text(GAPS),
         "ingest rows.csv rows.zarr --target y --schema auto --missing refuse",
         "rows.csv:3: column 'age' has no value",
@@ -115,7 +115,7 @@ COLUMNS = [
         "when (elapsed), when (sine of the week), when (cosine of the week)",
     ),
     Case(
-        "dates as 31.12.2020, named",
+        "dates as 31.12.2020, named by an option",
         text("when,y\n31.12.2020,1\n"),
         "ingest rows.csv rows.zarr --target y --dates when",
         "when (elapsed)",
@@ -127,7 +127,7 @@ COLUMNS = [
         "column 'when' holds dates such as '01/02/2020', which %d/%m/%Y and %m/%d/%Y both read",
     ),
     Case(
-        "a date that is none",
+        "a day that is not in the calendar",
         text("when,y\n2020-01-01,1\n2020-02-30,2\n"),
         "ingest rows.csv rows.zarr --target y --dates when",
         "rows.csv:3: '2020-02-30' of column 'when' is not a date",
@@ -139,7 +139,10 @@ COLUMNS = [
         "a",
     ),
     Case(
-        "an id that is named", text("who,a,y\nx1,1,1\nx2,2,2\n"), "ingest rows.csv rows.zarr --target y --id who", "a"
+        "an id, named by an option",
+        text("who,a,y\nx1,1,1\nx2,2,2\n"),
+        "ingest rows.csv rows.zarr --target y --id who",
+        "a",
     ),
     Case("two targets", text("a,u,v\n1,2,3\n4,5,6\n"), "ingest rows.csv rows.zarr --target u --target v", "a"),
     Case(
@@ -205,6 +208,18 @@ COLUMNS = [
         "when (elapsed)",
     ),
     Case(
+        "zones after a space, and UTC",
+        text("when,y\n2020-01-01 02:00:00 +0200,1\n2020-01-02 00:00:00 UTC,2\n2020-01-02 01:00:00 +01:00,3\n"),
+        "ingest rows.csv rows.zarr --target y --schema auto",
+        "when (elapsed)",
+    ),
+    Case(
+        "two columns that look like ids",
+        text("id,user_id,a,y\n" + "".join(f"{i},u{i},{i % 7},{i}\n" for i in range(30))),
+        "ingest rows.csv rows.zarr --target y --schema auto --id user_id",
+        "a",
+    ),
+    Case(
         "words for no number: n.a., -, None, NULL",
         text("a,y\n" + "".join(f"{['n.a.', '-', 'None', 'NULL', *range(8)][i % 12]},{i}\n" for i in range(40))),
         "ingest rows.csv rows.zarr --target y --schema auto",
@@ -244,7 +259,7 @@ COLUMNS = [
         "a label that is missing",
         text("a,y\n1,cat\n2,NA\n3,dog\n"),
         "ingest rows.csv rows.zarr --target y",
-        "y has 1 missing labels",
+        "y has 1 missing label,",
     ),
     Case(
         "no column that becomes a feature",

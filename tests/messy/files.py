@@ -77,19 +77,65 @@ FILES = [
         b"a,b,y\n1,u,1\n2,v,2\n3,u,3\n",
     ),
     Case(
+        "the index that pandas writes",
+        text(",a,y\n0,5,1\n1,7,2\n2,6,3\n"),
+        "ingest rows.csv rows.zarr --target y",
+        "x0, a",
+    ),
+    Case(
+        "the index that pandas writes, left out",
+        text(",a,y\n0,5,1\n1,7,2\n2,6,3\n"),
+        "ingest rows.csv rows.zarr --target y --drop x0",
+        "a",
+    ),
+    Case(
+        "folders of Hive with spaces, %20 and no value",
+        both(
+            text("a,y\n1,1\n2,2\n", "t/k=a b/0.csv"),
+            text("a,y\n3,3\n", "t/k=c%20d/0.csv"),
+            text("a,y\n4,4\n", "t/k=__HIVE_DEFAULT_PARTITION__/0.csv"),
+        ),
+        "ingest t rows.zarr --target y --schema auto",
+        "a, k=a b, k=c d, k is missing",
+    ),
+    Case(
+        "a file without a header among others",
+        both(text("a,y\n1,1\n2,2\n", "part-1.csv"), text("3,4\n5,6\n", "part-2.csv")),
+        "ingest 'part-*.csv' rows.zarr --target y",
+        "part-2.csv:1:1: the first line is numbers, and part-1.csv has a header; give all files",
+    ),
+    Case(
+        "no header, and a target with a name",
+        text("1,1\n2,2\n"),
+        "ingest rows.csv rows.zarr --target y",
+        "rows.csv:1:1: the first line is numbers, and the target has a name; write the names of the columns before it",
+    ),
+    Case(
+        "plain text with the name of a compressed file",
+        text("a,y\n1,1\n2,2\n", "rows.csv.bz2"),
+        "ingest rows.csv.bz2 rows.zarr --target y",
+        "it does not begin as a .bz2 file: give it the suffix of what it is, such as .csv",
+    ),
+    Case(
+        "a comma that separates thousands",
+        text('a,y\n"1,000",1\n"2,500",2\n'),
+        "ingest rows.csv rows.zarr --target y",
+        "where it separates thousands, leave it out, and where it is decimal, give --decimal , and --separator ,",
+    ),
+    Case(
         "semicolons and decimal commas",
         text("a;y\n1,5;1\n2,5;2\n"),
         "ingest rows.csv rows.zarr --target y --decimal ,",
         "a",
     ),
     Case(
-        "semicolons and decimal commas, not said",
+        "the same without the option",
         text("a;y\n1,5;1\n2,5;2\n"),
         "ingest rows.csv rows.zarr --target y",
         "is a number with a decimal comma; give --decimal ,",
     ),
     Case(
-        "decimal commas, looked at",
+        "decimal commas, with a look at the rows",
         text("a;y\n1,5;1\n2,5;2\n"),
         "ingest rows.csv rows.zarr --target y --schema auto",
         "column 'a' holds numbers with a comma, such as '1,5'; give --decimal ,",
@@ -101,7 +147,7 @@ FILES = [
         "name the encoding of the file, such as --encoding latin-1",
     ),
     Case(
-        "Latin-1, said",
+        "Latin-1, named by an option",
         text("größe,y\n1,1\n", encoding="latin-1"),
         "ingest rows.csv rows.zarr --target y --encoding latin-1",
         "größe",
@@ -112,14 +158,14 @@ FILES = [
         "ingest rows.csv rows.zarr --target y",
         "the file is UTF-16, not UTF-8; give --encoding utf-16",
     ),
-    Case("a mark of bytes at the start", text("\ufeffa,y\n1,1\n"), "ingest rows.csv rows.zarr --target y", "a"),
+    Case("a byte order mark at the start", text("\ufeffa,y\n1,1\n"), "ingest rows.csv rows.zarr --target y", "a"),
     Case("NPZ with other names", _npz, "ingest rows.npz rows.zarr --X features --y label", "x0, x1, x2"),
     Case("a Zarr group with other names", _groups, "ingest images.zarr rows.zarr --X features --y label", "x0, x1, x2"),
     Case(
         "a categorical of pandas", CATEGORICAL, "ingest rows.parquet rows.zarr --target y --schema auto", "a, c=u, c=v"
     ),
     Case(
-        "a categorical of pandas, not said",
+        "a categorical of pandas, without a look at the rows",
         CATEGORICAL,
         "ingest rows.parquet rows.zarr --target y",
         "name it among --categories or --dates",
@@ -143,7 +189,7 @@ FILES = [
         "a",
     ),
     Case(
-        "a name that is there twice",
+        "two columns of the same name",
         text("a,a,y\n1,2,3\n"),
         "ingest rows.csv rows.zarr --target y",
         "column name 'a' is already that of column 1",
@@ -156,13 +202,13 @@ FILES = [
         "there are no rows after the header",
     ),
     Case(
-        "names with a comma between semicolons",
+        "semicolons, and a name with a comma",
         text("a;b, c;y\n1;2;3\n4;5;6\n"),
         "ingest rows.csv rows.zarr --target y",
         "a, b, c",
     ),
     Case(
-        "another separator, not said",
+        "another separator, without the option",
         text("a|y\n1|1\n2|2\n"),
         "ingest rows.csv rows.zarr --target y",
         "if this is a line of several fields, give --separator",

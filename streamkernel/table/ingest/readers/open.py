@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamkernel.blobs import display_form
-from streamkernel.errors import ParameterError
+from streamkernel.errors import ParameterError, warn_user
 from streamkernel.table.ingest._encoded import EncodedReader
 from streamkernel.table.ingest.readers._columns import ColumnsReader, TypedStream
 from streamkernel.table.ingest.readers._datasets import dataset_reader
@@ -25,6 +25,7 @@ from streamkernel.table.ingest.readers.streams import ColumnStream
 from streamkernel.table.open import open_table
 from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.type_aliases import Unchecked
+from streamkernel.wording import option
 
 # Readers of one file.
 _ONE_FILE: dict[str, Callable[[Path, SourceOptions], Reader]] = {
@@ -121,6 +122,11 @@ def has_columns(source: Unchecked) -> bool:
 
 
 def _of_columns(stream: CsvStream | TypedStream, place: str, options: SourceOptions) -> Reader:
+    if isinstance(stream, CsvStream) and (name := stream.row_numbers) is not None and options.takes_unasked(name):
+        warn_user(
+            f"{place}: the first column has no name and another whole number in each row, as the index that pandas "
+            f"writes; it is the feature {name!r}; leave it out by {option('drop', name)}"
+        )
     if options.described:
         return EncodedReader(stream, place, options)
     if isinstance(stream, CsvStream):

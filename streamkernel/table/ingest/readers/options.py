@@ -146,6 +146,12 @@ class SourceOptions:
                 f"{place} is none; give a y of several columns"
             )
 
+    def takes_unasked(self, name: str) -> bool:
+        """Whether the first column, of this name, becomes a feature of a new table though no option names it."""
+        named = {*self.targets, self.weight, self.id, *self.categories, *self.dates, *self.drop}
+        looked_at = self.schema is None or self.schema == "auto"
+        return looked_at and not self.appended and self.keep is None and named.isdisjoint({name, 0})
+
     @property
     def left_out(self) -> tuple[str, ...]:
         """The columns that the user drops, as text for `Reader.left_out`."""

@@ -36,8 +36,8 @@ class CsvFile:
 
     Attributes
     ----------
-    names, header
-        Names of the columns; whether they stand in the file.
+    names, header, first_has_name
+        Names of the columns; whether they stand in the file, and that of the first one, too.
     sample
         Fields of the first 1,000 rows.
     begin
@@ -63,10 +63,16 @@ class CsvFile:
         head = list(islice(records(file, form), _SAMPLE_ROWS + 1))
         line, last, names = head[0]
         self.header = not _is_data(names, target, form.decimal)
+        self.first_has_name = bool(names[0].strip())
         self.sample = [fields for _, _, fields in head[self.header :]]
         if self.header:
             self.names = [name.strip() or f"x{index}" for index, name in enumerate(names)]
             again = first_repeated(self.names)
+            if again is not None and all(is_number(name, form.decimal) for name in names):
+                raise SourceFormatError(
+                    f"{file}:{line}:1: the first line is numbers, and the target has a name; write the names of the "
+                    f"columns before it, or give {option('target')} as an index, such as -1"
+                )
             if again is not None:
                 raise SourceFormatError(
                     f"{file}:{line}:{again + 1}: column name {self.names[again]!r} is already that of column "

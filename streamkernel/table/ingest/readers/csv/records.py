@@ -125,7 +125,7 @@ def first_problem(
                 )
 
 
-def _with_comma(field: str, separator: str) -> str:
+def _with_comma(field: str, separator: str | None) -> str:
     """What a number with a comma may be, and the way out."""
     # Between fields there is then another separator, unless the user names it.
     way_out = f"give {option('decimal', ',')}" + (f" and {option('separator', ',')}" if separator == "," else "")

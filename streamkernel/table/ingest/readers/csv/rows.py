@@ -39,6 +39,15 @@ class CsvStream(ColumnStream):
         self.estimated_rows = sum(each.estimated_rows for each in self._files)
         self._starts = [0]
 
+    @property
+    def row_numbers(self) -> str | None:
+        """The name given to a first column without one that has another whole number in each row, as pandas' index."""
+        first = self._files[0]
+        found = [row[0] for row in first.sample if row]
+        if not first.header or first.first_has_name or len(found) < 2 or len({*found}) < len(found):
+            return None
+        return first.names[0] if all(text.isdecimal() for text in found) else None
+
     def arrow_type(self, name: str) -> Untyped | None:
         return None
 
