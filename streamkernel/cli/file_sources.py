@@ -1,4 +1,7 @@
-"""CSV, Parquet and Arrow files where a command wants a store: they are ingested on the way, for as long as it runs."""
+"""CSV, Parquet and Arrow files where a command wants a store: they are ingested on the way, for as long as it runs.
+
+CSV from the standard input (``-``) counts as a file.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +190,10 @@ def _changed(csv: CsvOptions) -> Fields:
 def _refuse_for_store(source: str, given: Fields) -> None:
     wrong = [name for name, value in given.items() if value]
     if wrong:
-        raise ParameterError(f"--{wrong[0]} is for a file as STORE, and {source} is none; leave it out")
+        raise ParameterError(
+            f"--{wrong[0]} is for a file as STORE, and {source} is none; leave it out, or make a store of files by "
+            f"streamkernel ingest {source} STORE"
+        )
 
 
 def refuse_file(source: str, why: str) -> None:
@@ -209,9 +215,9 @@ def _is_file(source: str) -> bool:
     # Readers of files load pyarrow, which takes a while: a command on a store does not wait for them.
     if is_url(source) or Path(source).is_dir():
         return False
-    from streamkernel.table.ingest import is_file_of_columns
+    from streamkernel.table.ingest import is_file_of_columns, is_standard_input
 
-    return is_file_of_columns(source)
+    return is_standard_input(source) or is_file_of_columns(source)
 
 
 def _check_place(source: str, resources: Resources) -> None:

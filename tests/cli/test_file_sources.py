@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -45,6 +48,24 @@ def folder(frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     return tmp_path
+
+
+def test_the_standard_input_counts_as_a_file(cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = (folder / "rows.csv").read_bytes()
+
+    def piped(*arguments: object) -> Any:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        return cli(*arguments)
+
+    given = ("--target", "y", "--drop", "id", "--drop", "when", *PLAIN, *THREADS, "--json")
+    wanted = cli("fit", folder / "rows.csv", folder / "one", *given).result
+    assert piped("fit", "-", folder / "two", *given).result["digest"] == wanted["digest"]
+    scores = cli("evaluate", folder / "one", folder / "rows.csv", *THREADS, "--json").result
+    assert piped("evaluate", folder / "two", "-", *THREADS, "--json").result["rmse"] == scores["rmse"]
+    for name, source in (("a.csv", folder / "rows.csv"), ("b.csv", "/dev/stdin")):
+        assert piped("predict", folder / "one", source, folder / name, *THREADS).status == 0
+    assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
+    assert list((folder / "temporary").iterdir()) == []
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -1,5 +1,7 @@
 """CSV from the standard input."""
 
+import bz2
+import gzip
 import io
 import os
 import subprocess
@@ -7,6 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from table.sources import FRAME, M, X, Y
 
@@ -39,6 +42,21 @@ def test_rows_from_the_standard_input(tmp_path, given, name, shuffle):
     append_rows(name, tmp_path / "s")
     np.testing.assert_array_equal(open_table(tmp_path / "s").read(M, 2 * M).Y[:, 0], Y)
     assert os.listdir(tmp_path) == ["s"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (gzip.compress(CSV), r"as \.gz files are\), .* through zcat"),
+        (bz2.compress(CSV), r"as \.bz2 files are\), .* through bzcat"),
+        (pa.compress(CSV, "zstd", asbytes=True), r"as \.zst files are\), .* through zstdcat"),
+    ],
+)
+def test_compressed_bytes_are_told_from_text(tmp_path, given, content, says):
+    given(content)
+    with pytest.raises(SourceFormatError, match=rf"^standard input: it is compressed \({says}"):
+        ingest("-", tmp_path / "s", target="t")
+    assert os.listdir(tmp_path) == []
 
 
 def test_the_place_of_a_fault_is_a_line_of_the_standard_input(tmp_path, given):

@@ -163,6 +163,7 @@ def command(
             click.echo(f'{{"url": "{url}", "workers": {workers}}}')
         else:
             click.echo(f"serving on {url}")
+            display.note(f"{url}/ is a page about the models; ask them by POST {url}/v1/models/NAME/predict")
         if token is None:
             display.note("requests need no token")
 

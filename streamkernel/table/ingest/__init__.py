@@ -6,5 +6,6 @@ from streamkernel.table.ingest.append import append_rows
 from streamkernel.table.ingest.ingest import ingest, suggest_schema
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.ingest.readers.files import is_file_of_columns
+from streamkernel.table.ingest.readers.standard_input import is_standard_input
 
-__all__ = ["Progress", "append_rows", "ingest", "is_file_of_columns", "suggest_schema"]
+__all__ = ["Progress", "append_rows", "ingest", "is_file_of_columns", "is_standard_input", "suggest_schema"]

@@ -20,7 +20,7 @@ from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 COMPRESSIONS = (".gz", ".bz2", ".zst")
-_MARKS = {".gz": (b"\x1f\x8b",), ".bz2": (b"BZh",), ".zst": (b"\x28\xb5\x2f\xfd",)}
+_MARKS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
 # Text of numbers has about so many times the size of its compressed form.
 TYPICAL_RATIO = 2.2
 _RECODED_BYTES = 1 << 18
@@ -49,16 +49,18 @@ def plain_bytes(path: Path, label: str, encoding: str) -> Iterator[tuple[BinaryI
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             way_out = "fetch it again"
-            if not _begins_as(path, suffix):
+            if compression_of(path) != suffix:
                 way_out = f"it does not begin as a {suffix} file: give it the suffix of what it is, such as .csv"
             raise SourceFormatError(
                 f"{label}: the compressed file is damaged ({first_line(error)}); {way_out}"
             ) from error
 
 
-def _begins_as(path: Path, suffix: str) -> bool:
+def compression_of(path: Path) -> str | None:
+    """The suffix of the compression that a file has by its first bytes; None for none of `COMPRESSIONS`."""
     with open(path, "rb") as file:
-        return file.read(4).startswith(_MARKS[suffix])
+        begin = file.read(4)
+    return next((suffix for suffix, mark in _MARKS.items() if begin.startswith(mark)), None)
 
 
 def _decompressed(raw: BinaryIO, suffix: str) -> BinaryIO:

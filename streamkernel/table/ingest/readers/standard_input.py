@@ -15,12 +15,14 @@ from pathlib import Path
 from streamkernel.errors import ParameterError, SourceFormatError, StoreNotFoundError
 from streamkernel.table.ingest._scratch import scratch_folder
 from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.ingest.readers._plain_bytes import compression_of
 from streamkernel.table.ingest.readers.files import SourceFile, several_sources
 from streamkernel.type_aliases import Unchecked
 
 LABEL = "standard input"
 _NAMES = ("-", "/dev/stdin")
 _COPY_BYTES = 1 << 20
+_PROGRAMS = {".gz": "zcat", ".bz2": "bzcat", ".zst": "zstdcat"}
 
 
 def is_standard_input(source: Unchecked) -> bool:
@@ -57,6 +59,12 @@ def received(source: Unchecked, store: str | Path, watcher: Progress) -> Iterato
             watcher.finish()
         if copy.stat().st_size == 0:
             raise SourceFormatError(f"{LABEL}:1:1: it is empty; give a header and rows")
+        compression = compression_of(copy)
+        if compression is not None:
+            raise SourceFormatError(
+                f"{LABEL}: it is compressed (as {compression} files are), and CSV text is wanted; send it through "
+                f"{_PROGRAMS[compression]}, or give the path of the file"
+            )
         yield SourceFile(copy, ".csv", "CSV", label=LABEL)
     finally:
         scratch.abandon()
