@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
+from streamkernel.estimators._text_columns import validated
 from streamkernel.kernels import Precomputed, UserKernel
 from streamkernel.kernels.parameters import checked_columns
 from streamkernel.models.predicting import PredictingModel
@@ -73,7 +74,7 @@ def checked(estimator: Untyped, X: Unchecked, y: Unchecked = _NO_TARGETS, **opti
     if y is not None and y is not _NO_TARGETS:
         require_finite(y, "y")
     sparse = "csr" if takes_sparse(estimator) else False
-    found = validate_data(
+    found = validated(
         estimator, unmasked(X, "X"), y, accept_sparse=sparse, dtype="numeric", ensure_all_finite=False, **options
     )
     require_finite(found if y is _NO_TARGETS else found[0], "X", names_of(estimator))

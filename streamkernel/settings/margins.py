@@ -56,8 +56,8 @@ class MarginSettings(SearchedSettings, GapSettings):
 
     fit_intercept: bool = parameter(
         True,
-        "Whether the model has a constant. Its square is penalised like those of the other coefficients; that of the full "
-        "machine is not.",
+        "Whether the model has a constant. Its square is penalised like those of the other coefficients; that of the "
+        "full machine is not.",
         "rows",
         kind=bool,
         flag="intercept",

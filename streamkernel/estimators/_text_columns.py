@@ -1,0 +1,88 @@
+"""scikit-learn's check of rows, which names the column of a frame that is no number, and the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from streamkernel.errors import DTypeError
+from streamkernel.type_aliases import Unchecked, Untyped
+from streamkernel.wording import estimator as named
+
+
+def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Unchecked) -> Any:
+    """As `validate_data` of scikit-learn, which says "could not convert string to float" of a frame with text.
+
+    Raises
+    ------
+    DTypeError
+        A column of a DataFrame holds text, dates or other values that are no numbers; or y of numbers holds text.
+    """
+    try:
+        found = validate_data(estimator, X, y, **options)
+        rows = found[0] if isinstance(found, tuple) else found
+        if rows.dtype != np.dtype(object):
+            return found
+        error = None
+    except (ValueError, TypeError) as caught:
+        error = caught
+    other = _first_other(X)
+    if other is not None:
+        name, value = other
+        raise DTypeError(
+            f"X: column {name!r} holds {_kind(value)}, such as {str(value)[:60]!r}, and numbers are needed; encode it "
+            f"by make_pipeline(TableEncoder(), {type(estimator).__name__}(...)), or leave it out"
+        ) from error
+    text = None if isinstance(y, str) or y is None else _first_text(y)
+    if text is not None:
+        raise DTypeError(
+            f"y holds text, such as {text[:60]!r}; give numbers, or for class labels "
+            f"{named('KernelRidgeClassifier')} or another classifier"
+        ) from error
+    if error is not None:
+        raise error
+    return found
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    return "dates" if hasattr(value, "year") else f"values of {type(value).__name__}"
+
+
+def _first_other(X: Unchecked) -> tuple[Any, Any] | None:
+    """Name and value of the first column of a DataFrame that is no number."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return None
+    for place, name in enumerate(X.columns):
+        # By position: names may be there twice, and are refused elsewhere.
+        column = X.iloc[:, place] if hasattr(X, "iloc") else X[name]
+        for value in () if _are_numbers(column) else column:
+            if not _is_number(value):
+                return name, value
+    return None
+
+
+def _first_text(y: Unchecked) -> str | None:
+    values = np.asarray(y, dtype=object).ravel()
+    return next((value for value in values if isinstance(value, str) and not _is_number(value)), None)
+
+
+def _are_numbers(column: Untyped) -> bool:
+    try:
+        np.asarray(column).astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return np.asarray(column).dtype.kind not in "mM"
+
+
+def _is_number(value: Any) -> bool:
+    if str(value) in ("None", "nan", "NaT", "<NA>"):  # a gap, which is named by its place
+        return True
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
