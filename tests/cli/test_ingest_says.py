@@ -100,3 +100,12 @@ def test_arrays_of_other_names(cli: Callable, tmp_path: Path) -> None:
     told = cli("ingest", tmp_path / "s.npz", tmp_path / "rows", *options, "--json").result
     assert (told["features"], told["target_names"], told["classes"]) == (4, ["kind"], ["u", "v"])
     assert cli("ingest", tmp_path / "s.npz", tmp_path / "rows", "--append", *options, "--json").result["rows"] == 8
+
+
+def test_a_store_that_is_not_named_is_what_is_missing(cli: Callable, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n")
+    ran = cli("ingest", tmp_path / "rows.csv", "--target", "y")
+    assert ran.status == 2
+    assert f"one path was given, {tmp_path / 'rows.csv'}, and two are needed" in " ".join(ran.err.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+    assert "Missing argument 'STORE'" in cli("ingest").err

@@ -40,7 +40,7 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
 
 
 @click.command("ingest")
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("sources", metavar="SOURCE...", nargs=-1)
 @click.argument("store")
 @column_options
 @click.option("--weight", metavar="NAME|INDEX", help="The column of row weights: a row of weight w counts w times.")
@@ -101,6 +101,12 @@ def command(
     All columns are numbers, but for a target of text. --schema auto takes tables as they come: categories, dates, and
     missing values; --suggest-schema writes what it would do, to be changed and given as --schema FILE.
     """
+    if not sources:
+        # click would say that the source is missing, which was given and was taken for the store.
+        raise click.UsageError(
+            f"one path was given, {store}, and two are needed: what is read, and the store that is made, such as "
+            "rows.csv rows.zarr"
+        )
     source = sources[0] if len(sources) == 1 else list(sources)
     if suggest:
         _suggest(source, store, kinds, csv, display, overwrite=overwrite)
