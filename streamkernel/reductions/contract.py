@@ -82,6 +82,11 @@ class Reduction(ABC, Generic[Result]):
         """
         return add_states(left, right)
 
+    @property
+    def adds_arrays(self) -> bool:
+        """Whether `combine` adds the arrays of two states, and does nothing else."""
+        return type(self).combine is Reduction.combine
+
     @final
     def absorb(self, left: State, right: State) -> State:
         """`combine` with the same bits, for states that nobody else holds: it may overwrite both.
@@ -89,7 +94,7 @@ class Reduction(ABC, Generic[Result]):
         Sums of arrays are made in place: in new arrays they take three times as long, as their pages are filled with
         zeros first.
         """
-        if type(self).combine is not Reduction.combine:
+        if not self.adds_arrays:
             return self.combine(left, right)
         for name, values in right.items():
             left[name] += values

@@ -38,8 +38,9 @@ class OtherWeights(Reduction[Result]):
     def fold(self, state: State, block: RowBlock) -> State:
         return self.work.fold(state, self.weighed(block))
 
-    def absorb(self, left: State, right: State) -> State:
-        return self.work.absorb(left, right)
+    @property
+    def adds_arrays(self) -> bool:
+        return self.work.adds_arrays
 
     def emptied(self, state: State) -> State | None:
         return self.work.emptied(state)
