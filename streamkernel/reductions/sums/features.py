@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import mirror_upper, single_threaded_blas, solve_lower, syrk
+from streamkernel.linalg import block_array, mirror_upper, single_threaded_blas, solve_lower, syrk
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
@@ -49,10 +49,15 @@ class Features:
         out[...] = X
         return out
 
-    def raw(self, X: AnyArray) -> Float:
-        """Kernel values F, (b, n) float64; it may be a view of X."""
+    def raw(self, X: AnyArray, out: Float | None = None) -> Float:
+        """Kernel values F, (b, n) float64: in `out` where it is given, or else perhaps a view of X."""
         X = np.ascontiguousarray(X, dtype=np.float64)
-        return X if self.basis is None else self.basis.prepared.block(X)
+        if self.basis is not None:
+            return self.basis.prepared.block(X, out)
+        if out is None:
+            return X
+        out[...] = X
+        return out
 
     def whiten(self, F: Float) -> None:
         """Overwrite kernel values F (b, n) by the features G of their rows."""
@@ -131,8 +136,10 @@ class FeatureGram(Sums[FeatureSums]):
         return {"H": (n, n), "G1": (n,), "totals": (2,)}
 
     def fold(self, state: State, block: RowBlock) -> State:
-        F = self.features.of(block.X) if self.whiten_first else self.features.raw(block.X)
         basis, w = self.features.basis, block.weights
+        # Rows of a stored factor that have no weights are read where they are.
+        out = None if basis is None and w is None else block_array("features", (len(block), self.features.width))
+        F = self.features.of(block.X, out) if self.whiten_first else self.features.raw(block.X, out)
         diagonal = np.zeros(1) if basis is None else basis.kernel.diagonal(block.X)
         if w is None:
             syrk(F, into=state["H"])
@@ -140,7 +147,8 @@ class FeatureGram(Sums[FeatureSums]):
             state["totals"] += [len(F), diagonal.sum()]
         else:
             state["G1"] += w @ F
-            syrk(F * np.sqrt(w)[:, None], into=state["H"])
+            F *= np.sqrt(w)[:, None]
+            syrk(F, into=state["H"])
             state["totals"] += [w.sum(), 0.0 if basis is None else w @ diagonal]
         return state
 

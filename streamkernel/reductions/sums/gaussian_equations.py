@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import mirror_upper, syrk
+from streamkernel.linalg import block_array, mirror_upper, syrk
 from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import State, Sums
 from streamkernel.reductions.sums.row_noise import RowNoise
@@ -100,7 +100,7 @@ class GaussianEquations(Sums[GaussianSums]):
             w = np.ones(len(X)) if block.weights is None else block.weights[members.rows]
             Y = np.zeros((len(X), 0)) if block.Y is None else block.Y[members.rows] - self.centre
             diagonal = self.basis.kernel.diagonal(X)
-            G = self.basis.features(X)
+            G = self.basis.features(X, block_array("features", (len(X), len(self.basis))))
             residual = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
             state["G1"] += w @ G
             state["Y1"] += w @ Y
