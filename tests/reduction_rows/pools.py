@@ -9,7 +9,7 @@ from problems import Float, basis_of, pool_columns
 from reduction_rows.common import VIEWS, X64, Make, features_of, kernel_of
 
 from streamkernel.kernels import Polynomial, Sigmoid
-from streamkernel.reductions import Both, Gather, Moments
+from streamkernel.reductions import Both, Gather, Moments, Sample
 from streamkernel.reductions.cluster_means import ClusterMeans
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.reductions.mean_features import ClassFeatures, MeanFeatureSums, ScoreFeatures
@@ -19,6 +19,9 @@ from streamkernel.reductions.pools import (
     DictionaryColumns,
     DictionarySums,
     HeldOut,
+    Lots,
+    LotSizes,
+    Origins,
     PoolBlocks,
     PoolGram,
     PoolRoot,
@@ -30,6 +33,7 @@ from streamkernel.reductions.pools.leverage import RidgeLeverage, SampledKernel
 from streamkernel.reductions.row_spaces import InSpace, Joint
 from streamkernel.reductions.scaling import Scaling
 from streamkernel.table import Folds
+from streamkernel.type_aliases import Int
 
 
 def _joint(X: X64, Y: Float) -> Joint:
@@ -39,6 +43,11 @@ def _joint(X: X64, Y: Float) -> Joint:
 def _clusters(X: X64, Y: Float, chosen: list[int]) -> Clusters:
     centres = np.hstack([X[chosen].astype(np.float64), 0.5 * Y[chosen]])
     return Clusters(centres, np.ones(centres.shape[1]), np.dtype(np.float64))
+
+
+def _lot_sizes(X: X64, Y: Float, chosen: Int) -> LotSizes:
+    lots = Lots(np.arange(len(chosen)), Origins(), (10, 12))
+    return lots.sizes(Sample(chosen, X[chosen], Y[chosen], np.ones(len(chosen))))
 
 
 def _dictionary(X: X64, Y: Float, chosen: list[int]) -> DictionarySums:
@@ -63,6 +72,7 @@ POOLS: dict[str, Make] = {
     "dictionary, logistic": lambda X, Y, chosen: replace(_whitened(X, Y, chosen), logistic=True),
     "moments": lambda X, Y, chosen: Moments(X.shape[1], Y.shape[1]),
     "count repeats": lambda X, Y, chosen: CountRepeats(X.shape[1], Y.shape[1], 3),
+    "rows of lots": lambda X, Y, chosen: _lot_sizes(X, Y, np.unique(chosen)),
     "both": lambda X, Y, chosen: Both(Moments(X.shape[1], Y.shape[1]), CountRepeats(X.shape[1], Y.shape[1])),
     "gather": lambda X, Y, chosen: Gather(np.unique(chosen), X.shape[1], Y.shape[1], X.dtype),
     "look": lambda X, Y, chosen: ResidualSample(basis_of(X, chosen[:1], kernel_of(X)), 3, 5, 7, (3, 1), Y.shape[1]),
