@@ -223,7 +223,7 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
         else:
             X = ZarrRows(store, join(path, "X"), "X", key, manifest)
             statistics = TableStatistics.from_config(attributes["statistics"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, StreamKernelError):
             raise
         raise CorruptMetadataError(

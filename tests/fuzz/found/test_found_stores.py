@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from fsspec.implementations.local import LocalFileSystem
 from fuzz.cases import JOB
 from fuzz.command import Refused, commanded
+from fuzz.damage import lay, resealed, taken
 from fuzz.jobs import place_of_job
 from fuzz.limits import Yard, refused
 
@@ -84,6 +86,19 @@ def test_manifest_nested_or_infinite(raw: str) -> None:
     text = text.replace("]}}", '], "chunk_rows": 1, "dtype": "<f4", "digests": []}}')
     with pytest.raises(CorruptMetadataError, match="not a streamkernel manifest"):
         parse_manifest(text, "COMPLETE")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_statistics_that_are_a_list(yard: Yard, sparse: bool) -> None:
+    """They were asked for the value of a name: an `AttributeError`, as a list has no `get`."""
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    ingest(open_table(rows, X[:, 0], sparse=sparse), yard.place("t"))
+    files = taken(yard.folder / "t")
+    group = json.loads(files["zarr.json"])
+    counted = group["attributes"]["statistics"]
+    group["attributes"]["statistics"] = {**counted, "X": [1, 2]} if sparse else list(counted.values())
+    lay(yard.place("damaged"), resealed({**files, "zarr.json": json.dumps(group).encode()}), [])
+    refused(yard, lambda: open_table(yard.folder / "damaged"), CorruptMetadataError, "lacks a table's attributes")
 
 
 def source(yard: Yard, name: str, content: bytes) -> Path:
