@@ -35,7 +35,8 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions.scores import FoldScores
 from streamkernel.reductions.scores.standard_errors import without_errors
 from streamkernel.table import Table
-from streamkernel.table.row_keys import NO_ROUNDING
+from streamkernel.table.row_keys import NO_ROUNDING, Rounding
+from streamkernel.table.rows import RowArray
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import option
 
@@ -62,15 +63,35 @@ class CrossValidation:
     ) -> Comparison:
         """Fit and score every estimator on every fold.
 
+        The first sweeps look for near copies, which folds by content hold together. The plan of the fits is checked
+        before them, and that of other folds after them.
+
         Parameters
         ----------
         memory_limit : bytes of all processes together; None for what the machines have.
         planned : what `planned` found, within whose limits it is; None to plan and check here.
         """
+        limits, machine = memory_limits(executor, memory_limit), machine_of(executor, resident_bytes())
         if planned is None:
-            limits = memory_limits(executor, memory_limit)
-            planned = self.planned(machine_of(executor, resident_bytes()), limits)
+            planned = self.planned(machine, limits)
             planned.check_memory(limits)
+        together = self._with_copies_together(Session(executor, progress=progress))
+        if together is not self:
+            planned = together.planned(machine, limits)
+            planned.check_memory(limits)
+        return together._fitted(executor, progress, memory_limit, planned)
+
+    def _with_copies_together(self, session: Session) -> CrossValidation:
+        """The comparison whose folds by content hold near copies together; this one where there are none."""
+        table = self.splits.table
+        rounding = rounding_of_copies(table, session) if self.splits.by == "content" else NO_ROUNDING
+        if rounding is NO_ROUNDING:
+            return self
+        return _with_folds(self.candidates, table, self.splits.folds, self.error, self.sharing, rounding=rounding)
+
+    def _fitted(
+        self, executor: Executor, progress: Progress, memory_limit: int | None, planned: FitPlans
+    ) -> Comparison:
         for each, plan in planned.too_large:
             needed = format_bytes(plan.memory_bytes)
             progress.note(f"{each.name}: the sums of all folds would need {needed}, so that each fold has a fit")
@@ -196,19 +217,30 @@ def cross_validation(
     if share:
         features.check_weights()
         sharing = _sharing(features, candidates, share_beside(count))
-    rounding, splits = NO_ROUNDING, splits_of(features, count, group_values, times, beside=bool(sharing))
-    if splits.by == "content":
-        rounding = rounding_of_copies(features, Session(executor_of(None)))
-    if rounding is not NO_ROUNDING:
-        splits = splits_of(features, count, None, None, beside=bool(sharing), rounding=rounding)
+    return _with_folds(candidates, features, count, name, sharing, group_values, times)
+
+
+def _with_folds(
+    candidates: Sequence[Candidate],
+    table: Table,
+    count: int,
+    error: str,
+    sharing: frozenset[str],
+    groups: RowArray | None = None,
+    times: RowArray | None = None,
+    *,
+    rounding: Rounding = NO_ROUNDING,
+) -> CrossValidation:
+    """The comparison with the folds of a table; `sharing` are the candidates that may share sums."""
+    splits = splits_of(table, count, groups, times, beside=bool(sharing), rounding=rounding)
     if sharing:
         # The part beside the folds has some rows less than its share, or far fewer where many rows are equal.
         rows = splits.fold_rows
-        beside = 0.0 if rows is None else rows.chosen_on.counted / features.counted
-        sharing = _sharing(features, candidates, beside)
+        beside = 0.0 if rows is None else rows.chosen_on.counted / table.counted
+        sharing = _sharing(table, candidates, beside)
         if rows is not None and not rows.past and not sharing:
-            splits = splits_of(features, count, group_values, times, rounding=rounding)
-    return CrossValidation(tuple(candidates), splits, name, sharing)
+            splits = splits_of(table, count, groups, times, rounding=rounding)
+    return CrossValidation(tuple(candidates), splits, error, sharing)
 
 
 def _sharing(table: Table, candidates: Sequence[Candidate], beside: float) -> frozenset[str]:

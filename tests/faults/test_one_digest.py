@@ -54,10 +54,10 @@ def test_threads_and_tasks_run_twice(store: str, whole: Any, figure: Any, monkey
     assert fit(store, ThreadExecutor(2, shuffled)).digest == whole.digest
     once = _tasks.map_spans
 
-    def twice(table: Any, work: Any, spans: Any, rows: int, done: Any) -> None:
+    def twice(table: Any, work: Any, spans: Any, rows: int, done: Any, empty: Any) -> None:
         both = list(spans)
-        once(table, work, iter(both), rows, lambda leaf, state: None)
-        once(table, work, iter(both), rows, done)
+        once(table, work, iter(both), rows, lambda leaf, state: None, empty)
+        once(table, work, iter(both), rows, done, empty)
 
     monkeypatch.setattr(threads, "map_spans", twice)
     assert fit(store, ThreadExecutor(2)).digest == whole.digest

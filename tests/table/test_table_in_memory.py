@@ -187,7 +187,7 @@ def test_non_finite_values_are_named(bad, dtype):
     assert len(table.read(125, 257)) == 132
     targets = Y.copy()
     targets[7, 1] = bad
-    with pytest.raises(NonFiniteDataError, match=r"^y contains .*1 values.*row 7, column 'y1'"):
+    with pytest.raises(NonFiniteDataError, match=r"^y contains .*1 value .*row 7, column 'y1'"):
         open_table(X, targets).read(0, 257)
     with pytest.raises(NonFiniteDataError, match="Dask block 2 of X"):
         open_table(da.from_array(spoiled, chunks=(50, 5))).read(0, 257)

@@ -83,7 +83,7 @@ def test_the_final_sweep_is_the_syrk_and_its_kernel_block() -> None:
     plan = ridge(1_000_000)
     at = [step.name for step in plan.steps].index("final sweep")
     entry, flops = rates.entry_seconds("gaussian", "float32", 20), rates.sum_flops("float32", 1000)
-    whole = 1000 * entry + (1000**2 + 2 * 1000) / flops + plan.table.row_bytes / rates.decode_bytes
+    whole = 1000 * entry + 1002**2 / flops + plan.table.row_bytes / rates.decode_bytes
     row = whole + 32 * (2 * 1000 - 32) / flops  # blocks are whitened of 32 functions, as for a usual basis
     assert plan_seconds(plan, rates, Slots(1)).steps[at] == pytest.approx(1e6 * row, rel=1e-6)
     # A ridge that needs the digits whitens every block, for as many operations again.
