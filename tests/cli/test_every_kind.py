@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import numpy as np
 import pytest
 import zarr
+from matplotlib.figure import Figure
 from report.rendered import without_figures
 from service.live import Live
 
@@ -66,9 +68,15 @@ def options(kind: Predictor) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def once(kind: Predictor, tables: dict[bool, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of models, each of which has the name of its kind."""
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def once(kind: Predictor, tables: dict[bool, Path], models: Path) -> Path:
     """A model of the first rows."""
-    path = tmp_path_factory.mktemp("once") / "m"
+    path = models / kind.name
     command = ["fit", tables[kind.classify], path, *options(kind), "--rows", f"0:{OLD}", *THREADS]
     assert main([str(part) for part in command]) == 0
     return path
@@ -107,9 +115,11 @@ def test_what_is_read_back_is_what_was_fitted(
         same(std[:], estimator.predict(table, return_std=True)[1])
     else:
         assert "--std" in deviations.error
-    with without_figures():
+    # The figures of the picture are made, and not painted: tests/report has pixels.
+    with without_figures(), patch.object(Figure, "savefig"):
         drawn = cli("report", fitted, tmp_path / "r.html", "--data", table, "--png", tmp_path / "r.png", "--quiet")
     assert drawn.status == 0
+    assert (tmp_path / "r.png").exists()
     page = (tmp_path / "r.html").read_text()
     assert f"<h1>{kind.title[:1].upper()}{kind.title[1:]}</h1>" in page
 
@@ -131,17 +141,30 @@ def test_new_rows(cli: Callable, kind: Predictor, fitted: Path, tables: dict[boo
     assert info["digest"] != digest
 
 
-def test_it_is_served(kind: Predictor, fitted: Path, tables: dict[bool, Path]) -> None:
-    with (
-        Live(Settings(fitted.parent)) as running,
-        httpx.Client(base_url=running.url, trust_env=False, timeout=30) as client,
-    ):
-        told = client.get("/v1/models/m").raise_for_status().json()
-        assert (told["estimator"], told["title"], told["std"]) == (kind.name, kind.title, kind.std)
-        assert told["probabilities"] <= kind.probabilities
-        answer = client.post("/v1/models/m/predict", json={"rows": X[:3].tolist()}).raise_for_status().json()
-        assert ("decision" in answer) == (not kind.model.SUPERVISED)
-        if not kind.model.SUPERVISED:
-            # Sides are whole numbers, as everywhere.
-            assert all(type(each) is int for each in answer["prediction"])
-        same(answer["prediction"], kind.estimator.load(fitted).predict(tables[kind.classify])[:3])
+@pytest.fixture(scope="module")
+def service(models: Path) -> Iterator[Live]:
+    """One for all kinds, which looks for their models when it is told to."""
+    with Live(Settings(models, poll_seconds=3600.0)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(service: Live) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.url, trust_env=False, timeout=30) as client:
+        yield client
+
+
+def test_it_is_served(
+    kind: Predictor, once: Path, service: Live, client: httpx.Client, tables: dict[bool, Path]
+) -> None:
+    service.service.scan_models()
+    place = f"/v1/models/{once.name}"
+    told = client.get(place).raise_for_status().json()
+    assert (told["estimator"], told["title"], told["std"]) == (kind.name, kind.title, kind.std)
+    assert told["probabilities"] <= kind.probabilities
+    answer = client.post(f"{place}/predict", json={"rows": X[:3].tolist()}).raise_for_status().json()
+    assert ("decision" in answer) == (not kind.model.SUPERVISED)
+    if not kind.model.SUPERVISED:
+        # Sides are whole numbers, as everywhere.
+        assert all(type(each) is int for each in answer["prediction"])
+    same(answer["prediction"], kind.estimator.load(once).predict(tables[kind.classify])[:3])
