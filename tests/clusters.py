@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from _processes import Process, Processes, StartError, wait_until  # noqa: E402
 from _topology import BUCKET, Topology  # noqa: E402
 
-__all__ = ["BUCKET", "ROOT", "Cluster", "Process", "StartError", "topology"]
+__all__ = ["BUCKET", "ROOT", "Cluster", "Process", "StartError", "topology", "wait_until"]
 
 _THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 

@@ -6,13 +6,15 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import dask
+import psutil
 import pytest
-from clusters import ROOT, Cluster
+from clusters import ROOT, Cluster, Process, wait_until
 from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,20 +28,45 @@ from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
 
 HERE = str(Path(__file__).parent)
+Workers = Callable[[int], Cluster]  # the cluster, with so many
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    folder = tmp_path / "cluster"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A scheduler without workers: each process takes a second of a core to start."""
+    folder = tmp_path_factory.mktemp("cluster")
     running = Cluster(folder, environment={"PYTHONPATH": os.pathsep.join([str(ROOT), HERE])})
+    running.start(workers=0)
     try:
         yield running
     finally:
-        for worker in running.workers:
-            if worker.alive:
-                os.kill(worker.pid, signal.SIGCONT)
         running.stop()
+
+
+def whole(worker: Process) -> bool:
+    """Neither dead nor stopped."""
+    with suppress(psutil.Error):
+        return worker.alive and psutil.Process(worker.pid).status() != psutil.STATUS_STOPPED
+    return False
+
+
+@pytest.fixture
+def cluster(started: Cluster) -> Workers:
+    """With so many workers that are whole: those that earlier tests have left, and new ones in the places of others."""
+
+    def of(workers: int) -> Cluster:
+        left = [worker for worker in started.workers if whole(worker)]
+        for worker in started.workers:
+            if worker not in left[:workers] and worker.alive:
+                started.kill(worker)
+        started.workers[:] = left[:workers]
+        started.add_workers(workers - len(started.workers))
+        with Client(started.address) as client:
+            # The scheduler has heard of the end of those that are gone.
+            wait_until("the workers", started.scheduler, lambda: len(client.nthreads()) == workers, 60)
+        return started
+
+    return of
 
 
 def noted(folder: Path, seconds: float = 0.2) -> NotedSums:
@@ -69,32 +96,92 @@ def expected(leaves: int) -> bytes:
     return bytes(state["sums"].tobytes())
 
 
-def test_workers_that_join_get_leaves(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.start(workers=1)
+def test_workers_that_join_get_leaves(cluster: Workers, tmp_path: Path) -> None:
+    running = cluster(1)
     work, leaves = noted(tmp_path), 60
 
     def event(done: int) -> None:
         if done == 4:
-            cluster.add_workers(2)
+            running.add_workers(2)
 
-    assert swept(cluster, work, leaves, event) == expected(leaves)
+    assert swept(running, work, leaves, event) == expected(leaves)
     runs = Counter(process for _, process in work.runs())
-    assert set(runs) == {worker.pid for worker in cluster.workers}
+    assert set(runs) == {worker.pid for worker in running.workers}
     assert min(runs.values()) > leaves // 10
 
 
+def test_workers_without_a_task_do_not_repeat_those_of_others(cluster: Workers, tmp_path: Path) -> None:
+    """More workers than leaves, which take longer than the least patience: none is late."""
+    running = cluster(3)
+    work = noted(tmp_path, 3.0)
+    assert swept(running, work, 2, lambda done: None) == expected(2)
+    assert len(work.runs()) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_branch_of_several_leaves_loses_a_worker(
+    cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Sums of its parts were with the worker: the branch runs again, and no other one."""
+    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads: 8)
+    running = cluster(3)
+    work, leaves = noted(tmp_path), 64
+
+    def event(done: int) -> None:
+        if done == 44:
+            os.kill(running.workers[0].pid, number)
+
+    assert swept(running, work, leaves, event) == expected(leaves)
+    assert len(work.runs()) - leaves <= 3 * 8
+
+
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGSTOP, marks=pytest.mark.slow), signal.SIGKILL])
+def test_tasks_of_several_leaves_lose_a_worker(
+    cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """It costs the tasks that it had, one that ran and one that waited, and what was not added up yet."""
+    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads: 4)
+    monkeypatch.setattr(_task_leaves, "task_sizes", lambda leaves, threads, seconds, branch: TaskSizes(1, 4, threads))
+    running = cluster(3)
+    work, leaves = noted(tmp_path, 0.1), 50
+
+    def event(done: int) -> None:
+        if done == (30 if number == signal.SIGKILL else leaves - 8):
+            os.kill(running.workers[0].pid, number)
+
+    assert swept(running, work, leaves, event) == expected(leaves)
+    again = [leaf for leaf, runs in Counter(leaf for leaf, _ in work.runs()).items() if runs > 1]
+    assert len(again) <= 3 * 4
+
+
+@pytest.mark.parametrize("killed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_lost_worker_costs_what_it_ran(cluster: Workers, tmp_path: Path, killed: int) -> None:
+    """Its sums are with the driver: not all of its leaves run again."""
+    running = cluster(3)
+    work, leaves = noted(tmp_path, 0.1), 90
+
+    def event(done: int) -> None:
+        if done == leaves // 2:
+            for worker in running.workers[:killed]:
+                running.kill(worker)
+
+    assert swept(running, work, leaves, event) == expected(leaves)
+    assert len(work.runs()) - leaves <= 4 * killed
+
+
 @pytest.mark.parametrize(("workers", "leaves"), [(3, 30), pytest.param(2, 16, marks=pytest.mark.slow)])
-def test_a_stopped_worker_does_not_hold_the_sweep(cluster: Cluster, tmp_path: Path, workers: int, leaves: int) -> None:
+def test_a_stopped_worker_does_not_hold_the_sweep(cluster: Workers, tmp_path: Path, workers: int, leaves: int) -> None:
     """It is not dead: nothing is heard of it, and its connections stay open. Its leaves are given to others once."""
-    cluster.start(workers=workers)
+    running = cluster(workers)
     work, stopped = noted(tmp_path), list[int]()
 
     def event(done: int) -> None:
         if done == leaves - 2 * workers - 2:
-            stopped.append(cluster.workers[0].pid)
+            stopped.append(running.workers[0].pid)
             os.kill(stopped[0], signal.SIGSTOP)
 
-    assert swept(cluster, work, leaves, event) == expected(leaves)
+    assert swept(running, work, leaves, event) == expected(leaves)
     times = Counter(leaf for leaf, _ in work.runs())
     again = [leaf for leaf, runs in times.items() if runs > 1]
     assert len(again) <= 4
@@ -103,78 +190,18 @@ def test_a_stopped_worker_does_not_hold_the_sweep(cluster: Cluster, tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
-def test_a_branch_of_several_leaves_loses_a_worker(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    """Sums of its parts were with the worker: the branch runs again, and no other one."""
-    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads: 8)
-    cluster.start(workers=3)
-    work, leaves = noted(tmp_path), 64
-
-    def event(done: int) -> None:
-        if done == 44:
-            os.kill(cluster.workers[0].pid, number)
-
-    assert swept(cluster, work, leaves, event) == expected(leaves)
-    assert len(work.runs()) - leaves <= 3 * 8
-
-
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGSTOP, marks=pytest.mark.slow), signal.SIGKILL])
-def test_tasks_of_several_leaves_lose_a_worker(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    """It costs the tasks that it had, one that ran and one that waited, and what was not added up yet."""
-    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads: 4)
-    monkeypatch.setattr(_task_leaves, "task_sizes", lambda leaves, threads, seconds, branch: TaskSizes(1, 4, threads))
-    cluster.start(workers=3)
-    work, leaves = noted(tmp_path, 0.1), 50
-
-    def event(done: int) -> None:
-        if done == (30 if number == signal.SIGKILL else leaves - 8):
-            os.kill(cluster.workers[0].pid, number)
-
-    assert swept(cluster, work, leaves, event) == expected(leaves)
-    again = [leaf for leaf, runs in Counter(leaf for leaf, _ in work.runs()).items() if runs > 1]
-    assert len(again) <= 3 * 4
-
-
-def test_workers_without_a_task_do_not_repeat_those_of_others(cluster: Cluster, tmp_path: Path) -> None:
-    """More workers than leaves, which take longer than the least patience: none is late."""
-    cluster.start(workers=4)
-    work = noted(tmp_path, 3.0)
-    assert swept(cluster, work, 2, lambda done: None) == expected(2)
-    assert len(work.runs()) == 2
-
-
-@pytest.mark.parametrize("killed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_lost_worker_costs_what_it_ran(cluster: Cluster, tmp_path: Path, killed: int) -> None:
-    """Its sums are with the driver: not all of its leaves run again."""
-    cluster.start(workers=3)
-    work, leaves = noted(tmp_path, 0.1), 90
-
-    def event(done: int) -> None:
-        if done == leaves // 2:
-            for worker in cluster.workers[:killed]:
-                cluster.kill(worker)
-
-    assert swept(cluster, work, leaves, event) == expected(leaves)
-    assert len(work.runs()) - leaves <= 4 * killed
-
-
-@pytest.mark.slow
-def test_all_workers_are_replaced(cluster: Cluster, tmp_path: Path) -> None:
+def test_all_workers_are_replaced(cluster: Workers, tmp_path: Path) -> None:
     """Spot machines: every worker of the beginning is gone at the end."""
-    cluster.start(workers=2)
-    work, leaves, first = noted(tmp_path, 0.1), 60, list(cluster.workers)
+    running = cluster(2)
+    work, leaves, first = noted(tmp_path, 0.1), 60, list(running.workers)
 
     def event(done: int) -> None:
         if done == 10:
-            cluster.add_workers(2)
+            running.add_workers(2)
         if done in (20, 30):
-            cluster.kill(first[done // 10 - 2])
+            running.kill(first[done // 10 - 2])
 
-    assert swept(cluster, work, leaves, event) == expected(leaves)
+    assert swept(running, work, leaves, event) == expected(leaves)
     assert len(work.runs()) - leaves <= 8
 
 
