@@ -41,8 +41,10 @@ def test_info_of_table_and_model(cli: Callable, store: Path, model: Path) -> Non
     assert fitted["rows"] == 5000
 
 
-def test_plan_reads_nothing_and_says_what_fit_will_say(cli: Callable, store: Path, model: Path) -> None:
-    plan = cli("plan", store, "--basis", 100, "--rows", "0:5000", "--scheduler", "threads", "--json").result
+def test_plan_reads_nothing_and_says_what_fit_will_say(
+    cli: Callable, store: Path, of_model: tuple[object, ...], model: Path
+) -> None:
+    plan = cli("plan", store, *of_model, "--scheduler", "threads", "--json").result
     assert plan["sweeps"] == RidgeModel.load(model).config["sweep_count"]
     assert plan["planned_memory_bytes"] > 8 * 100**2
     assert cli("plan", store).status == 0
@@ -167,10 +169,10 @@ def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
     assert (classes[group["prediction"][:]] == labels).mean() > 0.9
 
 
-def test_a_local_cluster_has_the_bits_of_threads(cli: Callable, store: Path, model: Path, tmp_path: Path) -> None:
-    result = cli(
-        "fit", store, tmp_path / "m", "--basis", 100, "--rows", "0:5000", "--scheduler", "local", "--json"
-    ).result
+def test_a_local_cluster_has_the_bits_of_threads(
+    cli: Callable, store: Path, of_model: tuple[object, ...], model: Path, tmp_path: Path
+) -> None:
+    result = cli("fit", store, tmp_path / "m", *of_model, "--scheduler", "local", "--json").result
     assert result["digest"] == RidgeModel.load(model).digest
 
 
@@ -194,8 +196,10 @@ def test_few_cores_work_as_threads_unless_it_is_said(
 
 
 @pytest.mark.slow  # tests/objects has the same from a folder and from a URL
-def test_a_killed_fit_resumes_with_the_same_bits(cli: Callable, store: Path, model: Path, tmp_path: Path) -> None:
-    arguments = ["fit", store, tmp_path / "m", "--basis", 100, "--rows", "0:5000", "--scheduler", "threads", "--json"]
+def test_a_killed_fit_resumes_with_the_same_bits(
+    cli: Callable, store: Path, of_model: tuple[object, ...], model: Path, tmp_path: Path
+) -> None:
+    arguments = ["fit", store, tmp_path / "m", *of_model, "--scheduler", "threads", "--json"]
     # The process kills itself as soon as its first sweep is checkpointed: nothing is cleaned up.
     code = (
         "import os, signal, sys; from streamkernel.store import Checkpoints; save = Checkpoints.save\n"

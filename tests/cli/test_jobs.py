@@ -19,7 +19,7 @@ def scheduler(dask_cluster: Cluster) -> str:
     return dask_cluster.address
 
 
-FIT = ("--basis", 40, "--rows", "0:5000", "--seed", 3)
+FIT = ("--basis", 40, "--rows", "0:5000", "--seed", 3, "--kernel", "gaussian")
 
 
 def test_submit_and_look(cli: Callable, scheduler: str, store: Path, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_job_that_fails(cli: Callable, scheduler: str, store: Path, tmp_path: 
 
 def test_cancel_and_resume(cli: Callable, scheduler: str, store: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
-    many = ("--rule", "rpcholesky", "--block", 5, "--basis", 300)
+    many = ("--rule", "rpcholesky", "--block", 5, "--basis", 300, "--kernel", "gaussian")
     job = cli("submit", store, model, *many, "--scheduler", scheduler, "--lease", 2, "--json").result["id"]
     assert f"job {job} is " in cli("jobs", tmp_path / ".jobs", "--remove", job).error
     assert cli("cancel", model, "--json").result["status"] in ("cancelling", "cancelled")
