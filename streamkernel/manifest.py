@@ -184,6 +184,9 @@ def parse_manifest(text: str, path: str) -> Manifest:
             if len(array.digests) != -(-array.shape[0] // array.chunk_rows):
                 raise ValueError("the number of digests is not the number of chunks")
         metadata = {str(name): str(digest) for name, digest in config["metadata"].items()}
+        # Without this a table whose y is missing in the list would be read as one that never had a y.
+        if metadata.keys() != {"", *arrays}:
+            raise ValueError("the listed arrays are not those whose metadata has a digest")
         history = tuple(Ancestor.from_config(entry) for entry in config.get("history", []))
         for ancestor in history:
             if any(ancestor.rows_of(name) > array.n_rows for name, array in arrays.items()):

@@ -101,6 +101,21 @@ def test_statistics_that_are_a_list(yard: Yard, sparse: bool) -> None:
     refused(yard, lambda: open_table(yard.folder / "damaged"), CorruptMetadataError, "lacks a table's attributes")
 
 
+@pytest.mark.parametrize("listed", [{}, {"y ": "y"}], ids=["gone", "renamed"])
+def test_manifest_that_does_not_list_y(yard: Yard, listed: dict[str, str]) -> None:
+    """The table was read as one without targets, and rows that were appended to it had none."""
+    ingest(open_table(X, X[:, 0]), yard.place("t"))
+    path = yard.folder / "t" / "COMPLETE"
+    manifest = json.loads(path.read_text())
+    y = manifest["arrays"].pop("y")
+    manifest["arrays"] |= dict.fromkeys(listed, y)
+    path.write_text(json.dumps(manifest))
+    refused(yard, lambda: open_table(yard.folder / "t"), CorruptMetadataError, "not a streamkernel manifest")
+    np.save(yard.folder / "more.npy", np.column_stack([X, X[:, 0]]))
+    more = ("ingest", yard.folder / "more.npy", yard.folder / "t", "--append", "--target", 3, "--json")
+    refused(yard, lambda: commanded(*more), Refused, "not a streamkernel manifest")
+
+
 def source(yard: Yard, name: str, content: bytes) -> Path:
     path = yard.place(name)
     path.write_bytes(content)
