@@ -95,6 +95,19 @@ def test_damage_is_an_error(blosc: bool) -> None:
             chunk.decoded(numbers + google_crc32c.value(numbers).to_bytes(4, "little"))
 
 
+@pytest.mark.parametrize("values", [np.arange(60.0), np.random.default_rng(0).random(60)], ids=["packed", "as it is"])
+@pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle", "bitshuffle"])
+def test_a_header_that_lies_about_its_size(values: Any, shuffle: str) -> None:
+    """With a right checksum, as a writer makes that lost the end: Blosc read the memory behind it."""
+    codec = BloscCodec(**{**LZ4, "shuffle": shuffle}, typesize=8)
+    chunk = ChunkBytes.of(made(values.shape, values.shape, "<f8", [codec, Crc32cCodec()])[0])
+    assert chunk is not None
+    numbers = bytes(chunk.encoded(values)[0])
+    for stored in (*(numbers[:size] for size in range(16, len(numbers))), numbers + b"\0"):
+        with pytest.raises(ValueError, match="has not the size that its header has"):
+            chunk.decoded(stored + google_crc32c.value(stored).to_bytes(4, "little"))
+
+
 @pytest.mark.parametrize(
     ("shape", "chunks", "dtype", "compressors", "options"),
     [

@@ -18,7 +18,7 @@ from streamkernel.blobs import Bytes
 from streamkernel.table.stored.metadata import ZarrArray
 from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 
-_HEADER = 16  # bytes of Blosc's header; the decoded size is in bytes 4 to 8
+_HEADER = 16  # bytes of Blosc's header; the decoded size is in bytes 4 to 8, the encoded one in bytes 12 to 16
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,9 @@ class ChunkBytes:
             raise ValueError(f"it would inflate to more than the {size} bytes of its shape")
         if declared < size or (self.blosc is not None and len(numbers) < _HEADER):
             raise ValueError(f"it has fewer than the {size} bytes of its shape")
+        if self.blosc is not None and len(numbers) != int.from_bytes(numbers[12:_HEADER].tobytes(), "little"):
+            # Blosc takes the size from its header alone: it would read other memory.
+            raise ValueError("it has not the size that its header has")
         values = np.empty(self.shape, self.dtype)
         if self.blosc is None:
             values.reshape(-1).view(np.uint8)[:] = numbers
