@@ -11,8 +11,8 @@ A function is a closure over the `source_version` of the files that it is made o
 of the key of Numba's cache, which otherwise looks at the time and size of one file only; and a wheel gives every file
 the same time.
 
-A cache that cannot be read is cleared, with a warning, and the loops are compiled again. Where no cache can be written
-they are compiled in every process.
+A damaged cache is cleared, with a warning, and the loops are compiled again. Where no cache can be written, as on a
+full disk, they are compiled in every process.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Compiled(ABC):
     def __init__(self, function: Callable[..., Any], signatures: Mapping[AnyDType, Untyped], version: int) -> None:
         self.function, self.signatures, self.version = function, signatures, version
         self._ready: dict[AnyDType, Untyped] = {}
+        self.kept = True  # False if the disk did not take a compiled function
 
     def of(self, dtype: AnyDType) -> Untyped:
         """The compiled function."""
@@ -98,9 +99,12 @@ class Compiled(ABC):
 
     def _compile_or_recover(self, signature: Untyped) -> Untyped:
         try:
-            return self._compile(signature)
+            return self._compile(signature, cache=True)
         except NumbaError:  # an error in our code, not in the cache
             raise
+        except OSError:  # the disk is full, or a file is not ours to read; nothing in the folder is damaged
+            self.kept = False
+            return self._compile(signature, cache=False)
         except Exception as error:  # a truncated file may raise any error while it is unpickled
             folder = self.cache_folder
             if folder is None:
@@ -108,26 +112,27 @@ class Compiled(ABC):
             for index in folder.glob("*.nbi"):  # one a function; what no index names is written anew
                 index.unlink(missing_ok=True)
             _warn_once(folder, error)
-            return self._compile(signature)
+            return self._compile(signature, cache=True)
 
     @abstractmethod
-    def _compile(self, signature: Untyped) -> Untyped:
-        """The function of this signature, compiled or loaded."""
+    def _compile(self, signature: Untyped, *, cache: bool) -> Untyped:
+        """The function of this signature, compiled, or loaded from the cache."""
 
 
 class CompiledLoop(Compiled):
     """A function that Python code calls."""
 
-    def _compile(self, signature: Untyped) -> Untyped:
-        self.dispatcher.compile(signature)
-        return self.dispatcher
+    def _compile(self, signature: Untyped, *, cache: bool) -> Untyped:
+        dispatcher = self.dispatcher if cache else njit(**OPTIONS)(self.function)
+        dispatcher.compile(signature)
+        return dispatcher
 
 
 class CompiledCallback(Compiled):
     """A function that compiled code calls, by its ``address``."""
 
-    def _compile(self, signature: Untyped) -> Untyped:
-        return cfunc(signature, cache=self.cache_folder is not None, **OPTIONS)(self.function)
+    def _compile(self, signature: Untyped, *, cache: bool) -> Untyped:
+        return cfunc(signature, cache=cache and self.cache_folder is not None, **OPTIONS)(self.function)
 
 
 @contextlib.contextmanager
@@ -190,7 +195,7 @@ class CompiledLoops:
             for loop in self.loops:
                 for dtype in loop.signatures:
                     loop.of(dtype)
-            if mark is not None:
+            if mark is not None and all(loop.kept for loop in self.loops):
                 with contextlib.suppress(OSError):
                     mark.touch()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import pkgutil
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import cfunc, config, njit, types
+from numba.core import caching
 from numba.core.errors import NumbaError
 
 import streamkernel
@@ -109,6 +111,29 @@ def test_no_folder_for_compiled_code(make: Callable[[], Compiled], monkeypatch: 
     assert not loops.are_compiled()
 
 
+@pytest.mark.parametrize("make", [loop, callback])
+def test_a_disk_that_is_full(make: Callable[[], Compiled], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the cache stays there; the rest is compiled, and the cache is not marked as complete."""
+    other = CompiledLoop(twice(1), {DTYPE: TWICE[DTYPE]}, 1)
+    other.of(DTYPE)
+    before = sorted(folder.rglob("*.nb?"))
+
+    def full(self: Any, name: str, data: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    made = make()
+    loops = CompiledLoops([made, other])
+    with monkeypatch.context() as patch:
+        patch.setattr(caching.IndexDataCacheFile, "_save_data", full)
+        loops.compile()
+    assert set(before) <= set(folder.rglob("*.nb?"))
+    assert not loops.are_compiled()
+    ready = made.of(DTYPE)
+    assert (ready.ctypes if isinstance(made, CompiledCallback) else ready)(3.0) == 6.0
+    CompiledLoops([make(), other]).compile()
+    assert loops.are_compiled()
+
+
 def test_an_error_of_the_code_is_not_taken_for_a_damaged_cache(folder: Path) -> None:
     def broken(x: float) -> float:
         return x + "text"  # type: ignore[operator]
@@ -189,7 +214,7 @@ def test_garbage_is_not_looked_for_while_a_loop_is_loaded(
 ) -> None:
     seen, one = [], loop()
 
-    def load(signature: Any) -> None:
+    def load(signature: Any, *, cache: bool) -> None:
         seen.append(gc.isenabled())
         if fails:
             raise NumbaError("no such type")
