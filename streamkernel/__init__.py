@@ -41,8 +41,8 @@ if TYPE_CHECKING:
         TableEncoder,
     )
     from streamkernel.factors import Factor
-    from streamkernel.fits.compress import compress
-    from streamkernel.fits.factor import factorize
+    from streamkernel.fits.compression.compress import compress
+    from streamkernel.fits.factor.factor import factorize
     from streamkernel.following.follow import follow
     from streamkernel.jobs import connect
     from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
@@ -111,10 +111,10 @@ _HOMES = {
     "Schema": "table.schema",
     "Table": "table",
     "append_rows": "table.ingest",
-    "compress": "fits.compress",
+    "compress": "fits.compression.compress",
     "connect": "jobs",
     "cross_validate": "comparison",
-    "factorize": "fits.factor",
+    "factorize": "fits.factor.factor",
     "follow": "following.follow",
     "ingest": "table.ingest",
     "open_table": "table",

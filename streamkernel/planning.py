@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from streamkernel.engine import Machine, Plan, available_cpus, executor_of, machine_of
 from streamkernel.errors import ParameterError
-from streamkernel.fits.run import size_of_fit
+from streamkernel.fits.steps.run import size_of_fit
 from streamkernel.kinds import KINDS
 from streamkernel.timing import Rates, Scaling, Slots, plan_seconds, read_rates, scaled, scaling, worker_counts
 from streamkernel.type_aliases import Unchecked

@@ -21,8 +21,8 @@ from pages import TEXTS
 import streamkernel as package
 from streamkernel import factors, report
 from streamkernel.cli.main import main, streamkernel
-from streamkernel.fits import gaussian as tuning
-from streamkernel.fits import generalised
+from streamkernel.fits.gaussian import gaussian as tuning
+from streamkernel.fits.gaussian import generalised
 from streamkernel.kinds import KINDS, OPTION_SETTINGS, settings_of
 from streamkernel.linalg import ridge
 from streamkernel.reductions.sums import normal_equations

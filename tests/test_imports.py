@@ -77,7 +77,7 @@ def test_a_command_on_threads_loads_what_it_needs(tmp_path: Path) -> None:
     optimisation = ("scipy.optimize", "scipy.sparse.linalg")
     found = loaded_of(
         (f"from streamkernel.cli import main\n{run.format(['plan', str(tmp_path / 'x')])}", HEAVY),
-        (f"{run.format(['plan', made])}\nimport streamkernel.fits.boosting", (*optimisation, *learning)),
+        (f"{run.format(['plan', made])}\nimport streamkernel.fits.boosting.boosting", (*optimisation, *learning)),
         (run.format(["fit", made, "MODEL", "--basis", "10"]), learning),
     )
     assert found == [{"click", "rich"}, set(), set()]

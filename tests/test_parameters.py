@@ -17,7 +17,7 @@ import pytest
 from streamkernel.cli.grouped_help import SectionOption
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.errors import ParameterError
-from streamkernel.fits.compress import compress
+from streamkernel.fits.compression.compress import compress
 from streamkernel.kinds import KINDS, OPTION_SETTINGS, PREDICTORS
 from streamkernel.service.job_schemas import JobRequest
 from streamkernel.settings.compression import CompressionSettings

@@ -11,7 +11,7 @@ from _tables import peak_bytes
 from streamkernel import KernelRidge
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import local_cluster
-from streamkernel.fits.ridge import fit_ridge
+from streamkernel.fits.ridge.ridge import fit_ridge
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.table import open_table
 

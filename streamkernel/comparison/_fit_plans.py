@@ -10,7 +10,7 @@ from streamkernel.comparison._splits import Splits
 from streamkernel.comparison.candidates import Candidate
 from streamkernel.engine import Machine, Plan, check_memory
 from streamkernel.engine.limits import MemoryLimits
-from streamkernel.fits.fold_rows import FoldRows, SharedSums
+from streamkernel.fits.steps.fold_rows import FoldRows, SharedSums
 from streamkernel.table import Table
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
-from streamkernel.fits.fold_rows import FoldRows
+from streamkernel.fits.steps.fold_rows import FoldRows
 from streamkernel.settings.checks import is_whole
 from streamkernel.table import PartFolds, Table
 from streamkernel.table.parts.row_parts import ContentParts, PartNumbers, RowParts, content_folds

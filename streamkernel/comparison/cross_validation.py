@@ -2,7 +2,7 @@
 
 Rows are left out by a weight of 0: fits, scores, draws and statistics do not see such rows, whatever the estimator
 (`table.parts.weights`). Nothing is copied, and memory is that of the largest fit. Where the fits of an estimator can be
-made of the sums of one sweep, they are (`fits.fold_rows`); a part of the rows is then in no fold, for all estimators,
+made of the sums of one sweep, they are (`steps.fold_rows`); a part of the rows is then in no fold, for all estimators,
 so that errors are still paired by the same rows.
 """
 
@@ -30,7 +30,7 @@ from streamkernel.engine import (
 )
 from streamkernel.engine.limits import MemoryLimits, parse_bytes
 from streamkernel.errors import ParameterError
-from streamkernel.fits.near_copies import rounding_of_copies
+from streamkernel.fits.steps.near_copies import rounding_of_copies
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions.scores import FoldScores
 from streamkernel.reductions.scores.standard_errors import without_errors

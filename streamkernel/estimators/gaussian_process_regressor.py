@@ -12,7 +12,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.estimators.base import is_array_like
-from streamkernel.fits.gaussian import fit_gaussian
+from streamkernel.fits.gaussian.gaussian import fit_gaussian
 from streamkernel.models.gaussian import GaussianModel
 from streamkernel.settings.checks import checked_whole
 from streamkernel.settings.gaussian import GaussianSettings

@@ -10,7 +10,7 @@ from streamkernel.engine import Progress
 from streamkernel.estimators._classifier import Classifier
 from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
-from streamkernel.fits.generalised import fit_generalised
+from streamkernel.fits.gaussian.generalised import fit_generalised
 from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.settings.classes import GeneralisedClassifierSettings
 from streamkernel.settings.generalised import GeneralisedSettings

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from streamkernel.engine import Progress
 from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators.base import is_array_like
-from streamkernel.fits.boosting import fit_boosting
+from streamkernel.fits.boosting.boosting import fit_boosting
 from streamkernel.models.boosting import BoostingModel
 from streamkernel.settings.boosting import BoostingSettings
 from streamkernel.type_aliases import ArrayOrDask, Fields, Float, Unchecked, Untyped

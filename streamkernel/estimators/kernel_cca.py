@@ -21,9 +21,9 @@ from streamkernel.estimators.base import (
     values_now,
     warn_of_names,
 )
-from streamkernel.fits.kernel_cca import fit_cca
-from streamkernel.fits.kernel_cca_plan import CCASettings
-from streamkernel.fits.kernel_cca_views import paired_table
+from streamkernel.fits.cca.kernel_cca import fit_cca
+from streamkernel.fits.cca.kernel_cca_plan import CCASettings
+from streamkernel.fits.cca.kernel_cca_views import paired_table
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.pairs import as_csr
 from streamkernel.settings.transformers import KernelCCASettings

@@ -9,7 +9,7 @@ from sklearn.base import OutlierMixin
 from streamkernel.engine import Progress, resident_bytes
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators.base import PredictingEstimator, checked, is_array_like, names_of, opened
-from streamkernel.fits.one_class import fit_one_class
+from streamkernel.fits.margins.one_class import fit_one_class
 from streamkernel.models.margins import OneClassModel
 from streamkernel.settings.one_class import OneClassSettings
 from streamkernel.table.columns import frame_names

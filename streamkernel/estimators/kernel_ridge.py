@@ -12,7 +12,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators._updating import UpdatingEstimator
-from streamkernel.fits.ridge import fit_ridge
+from streamkernel.fits.ridge.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.settings.classes import RidgeClassifierSettings
 from streamkernel.settings.ridge import RidgeSettings

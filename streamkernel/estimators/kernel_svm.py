@@ -11,7 +11,7 @@ from streamkernel.engine import Progress
 from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators._regressor import Regressor
 from streamkernel.estimators.base import SupervisedEstimator
-from streamkernel.fits.margins import fit_margins
+from streamkernel.fits.margins.margins import fit_margins
 from streamkernel.models.margins import MarginClassifierModel, MarginModel, MarginRegressorModel
 from streamkernel.settings.margins import MarginClassifierSettings, MarginRegressorSettings
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped

@@ -1,8 +1,9 @@
-"""Fits: the steps from a table and settings to a model. One file for each kind, with its plan."""
+"""Fits: the steps from a table and settings to a model. A room for each family of kinds,
+with their plans; `steps` has what all of them do."""
 
-from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
-from streamkernel.fits.generalised import fit_generalised, plan_generalised
-from streamkernel.fits.ridge import fit_ridge, plan_ridge
+from streamkernel.fits.gaussian.gaussian import fit_gaussian, plan_gaussian
+from streamkernel.fits.gaussian.generalised import fit_generalised, plan_generalised
+from streamkernel.fits.ridge.ridge import fit_ridge, plan_ridge
 
 __all__ = [
     "fit_gaussian",

@@ -8,10 +8,10 @@ import numpy as np
 
 from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
 from streamkernel.errors import warn_user
-from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._plan_steps import check_step, points_bytes, steps_of_choice
-from streamkernel.fits.check_rows import Mask
-from streamkernel.fits.supervised import SupervisedRun
+from streamkernel.fits.steps.check_rows import Mask
+from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
+from streamkernel.fits.steps.plan_steps import check_step, points_bytes, steps_of_choice
+from streamkernel.fits.steps.supervised import SupervisedRun
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.pursuit import PursuitModel, PursuitSolution, PursuitTotals
 from streamkernel.pursuit import PursuitSelection, Stages

@@ -11,10 +11,10 @@ from streamkernel.bounds import BoundStop, Stop, stop_at
 from streamkernel.engine import Machine, Plan, Session, Step, step_of
 from streamkernel.errors import warn_user
 from streamkernel.factors import FactorEigen, FeatureRows
-from streamkernel.fits._choose_basis import Chosen, choose_basis
-from streamkernel.fits._record import basis_arrays, basis_of_model, fitted_fields
-from streamkernel.fits.ridge import plan_ridge
-from streamkernel.fits.run import checked_plan, measured, size_of_fit
+from streamkernel.fits.ridge.ridge import plan_ridge
+from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
+from streamkernel.fits.steps.record import basis_arrays, basis_of_model, fitted_fields
+from streamkernel.fits.steps.run import checked_plan, measured, size_of_fit
 from streamkernel.linalg import solve_lower
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.transformers import InverseMap, KernelPCAModel, NystroemModel

@@ -20,7 +20,7 @@ from streamkernel.errors import (
     StoreExistsError,
     StoreNotFoundError,
 )
-from streamkernel.fits.run import size_of_fit
+from streamkernel.fits.steps.run import size_of_fit
 from streamkernel.jobs._damaged import UnreadableJob
 from streamkernel.jobs._remove import remove_job
 from streamkernel.jobs._reservation import latest_maker, reserve

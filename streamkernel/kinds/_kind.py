@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamkernel.engine import Plan
-from streamkernel.fits.fold_rows import SharedSums
-from streamkernel.fits.supervised import check_numbers
+from streamkernel.fits.steps.fold_rows import SharedSums
+from streamkernel.fits.steps.supervised import check_numbers
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.models.transformers import TransformerModel

@@ -5,17 +5,17 @@ A new estimator is a class in `estimators/` and a row here. Its class is importe
 
 from __future__ import annotations
 
-from streamkernel.fits.boosting import fit_boosting, plan_boosting
-from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
-from streamkernel.fits.gaussian_folds import GAUSSIAN_FOLDS
-from streamkernel.fits.generalised import check_counts, fit_generalised, plan_generalised
-from streamkernel.fits.kernel_cca import fit_kernel_cca
-from streamkernel.fits.kernel_cca_plan import plan_kernel_cca
-from streamkernel.fits.margins import fit_margins, plan_margins
-from streamkernel.fits.one_class import fit_one_class, plan_one_class
+from streamkernel.fits.boosting.boosting import fit_boosting, plan_boosting
+from streamkernel.fits.cca.kernel_cca import fit_kernel_cca
+from streamkernel.fits.cca.kernel_cca_plan import plan_kernel_cca
+from streamkernel.fits.gaussian.gaussian import fit_gaussian, plan_gaussian
+from streamkernel.fits.gaussian.gaussian_folds import GAUSSIAN_FOLDS
+from streamkernel.fits.gaussian.generalised import check_counts, fit_generalised, plan_generalised
+from streamkernel.fits.margins.margins import fit_margins, plan_margins
+from streamkernel.fits.margins.one_class import fit_one_class, plan_one_class
 from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
-from streamkernel.fits.ridge import fit_ridge, plan_ridge
-from streamkernel.fits.ridge_folds import RIDGE_FOLDS
+from streamkernel.fits.ridge.ridge import fit_ridge, plan_ridge
+from streamkernel.fits.ridge.ridge_folds import RIDGE_FOLDS
 from streamkernel.fits.transformer import fit_kernel_pca, fit_nystroem, plan_transformer
 from streamkernel.kinds._kind import OF_NUMBERS, OF_PROBABILITIES, Kind, Predictor, Transformer, any_targets
 from streamkernel.models.boosting import BoostingModel

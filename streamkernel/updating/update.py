@@ -16,8 +16,8 @@ import numpy as np
 
 from streamkernel.engine import Session, tell_plan
 from streamkernel.errors import DTypeError, ParameterError
-from streamkernel.fits.check_rows import check_rows
-from streamkernel.fits.run import measured
+from streamkernel.fits.steps.check_rows import check_rows
+from streamkernel.fits.steps.run import measured
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.row_runs import count
 from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, every_row, spread

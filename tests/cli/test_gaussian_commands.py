@@ -23,7 +23,7 @@ from streamkernel import (
 )
 from streamkernel.cli import main
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.fits import gaussian, generalised
+from streamkernel.fits.gaussian import gaussian, generalised
 
 THREADS = ("--scheduler", "threads", "--quiet")
 M, FITTED = 900, 700

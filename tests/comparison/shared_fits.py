@@ -10,7 +10,7 @@ from streamkernel import open_table
 from streamkernel.comparison.candidates import candidates_of
 from streamkernel.comparison.cross_validation import CrossValidation, cross_validation
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.fits.fold_rows import FoldRows
+from streamkernel.fits.steps.fold_rows import FoldRows
 
 PLAIN = {"lengthscale": 1.0, "metric": "none"}
 GIVEN = {"lengthscale": 1.0, "signal_variance": 1.0, "noise_variance": 0.1}

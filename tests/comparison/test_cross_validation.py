@@ -35,7 +35,7 @@ from streamkernel.errors import (
     ResourceLimitError,
     ShapeMismatchError,
 )
-from streamkernel.fits.near_copies import rounding_of_copies
+from streamkernel.fits.steps.near_copies import rounding_of_copies
 from streamkernel.kinds import PREDICTORS
 from streamkernel.table import Table
 from streamkernel.table.ingest import ingest

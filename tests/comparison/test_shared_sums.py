@@ -23,7 +23,8 @@ from streamkernel.comparison.candidates import candidates_of
 from streamkernel.comparison.cross_validation import CrossValidation
 from streamkernel.engine import Machine, MemoryLimits, Session, Silent, ThreadExecutor
 from streamkernel.errors import ParameterError, SingleClassError
-from streamkernel.fits import fit_ridge, fold_rows
+from streamkernel.fits import fit_ridge
+from streamkernel.fits.steps import fold_rows
 from streamkernel.table.ingest import ingest
 from streamkernel.table.parts.search import content_parts
 from streamkernel.table.parts.weights import part_numbers

@@ -15,7 +15,7 @@ from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import (
     StreamKernelWarning,
 )
-from streamkernel.fits.compress import make_compressed
+from streamkernel.fits.compression.compress import make_compressed
 from streamkernel.settings.compression import CompressionSettings
 
 

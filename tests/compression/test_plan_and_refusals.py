@@ -16,8 +16,8 @@ from streamkernel.errors import (
     ParameterError,
     ResourceLimitError,
 )
-from streamkernel.fits.compress import make_compressed
-from streamkernel.fits.compression_plan import plan_of_compression
+from streamkernel.fits.compression.compress import make_compressed
+from streamkernel.fits.compression.compression_plan import plan_of_compression
 from streamkernel.settings.compression import CompressionSettings
 
 

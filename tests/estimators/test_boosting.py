@@ -15,7 +15,7 @@ from problems import zarr_of_chunks
 from streamkernel import KernelBoostingClassifier, open_table
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError
-from streamkernel.fits.boosting import fit_boosting
+from streamkernel.fits.boosting.boosting import fit_boosting
 from streamkernel.settings.boosting import BoostingSettings
 
 

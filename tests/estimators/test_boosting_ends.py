@@ -8,7 +8,7 @@ from estimators.boosting_problem import GIVEN, SMALL, X, Y, solution
 
 from streamkernel import KernelBoostingClassifier, open_table
 from streamkernel.errors import SingleClassError
-from streamkernel.fits import _boosting_path
+from streamkernel.fits.boosting import _boosting_path
 from streamkernel.settings.boosting import BoostingSettings
 
 

@@ -19,7 +19,7 @@ from streamkernel.errors import (
     ParameterError,
     StreamKernelWarning,
 )
-from streamkernel.fits.gaussian import plan_gaussian
+from streamkernel.fits.gaussian.gaussian import plan_gaussian
 from streamkernel.settings.gaussian import GaussianSettings
 
 # --- awkward data -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from streamkernel import KernelCCA, ingest, open_table
 from streamkernel.engine import ThreadExecutor, machine_of
 from streamkernel.engine.plan import BASE_BYTES
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.fits.kernel_cca_plan import plan_kernel_cca
+from streamkernel.fits.cca.kernel_cca_plan import plan_kernel_cca
 from streamkernel.pairs import are_pairs, as_csr, of_some_columns
 from streamkernel.settings.transformers import KernelCCASettings
 

@@ -94,9 +94,9 @@ def test_a_small_share_of_many_rows() -> None:
 
 def test_a_start_from_a_sample_on_which_nothing_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     # After one sweep nothing is better than 0 on the sample: its barrier is 0, and none of it is taken.
-    monkeypatch.setattr("streamkernel.fits._margin_problems._SAMPLE_ROWS", 200)
-    monkeypatch.setattr("streamkernel.fits._margin_problems._WORTH_A_SAMPLE", 1)
-    monkeypatch.setattr("streamkernel.fits._margin_path._SAMPLE_SWEEPS", 1)
+    monkeypatch.setattr("streamkernel.fits.margins._margin_problems._SAMPLE_ROWS", 200)
+    monkeypatch.setattr("streamkernel.fits.margins._margin_problems._WORTH_A_SAMPLE", 1)
+    monkeypatch.setattr("streamkernel.fits.margins._margin_path._SAMPLE_SWEEPS", 1)
     model = KernelOneClass(**SIZE, nu=0.01).fit(X)
     assert model.duality_gap_ <= 1e-4
 

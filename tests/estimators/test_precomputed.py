@@ -195,8 +195,8 @@ def test_rows_in_another_order_have_no_diagonal(kept, tmp_path):
 
 def test_blocks_on_the_diagonal_are_symmetric_in_every_sweep(tmp_path, monkeypatch):
     """A row that was moved out of the sight of the checks before a fit is refused in its first sweep."""
-    monkeypatch.setattr("streamkernel.fits._kernel_matrix._MOST_ROWS", 8)
-    monkeypatch.setattr("streamkernel.fits._kernel_matrix._SEEN_ROWS", 8)
+    monkeypatch.setattr("streamkernel.fits.steps._kernel_matrix._MOST_ROWS", 8)
+    monkeypatch.setattr("streamkernel.fits.steps._kernel_matrix._SEEN_ROWS", 8)
     order = np.arange(M)
     order[[100, 101]] = 101, 100
     with pytest.raises(ParameterError, match=r"not symmetric: .* in row 10[01]"):
@@ -309,8 +309,8 @@ ONE_SIDED = np.triu(np.ones((M - 40, M - 40)), 1)
 
 @pytest.fixture
 def ends_of_20_rows(monkeypatch):
-    monkeypatch.setattr("streamkernel.fits._kernel_matrix._MOST_ROWS", 20)
-    monkeypatch.setattr("streamkernel.fits._kernel_matrix._SEEN_ROWS", M)
+    monkeypatch.setattr("streamkernel.fits.steps._kernel_matrix._MOST_ROWS", 20)
+    monkeypatch.setattr("streamkernel.fits.steps._kernel_matrix._SEEN_ROWS", M)
 
 
 @pytest.mark.parametrize("rule", ["rpcholesky", "uniform", "sgma"])

@@ -12,14 +12,14 @@ import pytest
 
 from streamkernel import Factor
 from streamkernel.cli import main
-from streamkernel.fits import factor as factorize
+from streamkernel.fits.factor import factor as factorize
 
 AFTER = 11
 CHUNK_BYTES = 1 << 20
 # In the middle of the writing of a chunk, of which there are more than twenty.
 DYING = f"""
 import os, signal, sys
-import streamkernel.fits.factor as factorize
+import streamkernel.fits.factor.factor as factorize
 import streamkernel.store.rows as rows
 from streamkernel.cli import main
 write, count = rows.write_chunk, iter(range(1000))

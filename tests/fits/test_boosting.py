@@ -15,7 +15,7 @@ from problems import zarr_of_chunks
 from streamkernel import KernelBoostingClassifier, open_table
 from streamkernel.engine import Machine, Session, Silent, ThreadExecutor
 from streamkernel.errors import ResourceLimitError
-from streamkernel.fits.boosting import fit_boosting, plan_boosting
+from streamkernel.fits.boosting.boosting import fit_boosting, plan_boosting
 from streamkernel.settings.boosting import BoostingSettings
 from streamkernel.store import Checkpoints
 

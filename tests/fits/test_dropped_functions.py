@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.fits.gaussian import _places
+from streamkernel.fits.gaussian.gaussian import _places
 from streamkernel.kernels import Gaussian
 from streamkernel.selection.problem import Selection
 

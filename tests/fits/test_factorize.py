@@ -29,7 +29,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelWarning,
 )
-from streamkernel.fits import factor as module
+from streamkernel.fits.factor import factor as module
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import open_table
 
@@ -128,7 +128,7 @@ SCRIPT = """
 import os, signal, sys
 import numpy as np
 from streamkernel import factorize
-from streamkernel.fits import factor as module
+from streamkernel.fits.factor import factor as module
 from streamkernel.store import RowSink
 module._CHUNK_BYTES = 300 * 40 * 4
 left, write = int(sys.argv[2]), RowSink.write

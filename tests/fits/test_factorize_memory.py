@@ -19,7 +19,7 @@ from rule_table import RULES_OF_ROWS
 
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.errors import ResourceLimitError
-from streamkernel.fits import factor as module
+from streamkernel.fits.factor import factor as module
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table
 
@@ -105,7 +105,7 @@ import sys, json, re
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.fits.factor import make_factor
+from streamkernel.fits.factor.factor import make_factor
 from streamkernel.table import open_table
 store, folder, options, threads = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
 table, session = open_table(store), Session(ThreadExecutor(threads))

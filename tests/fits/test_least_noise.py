@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import streamkernel.fits._members
+import streamkernel.fits.gaussian._members
 from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor
 from streamkernel.basis import Basis
 from streamkernel.committee import least_ratio
@@ -88,7 +88,7 @@ def test_every_smooth_kernel(kernel: str, dtype: type) -> None:
 
 
 def test_sampled_rows_that_do_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamkernel.fits._members, "least_ratio", lambda basis, X, size, ratio: ratio)
+    monkeypatch.setattr(streamkernel.fits.gaussian._members, "least_ratio", lambda basis, X, size, ratio: ratio)
     X, asked = _rows(0, 2)
     model = _pitc(300).fit(X, _sine(X))
     assert np.sqrt(np.mean((model.predict(asked) - _sine(asked)) ** 2)) < 0.01

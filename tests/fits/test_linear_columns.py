@@ -16,7 +16,7 @@ from updates import plain_sums, update
 import streamkernel as sk
 from streamkernel.engine import Machine, Session
 from streamkernel.errors import ParameterError, SingularKernelError
-from streamkernel.fits.ridge import fit_ridge, plan_ridge
+from streamkernel.fits.ridge.ridge import fit_ridge, plan_ridge
 from streamkernel.kernels import Linear
 from streamkernel.models import RidgeModel
 from streamkernel.report import write_report

@@ -12,8 +12,8 @@ import pytest
 from streamkernel import KernelCCA
 from streamkernel.engine import Machine, Plan
 from streamkernel.engine.plan import BASE_BYTES, SLACK
-from streamkernel.fits.kernel_cca_plan import CCASettings, plan_cca
-from streamkernel.fits.kernel_cca_views import column_groups, paired_table
+from streamkernel.fits.cca.kernel_cca_plan import CCASettings, plan_cca
+from streamkernel.fits.cca.kernel_cca_views import column_groups, paired_table
 from streamkernel.kernels import Gaussian
 
 

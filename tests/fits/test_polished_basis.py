@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamkernel import GaussianProcessRegressor
-from streamkernel.fits import gaussian as tuning
+from streamkernel.fits.gaussian import gaussian as tuning
 from streamkernel.store import read_bundle
 
 KEPT = np.array([0, 2, 3, 7, 11])

@@ -11,7 +11,7 @@ from weighted_rows import CASES, TRANSFORMS, WeightedRows, assert_same, weighted
 
 from streamkernel import KernelCCA, KernelRidge, open_table
 from streamkernel.engine import Machine
-from streamkernel.fits.ridge import plan_ridge
+from streamkernel.fits.ridge.ridge import plan_ridge
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import Table
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.fits._scalers import bounded_scaler, rank_scaler, robust_scaler, standard_scaler
+from streamkernel.fits.steps.scalers import bounded_scaler, rank_scaler, robust_scaler, standard_scaler
 from streamkernel.table import ColumnStatistics, RankScaler, RowScaler
 
 KINDS = pytest.mark.parametrize("kind", ["robust", "rank"])

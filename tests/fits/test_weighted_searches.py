@@ -13,7 +13,7 @@ import pytest
 from weighted_rows import FixedRows, WeightedRows, assert_same, weighted_rows
 
 from streamkernel import GaussianProcessRegressor, KernelRidge, KernelRidgeClassifier
-from streamkernel.fits import _choose_basis
+from streamkernel.fits.steps import choose_basis as _choose_basis
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import DrawnRows, Sample
 from streamkernel.solvers import choose_lengthscale, lengthscale

@@ -18,9 +18,9 @@ from streamkernel.cli.tables_for_models import plan_of_predictions
 from streamkernel.engine import Machine, Plan, Session, ThreadExecutor
 from streamkernel.engine.plan import BASE_BYTES, SLACK
 from streamkernel.engine.session import layout_of
-from streamkernel.fits.check_rows import check_bytes, check_rows
-from streamkernel.fits.kernel_cca_plan import CCASettings, plan_cca
-from streamkernel.fits.kernel_cca_views import paired_table
+from streamkernel.fits.cca.kernel_cca_plan import CCASettings, plan_cca
+from streamkernel.fits.cca.kernel_cca_views import paired_table
+from streamkernel.fits.steps.check_rows import check_bytes, check_rows
 from streamkernel.kernels import Gaussian, Kernel, Matern, filling_bytes, packed_bytes
 from streamkernel.kernels.loops.prepared import PreparedFormula
 from streamkernel.kinds import PREDICTORS

@@ -13,7 +13,7 @@ from thread_clients import thread_client
 from streamkernel.blobs import Lease
 from streamkernel.engine import Plan, Silent, make_plan
 from streamkernel.errors import InputChangedError, ParameterError, RunLockedError
-from streamkernel.fits import ridge
+from streamkernel.fits.ridge import ridge
 from streamkernel.jobs import connect
 from streamkernel.jobs._cluster import DriverExecutor
 from streamkernel.jobs._fit_and_publish import Fitting

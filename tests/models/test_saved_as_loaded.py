@@ -125,7 +125,7 @@ def test_an_estimator_saves_what_it_loads(name: str, made: dict[str, Any], tmp_p
 
 def test_a_factor_whose_basis_would_be_refused_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a rule had lost count of its functions."""
-    record = "streamkernel.fits.factor.basis_arrays"
+    record = "streamkernel.fits.factor.factor.basis_arrays"
     arrays = factorize(X, n_components=5).arrays
     monkeypatch.setattr(record, lambda *_: {**arrays, "gains": np.zeros(9)})
     with pytest.raises(ModelFormatError, match="shapes of its arrays disagree"):

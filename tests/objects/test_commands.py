@@ -18,7 +18,7 @@ from streamkernel.cli import main
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.cluster import local_cluster
 from streamkernel.factors import Factor
-from streamkernel.fits.ridge import fit_ridge
+from streamkernel.fits.ridge.ridge import fit_ridge
 from streamkernel.models import RidgeModel
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.store import Bundle, RowSink, write_bundle

@@ -16,7 +16,7 @@ from streamkernel.blobs import blobs_at
 from streamkernel.blobs import retries as patience
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
-from streamkernel.fits.ridge import fit_ridge
+from streamkernel.fits.ridge.ridge import fit_ridge
 from streamkernel.models import RidgeModel
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.store import Bundle, Checkpoints, RowSink, read_bundle, write_bundle

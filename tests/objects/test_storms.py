@@ -16,7 +16,7 @@ from streamkernel.blobs._filesystem import FilesystemBlobs
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import local_cluster
 from streamkernel.errors import StoreAccessError, StoreError
-from streamkernel.fits.ridge import fit_ridge
+from streamkernel.fits.ridge.ridge import fit_ridge
 from streamkernel.jobs.records import JobRecords
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.report.publish import publish_file

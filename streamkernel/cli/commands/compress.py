@@ -15,8 +15,8 @@ from streamkernel.cli.output import Display, readable
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.compression import CompressedTable
 from streamkernel.engine import resident_bytes
-from streamkernel.fits.compress import check_not_source, make_compressed, weight_column_of, write_compressed
-from streamkernel.fits.compression_plan import plan_of_compression
+from streamkernel.fits.compression.compress import check_not_source, make_compressed, weight_column_of, write_compressed
+from streamkernel.fits.compression.compression_plan import plan_of_compression
 from streamkernel.outputs import check_target
 from streamkernel.settings.compression import CompressionSettings
 from streamkernel.table import TableInfo

@@ -16,8 +16,8 @@ from streamkernel.cli.output import Display, readable
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import resident_bytes
 from streamkernel.factors import Factor, checked_folder
-from streamkernel.fits.factor import COLUMNS, make_factor, plan_of_factor
-from streamkernel.fits.factor_stop import STOPS
+from streamkernel.fits.factor.factor import COLUMNS, make_factor, plan_of_factor
+from streamkernel.fits.factor.factor_stop import STOPS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.type_aliases import Unchecked
 

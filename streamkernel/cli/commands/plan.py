@@ -17,7 +17,7 @@ from streamkernel.cli.output import Display, Output, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import format_bytes
 from streamkernel.errors import ParameterError
-from streamkernel.fits.run import size_of_fit
+from streamkernel.fits.steps.run import size_of_fit
 from streamkernel.planning import TimedPlan, timed_plan
 from streamkernel.timing import read_rates
 from streamkernel.type_aliases import Fields, Unchecked

@@ -1,0 +1,1 @@
+"""Boosting: members, their weights, and the path over sweeps."""

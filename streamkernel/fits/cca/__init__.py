@@ -1,0 +1,1 @@
+"""Kernel canonical correlations: two views, plan and fit."""

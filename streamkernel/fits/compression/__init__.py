@@ -1,0 +1,1 @@
+"""Compressed tables: few weighted rows for many."""

@@ -1,0 +1,76 @@
+"""The plan of a compressed table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from streamkernel.basis import unfilled
+from streamkernel.compression.clustering import MEANS, STEP, clusters_of
+from streamkernel.compression.herding import PART, SUMS
+from streamkernel.compression.pilot import FIT
+from streamkernel.engine import Machine, Plan, Step, TableShape, driver_step, make_plan, step_of
+from streamkernel.fits.compression._compression_maps import Maps, needs_statistics, table_of_choice
+from streamkernel.fits.steps.plan_steps import steps_of_choice
+from streamkernel.reductions import Gather, Moments
+from streamkernel.reductions.cluster_means import ClusterMeans
+from streamkernel.reductions.mean_features import MeanFeatureSums
+from streamkernel.reductions.row_spaces import InSpace
+from streamkernel.reductions.sums import NormalEquations
+from streamkernel.selection import Problem
+from streamkernel.selection.problem import unfilled_basis
+from streamkernel.settings.compression import SUBSAMPLE, CompressionSettings
+from streamkernel.table import Table
+
+STATISTICS, DRAWN = "column statistics", "rows drawn"
+
+
+def plan_of_compression(table: Table, settings: CompressionSettings, machine: Machine, n: int) -> Plan:
+    """The plan of a compressed table whose method uses n functions."""
+    settings.check_sparse(table)
+    size, p, d = settings.rows_of(table), table.stored_width, table.n_targets
+    disk, shape = size * (p * table.dtype.itemsize + 8 * (d + 1)), TableShape.of(table)
+    herds = settings.herds(table)
+    numbers = unfilled(min(size * (settings.candidates(table) if herds else 1), table.n_rows), dtype=np.dtype(np.int64))
+    gather = step_of(DRAWN, Gather(numbers, p, d, table.dtype), table, kernel_columns=0)
+    kept = gather.state_bytes * (2 if herds else 1) + 64 * len(numbers)
+    gather = replace(gather, held_bytes=gather.state_bytes + kept, kept_bytes=kept)
+    # The rows in float64, as they are and as they are written.
+    made = driver_step("compressed table", 3 * size * (8 * p + 8 * d + 24))
+    if settings.method == SUBSAMPLE:
+        return make_plan([gather, made], shape, machine, disk_bytes=disk)
+    steps: list[Step] = []
+    if needs_statistics(table, settings):
+        moments = Moments.of(table, 0 if table.classes is not None else d)
+        steps.append(step_of(STATISTICS, moments, table, kernel_columns=0))
+    problem, chosen = steps_of_choice(table_of_choice(table, settings), settings, n)
+    # The step of statistics is there already, with those of the targets.
+    steps += [*(step for step in chosen if step.name != STATISTICS), gather]
+    steps += _steps_of_method(table, settings, problem, n, size)
+    return make_plan([*steps, made], shape, machine, disk_bytes=disk, kernel=problem.kernel)
+
+
+def _steps_of_method(table: Table, settings: CompressionSettings, problem: Problem, n: int, size: int) -> list[Step]:
+    p, d = table.stored_width if settings.representative == "mean" else 0, table.n_targets
+    maps = Maps.unfilled(table, settings, unfilled_basis(problem, n), problem.table.width)
+    steps: list[Step] = []
+    if settings.fits:
+        work = NormalEquations(unfilled_basis(problem, n), np.zeros(d))
+        rows = replace(problem.table, targets=table.targets)
+        steps.append(step_of(FIT, work, rows, kernel_columns=n, held_bytes=8 * n * (8 * n + 4 * d)))
+    if settings.herds(table):
+        features = maps.mean_features()
+        # phi of a part of the candidates, and what it is joined from.
+        part = 8 * settings.candidates(table) * min(PART, size) * (2 * features.width() + 4)
+        means = MeanFeatureSums(features)
+        return [*steps, step_of(SUMS, means, table, kernel_columns=n, held_bytes=part + 2 * means.state_bytes())]
+    space = maps.space(planned=True)
+    clusters = clusters_of(unfilled(size, space.width), None)
+    columns = n if settings.uses_kernel else 0
+    centres = 6 * 8 * size * space.width
+    if settings.sweeps:
+        step = step_of(STEP, InSpace(space, clusters), table, kernel_columns=columns, times=settings.sweeps)
+        steps.append(replace(step, held_bytes=centres))
+    last = ClusterMeans(space, clusters, unfilled(size, p), unfilled(size, d))
+    return [*steps, step_of(MEANS, last, table, kernel_columns=columns, held_bytes=centres + 32 * size * (p + d + 1))]

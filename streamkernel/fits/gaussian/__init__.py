@@ -1,0 +1,1 @@
+"""Gaussian processes, their generalised kind, and all folds of one from one sweep."""

@@ -1,0 +1,1 @@
+"""Support vector machines, quantiles, one class and linear programming machines."""
