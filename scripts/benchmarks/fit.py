@@ -95,8 +95,8 @@ def _claims(found: dict[tuple[str, str], list[dict[str, Any]]], m: int, n: int) 
     memory = _median(ours, "peak") / _median(double, "peak")
     best = error / found[SKLEARN, "best"][0]["error"]
     return [
-        at_least(f"{at}: times faster than scikit-learn in float64", _median(double, "seconds") / seconds, 2.0),
-        at_least(f"{at}: times faster than scikit-learn in float32", _median(single, "seconds") / seconds, 1.0),
+        at_least(f"{at}: times faster than scikit-learn in float64", _median(double, "seconds") / seconds, 3.0),
+        at_least(f"{at}: times faster than scikit-learn in float32", _median(single, "seconds") / seconds, 1.8),
         at_most(f"{at}: peak memory, share of scikit-learn's in float64", memory, 0.25),
         at_most(f"{at}: error, share of scikit-learn's", error / _median(double, "error"), 0.72),
         at_most(f"{at}: error, share of scikit-learn's at its best alpha", best, 0.72),
