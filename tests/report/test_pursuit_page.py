@@ -155,7 +155,7 @@ def test_sparse_kernel_pca(tmp_path: Path) -> None:
 
 def test_kernel_cca() -> None:
     model = KernelCCA(2, basis_size=20, bound_gamma=1.0).fit(X, Y).model_
-    page = Page(render(model, "Two views"))
+    page = Page(undrawn(model, "Two views"))
     assert page.panels() == ["correlations", "residual", "quotients", "bound", "time", "memory"]
     assert "Theorem 4" in page.text
     assert "and vacuous elsewhere" in page.text

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report.rendered import render
+from report.rendered import render, undrawn
 from report.test_html import Page
 
 from streamkernel import KernelCCA, KernelPCA, open_table
@@ -98,7 +98,7 @@ def test_components_are_drawn_in_the_colours_of_labels_and_targets(pca: Any) -> 
     assert figure.keys[-1][2] == "5 others"
     figure = _drawn(components_figure(projected({**pairs, "target": X[300:, 0], "target_name": "<b>"}, ("scores",))))
     assert "rank of <b>" in figure.caption
-    assert "&lt;b&gt;" in render(pca.model_, pairs={**pairs, "target": X[300:, 0], "target_name": "<b>"})
+    assert "&lt;b&gt;" in undrawn(pca.model_, pairs={**pairs, "target": X[300:, 0], "target_name": "<b>"})
     one = _drawn(components_figure(projected({"kind": "", "scores": scores[:, :1]}, ("scores",))))
     assert one.x.label == "Row"
 

@@ -50,7 +50,7 @@ def test_of_conjugate_gradients_it_is_drawn_along_alpha(fitted: Fitted, rows: tu
     assert curve.interval[0] < record.rmse[0] < curve.interval[1]
     assert (np.diff(curve.alpha) > 0).all()
     assert curve.chosen in curve.alpha
-    page = render(model)
+    page = undrawn(model)
     assert 'id="gcv"' in page
     assert 'id="validation"' not in page
     assert "Rings are the alphas that were tried" in page
