@@ -64,12 +64,18 @@ def test_a_rank_is_the_number_of_columns(cli: Callable, store: Path, tmp_path: P
     assert ((metric != 0.0).sum(axis=0) == 1).all()
 
 
+@pytest.fixture(scope="module")
+def of_given(store: Path) -> RidgeModel:
+    """The model of Python for `T`."""
+    return KernelRidge(40, metric=T, kernel="gaussian").fit(open_table(store).slice(0, 2000)).model_
+
+
 @pytest.mark.parametrize("name", ["metric.npy", "metric.csv", "metric.txt"])
-def test_a_metric_in_a_file(cli: Callable, store: Path, tmp_path: Path, name: str) -> None:
-    file = _written(tmp_path, name)
-    result = cli("fit", store, tmp_path / "m", *ROWS, "--metric", file, *THREADS, "--json").result
+def test_a_metric_in_a_file(cli: Callable, store: Path, of_given: RidgeModel, tmp_path: Path, name: str) -> None:
+    given = ("--metric", _written(tmp_path, name), "--kernel", "gaussian")
+    result = cli("fit", store, tmp_path / "m", *ROWS, *given, *THREADS, "--json").result
     assert result["metric"] == {"form": "given", "columns": 4, "held_out_error": None, "plain_error": None}
-    _same(RidgeModel.load(tmp_path / "m"), KernelRidge(40, metric=T).fit(open_table(store).slice(0, 2000)).model_)
+    _same(RidgeModel.load(tmp_path / "m"), of_given)
     assert "given, 4 columns" in cli("info", tmp_path / "m").out
 
 
@@ -140,7 +146,8 @@ def test_a_job_gives_the_model_of_fit(
     cli: Callable, dask_cluster: Cluster, store: Path, tmp_path: Path, metric: str
 ) -> None:
     """The workers of a cluster, and the specification as JSON, change no bit."""
-    given = ("--metric", _written(tmp_path, "metric.npy") if metric == "file" else metric)
+    of_file = ("--metric", _written(tmp_path, "metric.npy"), "--kernel", "gaussian")
+    given = of_file if metric == "file" else ("--metric", metric)
     submitted = cli("submit", store, tmp_path / "m", *ROWS, *given, "--scheduler", dask_cluster.address)
     assert submitted.status == 0, submitted.err
     job, place = submitted.out.strip(), ("--jobs", tmp_path / ".jobs", "--scheduler", dask_cluster.address)
