@@ -54,7 +54,8 @@ _SLOW_SECONDS = (
 _LONGEST = (
     "engine/test_elastic.py", "test_docs.py", "estimators/test_scikit_learn.py", "tuning/test_gaussian_tuning.py",
     "cli/test_every_kind.py", "test_notebooks.py", "fits/test_solver.py", "selection/test_every_rule.py",
-    "test_demo.py", "report/test_renderers.py", "fits/test_scaling_fits.py", "table/test_ingest_weights.py",
+    "comparison/test_shared_parts.py", "report/test_renderers.py", "fits/test_scaling_fits.py",
+    "table/test_ingest_weights.py",
 )  # fmt: skip
 
 
