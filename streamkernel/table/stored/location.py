@@ -45,7 +45,7 @@ from streamkernel.table.stored.metadata import ZarrArray, join, node_kind, open_
 from streamkernel.table.stored.zarr_rows import ZarrRows
 from streamkernel.table.synthetic import is_synthetic, normal_form, parse
 from streamkernel.table.synthetic.rows import SyntheticRows, SyntheticTargets
-from streamkernel.type_aliases import AnyArray, Fields
+from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 
 
 @dataclass
@@ -217,7 +217,7 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
     try:
         columns = () if sparse else tuple(str(name) for name in attributes["columns"])
         names = tuple(str(name) for name in attributes["target_names"])
-        labels = attributes["classes"]
+        labels = None if attributes["classes"] is None else _labels(attributes["classes"])
         if sparse:
             X, statistics = _open_sparse(store, path, attributes, key, manifest)
         else:
@@ -234,7 +234,7 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
     if "y" in manifest.arrays:
         opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y", key, manifest), names
         if labels is not None:
-            opened.classes, opened.coded = np.array(labels), True
+            opened.classes, opened.coded = labels, True
     weighted = "w" in manifest.arrays if sparse else attributes["version"] == WEIGHTED_VERSION
     if weighted != ("w" in manifest.arrays) or weighted != (statistics.X.weight is not None):
         raise CorruptMetadataError(
@@ -247,6 +247,14 @@ def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) 
     if weighted:
         opened.w = ZarrRows(store, join(path, "w"), "weights", key, manifest)
     return opened
+
+
+def _labels(stored: Unchecked) -> AnyArray:
+    """The classes of y, as the attributes of a table list them."""
+    labels = np.array(stored)
+    if labels.ndim != 1 or labels.dtype == object:
+        raise ValueError("classes that are no list of labels")
+    return labels
 
 
 def _open_sparse(

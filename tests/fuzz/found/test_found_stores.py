@@ -101,6 +101,18 @@ def test_statistics_that_are_a_list(yard: Yard, sparse: bool) -> None:
     refused(yard, lambda: open_table(yard.folder / "damaged"), CorruptMetadataError, "lacks a table's attributes")
 
 
+@pytest.mark.parametrize("classes", [1, "yes", [["no"], ["yes"]], ["no", None]])
+def test_classes_that_are_no_list_of_labels(yard: Yard, classes: Any) -> None:
+    """The table was opened, and its first block ended with a `TypeError`."""
+    ingest(open_table(X, np.where(X[:, 0] > 0, "yes", "no"), classify=True), yard.place("t"))
+    files = taken(yard.folder / "t")
+    group = json.loads(files["zarr.json"])
+    assert group["attributes"]["classes"] == ["no", "yes"]
+    group["attributes"]["classes"] = classes
+    lay(yard.place("damaged"), resealed({**files, "zarr.json": json.dumps(group).encode()}), [])
+    refused(yard, lambda: open_table(yard.folder / "damaged"), CorruptMetadataError, "lacks a table's attributes")
+
+
 @pytest.mark.parametrize("listed", [{}, {"y ": "y"}], ids=["gone", "renamed"])
 def test_manifest_that_does_not_list_y(yard: Yard, listed: dict[str, str]) -> None:
     """The table was read as one without targets, and rows that were appended to it had none."""
