@@ -41,6 +41,8 @@ def twice(version: int = VERSION) -> Callable[[float], float]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Numba's cache, and no warning of it given before."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    # Numba reads its configuration again where a variable of its own has changed since, as other tests do.
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compiled_loops, "_warned", threading.Event())
     return tmp_path
 
