@@ -278,7 +278,7 @@ class Greedy(Rule):
             sums,
             self.score,
             count,
-            scale=problem.scale[: len(columns.centre)],
+            scale=problem.scale[: len(columns.centre)] / columns.units,
             diagonal=problem.kernel.diagonal(columns.pool.points),
             pivot_tolerance=PIVOT_TOLERANCE,
             groups=groups,
@@ -288,7 +288,8 @@ class Greedy(Rule):
 
     def _columns(self, problem: Problem, basis: Basis, pool: Basis) -> PoolColumns:
         d = len(problem.centre) if self.score.needs_projection else 0
-        return PoolColumns(basis, pool, problem.centre[:d], self.precision, self.centred)
+        units = 1.0 if self.precision == _DOUBLE else np.ldexp(1.0, np.frexp(problem.scale[:d])[1])
+        return PoolColumns(basis, pool, problem.centre[:d], self.precision, self.centred, units)
 
     def _sums(self, reduction: AnyReduction, problem: Problem, session: Session, drawn: Drawn, size: int) -> Any:
         """The sums over the scoring rows: over a sample in memory, or by a sweep over all rows."""

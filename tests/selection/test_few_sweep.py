@@ -9,12 +9,13 @@ import data_sets
 import naive
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from problems import problem_of, select
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Linear, Polynomial
-from streamkernel.selection import Greedy, RowCache, RPCholesky, _draws, as_kappa, as_rule
+from streamkernel.selection import Greedy, RowCache, RPCholesky, Selection, _draws, as_kappa, as_rule
 from streamkernel.selection.rounds import Fixed, Geometric
 from streamkernel.selection.scores import FunctionSpace
 from streamkernel.solvers import median_lengthscale
@@ -186,3 +187,20 @@ def test_in_a_metric_fewer_rows_of_those_that_were_fetched_are_used(monkeypatch:
         assert drawn.scoring is not None
         used[in_metric] = len(drawn.pool), drawn.scoring.n_rows
     assert used == {False: (1200, 4500), True: (900, 2200)}
+
+
+@pytest.mark.parametrize("exponent", [-400, -75, 65, 400])
+def test_the_unit_of_the_targets_changes_no_pick(exponent: int) -> None:
+    """Candidates are scored in float32, in which squares of such targets are 0 or infinite."""
+    data = data_sets.friedman(800, 5)
+    Y = np.column_stack([data.y, data.X[:, 0]])
+
+    def picked(Y: NDArray[np.float64]) -> Selection:
+        problem = problem_of(data.X, Y, n=40, kernel=Gaussian(1.0))
+        return select(as_rule("few-sweep"), replace(problem, centre=Y.mean(axis=0), scale=Y.std(axis=0)))[0]
+
+    wanted = picked(Y)
+    for units in ([2.0**exponent, 2.0**exponent], [1.0, 2.0**exponent]):
+        found = picked(Y * units)
+        np.testing.assert_array_equal(found.basis.rows, wanted.basis.rows)
+        np.testing.assert_allclose(found.gains, wanted.gains, rtol=1e-6)

@@ -50,9 +50,13 @@ class CandidateColumns(SentAsFields):
         columns = self._prepared.block(np.ascontiguousarray(block.X, dtype=self.precision), out)
         columns[:, len(self.basis) : self.projected] = 1.0
         if len(self.centre):
-            assert block.Y is not None
-            columns[:, self.projected + len(self.pool) :] = block.Y - self.centre
+            columns[:, self.projected + len(self.pool) :] = self.targets(block)
         return columns
+
+    def targets(self, block: RowBlock) -> Float:
+        """``Yc``, (b, d) float64, in new memory."""
+        assert block.Y is not None
+        return np.asarray(block.Y - self.centre)
 
     def weigh(self, columns: AnyArray, block: RowBlock) -> AnyArray:
         """The columns, each row multiplied by the root of its weight; they are overwritten."""

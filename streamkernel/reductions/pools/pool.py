@@ -55,6 +55,8 @@ class PoolColumns(CandidateColumns):
     centre : (d,) constant subtracted from the targets; d = 0 for rules that do not use targets.
     precision : dtype of the columns: float32 for scores on sampled rows, float64 for exact sweeps.
     constant : True for a column of ones after the columns of the basis; it is projected out with them (centring).
+    units : (d,) powers of two by which the targets are divided, without rounding: float32 holds neither the square of
+        1e20 nor that of 1e-25. The sums are those of ``Yc / units``.
     """
 
     basis: Basis
@@ -62,6 +64,7 @@ class PoolColumns(CandidateColumns):
     centre: Float
     precision: AnyDType
     constant: bool = False
+    units: Float | float = 1.0
 
     @cached_property
     def features_of_pool(self) -> Float:
@@ -105,6 +108,11 @@ class PoolColumns(CandidateColumns):
             subtract_product(columns[:, :n], self._pool_factor, into=R)
             without_denormals(R, self.precision)
         return self.weigh(columns, block)
+
+    def targets(self, block: RowBlock) -> Float:
+        Y = super().targets(block)
+        Y /= self.units
+        return Y
 
     def coordinates(self, coefficients: Float) -> Float:
         """Coefficients (n, d) of the first n columns, given those of the kernel functions: ``L^T A``."""
