@@ -2,8 +2,8 @@
 
 Rows are left out by a weight of 0: fits, scores, draws and statistics do not see such rows, whatever the estimator
 (`table.parts.weights`). Nothing is copied, and memory is that of the largest fit. Where the fits of an estimator can be
-made of the sums of one sweep, they are (`steps.fold_rows`); a part of the rows is then in no fold, for all estimators,
-so that errors are still paired by the same rows.
+made of the sums of one sweep, they are (`fits.steps.fold_rows`); a part of the rows is then in no fold, for all
+estimators, so that errors are still paired by the same rows.
 """
 
 from __future__ import annotations
@@ -73,13 +73,17 @@ class CrossValidation:
         """
         limits, machine = memory_limits(executor, memory_limit), machine_of(executor, resident_bytes())
         if planned is None:
-            planned = self.planned(machine, limits)
-            planned.check_memory(limits)
+            planned = self._planned_within(limits, machine)
         together = self._with_copies_together(Session(executor, progress=progress))
         if together is not self:
-            planned = together.planned(machine, limits)
-            planned.check_memory(limits)
+            planned = together._planned_within(limits, machine)
         return together._fitted(executor, progress, memory_limit, planned)
+
+    def _planned_within(self, limits: MemoryLimits, machine: Machine) -> FitPlans:
+        """`planned`; raises `ResourceLimitError` where a fit needs more memory than is allowed."""
+        planned = self.planned(machine, limits)
+        planned.check_memory(limits)
+        return planned
 
     def _with_copies_together(self, session: Session) -> CrossValidation:
         """The comparison whose folds by content hold near copies together; this one where there are none."""
