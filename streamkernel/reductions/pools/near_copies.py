@@ -12,11 +12,12 @@ edges count a lot once for each part of it: four times, where copies differ by a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.pools.distinct_rows import Origins, Repeats
 from streamkernel.table import RowBlock
@@ -105,7 +106,7 @@ def _keys_of(X: AnyArray, origins: Origins, rounding: Rounding) -> Keys:
 
 
 @dataclass(frozen=True)
-class LotSizes(Reduction[Int]):
+class LotSizes(SentAsFields, Reduction[Int]):
     """Count the rows (r,) of a table, of weight > 0, that are in each of r lots.
 
     Parameters
@@ -120,18 +121,23 @@ class LotSizes(Reduction[Int]):
     digits: tuple[int, int]
     width: int
 
+    @cached_property
+    def _ascending(self) -> list[tuple[Keys, Int]]:
+        """For each set of edges the keys in ascending order, and the lot of each: sorted once, not for each block."""
+        orders = np.argsort(self.keys, axis=1)
+        return [(keys[order], order) for keys, order in zip(self.keys, orders, strict=True)]
+
     def empty(self) -> State:
         return {"rows": np.zeros(self.keys.shape[1], np.int64)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         left = np.arange(len(block)) if block.weights is None else np.flatnonzero(block.weights)
-        for edges, known in enumerate(self.keys):
+        for edges, (known, lots) in enumerate(self._ascending):
             Y = None if block.Y is None else block.Y[left]
             keys = joined_keys(*self.origins.keys(block.X[left], Y, self.digits, edges))
-            order = np.argsort(known)
-            place = order[np.minimum(np.searchsorted(known, keys, sorter=order), len(order) - 1)]
+            place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
             held = known[place] == keys
-            state["rows"] += np.bincount(place[held], minlength=len(order))
+            state["rows"] += np.bincount(lots[place[held]], minlength=len(lots))
             left = left[~held]
         return state
 
@@ -142,7 +148,7 @@ class LotSizes(Reduction[Int]):
         return int(self.keys[0].nbytes)
 
     def scratch_bytes(self, rows: int) -> int:
-        return 8 * rows * (8 + self.width + 3 * min(self.width, PANEL)) + 8 * self.keys.size
+        return 8 * rows * (8 + self.width + 3 * min(self.width, PANEL)) + 16 * self.keys.size
 
     def flops_per_row(self) -> float:
         return 12.0 * _EDGES * self.width
