@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import Kernel
+from streamkernel.linalg import solve_lower
 from streamkernel.pursuit.path import PursuitPath, PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages, ridge_stages
@@ -307,6 +307,6 @@ class PursuitState:
             return None
         assert self._last is not None
         c = int(self.constant)
-        G = solve_triangular(basis.L, self._last[1][:, c : c + len(basis)].T, lower=True, check_finite=False)
+        G = solve_lower(basis.L, self._last[1][:, c : c + len(basis)].T)
         squares: Float = np.einsum("ij,ij->i", G, G)
         return squares
