@@ -155,11 +155,11 @@ class Greedy(Rule):
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         rows = self.draw.scoring_rows(problem, have + picks)
         work = self.form.reduction(columns, rows, problem.sum_flops)
-        item = self.precision.itemsize
+        number = self.precision.itemsize
         # S and its product; B and its product for a prediction score; the stored vectors of the picks; the whitening.
-        held = (16 + (2 * item if self.score.needs_projection else 0)) * pool**2
+        held = (16 + (2 * number if self.score.needs_projection else 0)) * pool**2
         held += 8 * (4 * picks * pool + 3 * (have + picks) ** 2)
-        if item < 8:
+        if number < 8:
             held += 8 * columns.width * (columns.width - pool)  # the sums of the basis and the targets, in float64
         p, item = problem.table.width, problem.table.dtype.itemsize
         return step_of(
