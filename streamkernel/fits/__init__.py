@@ -1,5 +1,7 @@
-"""Fits: the steps from a table and settings to a model. A room for each family of kinds,
-with their plans; `steps` has what all of them do."""
+"""Fits: the steps from a table and settings to a model.
+
+Each family of kinds has a room, with its plans; `steps` has what all of them do.
+"""
 
 from streamkernel.fits.gaussian.gaussian import fit_gaussian, plan_gaussian
 from streamkernel.fits.gaussian.generalised import fit_generalised, plan_generalised

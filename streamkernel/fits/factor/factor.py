@@ -87,8 +87,8 @@ def factorize(
     rule, objective, rule_options, tol, scale, metric, metric_rank : as `KernelRidge`; a metric is learned from y.
     dtype : dtype of G on disk, "float32" or "float64"; it is computed in float64.
     columns : "G", or "none" to keep only the basis and its residual path.
-    stop : "trace" ends at `tol` or n; "bound" and "gap" keep fewer of the n picks (`factor.factor_stop`), and cost one
-        sweep.
+    stop : "trace" ends at `tol` or n; "bound" and "gap" keep fewer of the n picks (`fits.factor.factor_stop`), and cost
+        one sweep.
     random_state, memory_limit, client, progress : as `KernelRidge`.
     overwrite : replace an existing factor.
     resume : continue an interrupted run after its finished chunks.

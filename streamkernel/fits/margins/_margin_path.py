@@ -22,9 +22,7 @@ from streamkernel.fits.margins._margin_problems import MarginProblems, Solutions
 from streamkernel.models.certificate import path_of
 from streamkernel.reductions import Sample, WithoutHeldOut
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.reductions.margins import (
-    TraceSums,
-)
+from streamkernel.reductions.margins import TraceSums
 from streamkernel.reductions.scores import HeldOutErrors, MarginErrors
 from streamkernel.reductions.sums import Features
 from streamkernel.settings.gap import GapSettings

@@ -90,7 +90,7 @@ class PredictingRun:
 
     @contextmanager
     def measured(self) -> Iterator[None]:
-        """The frame around the steps; see `steps.run.measured`."""
+        """The frame around the steps; see `fits.steps.run.measured`."""
         with measured(self._session, self._plan) as self._record:
             yield
 
