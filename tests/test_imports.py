@@ -67,7 +67,7 @@ def test_the_list_of_commands_loads_click_alone() -> None:
 
 
 def test_a_command_on_threads_loads_what_it_needs(tmp_path: Path) -> None:
-    """One process, whose commands come in the order of what they need; what one loads, the next ones have."""
+    """One process for all commands. What one of them loads is there for the next ones, so that the order matters."""
     ingest(open_table(np.eye(50), np.arange(50.0)), tmp_path / "x")
     run = "assert main([*{!r}, '--scheduler', 'threads', '--quiet']) == 0"
     made = "synthetic://friedman?rows=500&features=5"

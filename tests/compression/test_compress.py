@@ -1,4 +1,4 @@
-"""Compressed tables: what they keep of a table, whatever its chunks, workers and weights."""
+"""Compressed tables have the sums and the weights of their table, for any chunks, workers and weights."""
 
 from __future__ import annotations
 

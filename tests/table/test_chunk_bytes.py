@@ -20,7 +20,7 @@ DTYPES = ["<f4", "<f8", "<i8", "|u1", "|b1"]
 
 
 def made(shape: tuple[int, ...], chunks: tuple[int, ...], dtype: str, compressors: list[Any], **options: Any) -> Any:
-    """An array of zarr, and the values by key of what it stores."""
+    """An array that zarr writes into memory, and the stored bytes by their keys."""
     contents: dict[str, Any] = {}
     options = {"fill_value": 1, "config": {"write_empty_chunks": True}, **options}
     array = zarr.create_array(
