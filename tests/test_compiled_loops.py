@@ -231,3 +231,21 @@ def test_garbage_is_not_looked_for_while_a_loop_is_loaded(
     finally:
         (gc.enable if before else gc.disable)()
     assert seen == [False]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_loaded_objects_count_as_old(frozen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection of young objects does not look through them; objects that the user has frozen stay so."""
+    loaded: list[list[int]] = []
+    one = loop()
+    monkeypatch.setattr(one, "_compile", lambda signature, *, cache: loaded.append([1]))
+    if frozen:
+        gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        one.of(DTYPE)
+        assert gc.get_freeze_count() == before
+        old = gc.get_objects(generation=2)
+        assert any(each is loaded[0] for each in old) != frozen
+    finally:
+        gc.unfreeze()
