@@ -133,7 +133,6 @@ class MetricSearch:
         self._regressions = SampleRegressions(
             sample, session, centre=centre, scale=scale, intercept=intercept, classes=classes
         )
-        self._records: list[MetricRound] = []
 
     def choose(self, forms: Sequence[MetricForm], rounds: int = _MOST_ROUNDS) -> MetricChoice:
         """The metric, kernel and lengthscale with the smallest error; none of the metrics where they gain nothing.
@@ -148,13 +147,14 @@ class MetricSearch:
             return self._choose(forms, rounds)
 
     def _choose(self, forms: Sequence[MetricForm], rounds: int) -> MetricChoice:
-        plain = self._plain_fits()
-        best = best_plain = self._at_best_lengthscale(min(plain, key=error_of))
+        records: list[MetricRound] = []
+        plain = self._plain_fits(records)
+        tasks = [partial(self._at_best_lengthscale, min(plain, key=error_of))]
         if forms:
-            # Coordinates have no meaning after a rotation, and the gradient of |x_k| is rough: the others lead.
-            smooth = [fit for fit in plain if not isinstance(fit.kernel, Laplacian)] or plain
-            learned = self._finished(self._learned(min(smooth, key=error_of), forms, rounds), plain)
-            best = learned if better(learned, best_plain, _CHANCE) else best_plain
+            tasks.append(partial(self._learned, plain, forms, rounds))
+        # Side by side, because each of them is a chain, whose links leave cores idle.
+        best_plain, *learned = self._each(tasks, records)
+        best = min((fit for fit in learned if better(fit, best_plain, _CHANCE)), key=error_of, default=best_plain)
         lengthscale = LengthscaleChoice(
             value=best.lengthscale,
             median=self._regressions.median(best.metric, best.kernel),
@@ -163,29 +163,34 @@ class MetricSearch:
             scores=(),
         )
         record = MetricChoiceRecord(
-            rounds=tuple(self._records),
-            best=self._records.index(best.record),
-            plain=self._records.index(best_plain.record),
+            rounds=tuple(records),
+            best=records.index(best.record),
+            plain=records.index(best_plain.record),
             sample_rows=len(self._regressions),
         )
         return MetricChoice(best.metric, best.kernel, lengthscale, record)
 
-    def _each(self, tasks: Sequence[Callable[[list[MetricRound]], SampleFit]]) -> list[SampleFit]:
-        """The fits of tasks that do not depend on each other, side by side; each adds to a list of records."""
+    def _each(
+        self, tasks: Sequence[Callable[[list[MetricRound]], SampleFit]], records: list[MetricRound]
+    ) -> list[SampleFit]:
+        """The fits of tasks that do not depend on each other, side by side; each adds to a list of records.
+
+        `records` gets them in the order of the tasks, as it does in all methods that add to it.
+        """
         lists: list[list[MetricRound]] = [[] for _ in tasks]
         fits = self._session.side_by_side([partial(task, own) for task, own in zip(tasks, lists, strict=True)])
         for own in lists:
-            self._records += own
+            records += own
         return fits
 
-    def _plain_fits(self) -> list[SampleFit]:
+    def _plain_fits(self, records: list[MetricRound]) -> list[SampleFit]:
         """The regressions of the kernels without a metric, but for those that are far behind.
 
         Lengthscales are searched for with fewer functions and rows; these regressions are not recorded.
         """
         first = self._session.side_by_side([partial(self._first_fit, kernel) for kernel in self._kernels])
         most = _BEHIND * min(fit.error for fit in first)
-        return self._each([partial(self._again, fit) for fit in first if fit.error <= most])
+        return self._each([partial(self._again, fit) for fit in first if fit.error <= most], records)
 
     def _first_fit(self, kernel: Kernel) -> SampleFit:
         """The small regression with the best lengthscale among powers of 2 of the median distance."""
@@ -200,49 +205,53 @@ class MetricSearch:
         alpha = fit.alpha * len(self._regressions.usual.rows) / len(fit.size.rows)
         return _recorded(self._regressions.fit(fit.metric, fit.kernel, fit.round, alpha), records)
 
-    def _learned(self, plain: SampleFit, forms: Sequence[MetricForm], rounds: int) -> SampleFit:
-        """The best of metric after metric.
+    def _learned(
+        self, plain: Sequence[SampleFit], forms: Sequence[MetricForm], rounds: int, records: list[MetricRound]
+    ) -> SampleFit:
+        """The best of metric after metric, with the best kernel and lengthscale in it.
 
         Each form of power 1 first takes some rounds of its own. Then all forms follow from the best fit, while this
         gains: on pumadyn-32nm the full matrix is the one that leads away from a straight line, and the diagonal the one
         to end with. A form that falls behind is given up.
         """
-        chains, best = [(form, plain) for form in forms if form.power == 1.0], plain
+        # Coordinates have no meaning after a rotation, and the gradient of |x_k| is rough: the others lead.
+        best = min([fit for fit in plain if not isinstance(fit.kernel, Laplacian)] or plain, key=error_of)
+        chains = [(form, best) for form in forms if form.power == 1.0]
         for number in range(1, min(rounds, _ALL_FORMS) + 1):
-            chains = self._next_metrics(chains, number)
+            chains = self._next_metrics(chains, number, records)
             best = min([best, *(fit for _, fit in chains)], key=error_of)
         while best.metric is not None and best.round.number < rounds:
-            chains = self._next_metrics([(form, best) for form in forms], best.round.number + 1)
+            chains = self._next_metrics([(form, best) for form in forms], best.round.number + 1, records)
             leading = min((fit for _, fit in chains), key=error_of)
             gained = better(leading, best, _SMALL_CHANCE)
             best, forms = min(best, leading, key=error_of), [form for form, _ in chains]
             if not gained:
                 break
-        return best
+        return self._finished(best, plain, records)
 
     def _next_metrics(
-        self, chains: Sequence[tuple[MetricForm, SampleFit]], number: int
+        self, chains: Sequence[tuple[MetricForm, SampleFit]], number: int, records: list[MetricRound]
     ) -> list[tuple[MetricForm, SampleFit]]:
         """The fits in the metrics of the gradients of these, in each form; without those that fall behind."""
         fits = list(dict.fromkeys(fit for _, fit in chains))
         found = self._session.side_by_side([partial(self._regressions.gradient_products, fit) for fit in fits])
         products = dict(zip(fits, found, strict=True))
-        following = self._each([partial(self._next, fit, products[fit], form, number) for form, fit in chains])
+        following = self._each([partial(self._next, fit, products[fit], form, number) for form, fit in chains], records)
         most = _BEHIND * min(fit.error for fit in following)
         return [(form, fit) for (form, _), fit in zip(chains, following, strict=True) if fit.error <= most]
 
-    def _finished(self, best: SampleFit, plain: Sequence[SampleFit]) -> SampleFit:
+    def _finished(self, best: SampleFit, plain: Sequence[SampleFit], records: list[MetricRound]) -> SampleFit:
         """The best kernel in a metric, with its best lengthscale."""
         if best.metric is None:
             return best
         others = [fit for fit in plain if fit.kernel.name != best.kernel.name]
-        found = self._each([partial(self._with_kernel_of, fit, best) for fit in others])
-        return self._at_best_lengthscale(min([best, *found], key=error_of))
+        found = self._each([partial(self._with_kernel_of, fit, best) for fit in others], records)
+        return self._at_best_lengthscale(min([best, *found], key=error_of), records)
 
     def _with_kernel_of(self, plain: SampleFit, best: SampleFit, records: list[MetricRound]) -> SampleFit:
         assert best.metric is not None
         kernel = plain.kernel.with_lengthscale(self._regressions.moved_lengthscale(plain, best.metric))
-        return _recorded(self._regressions.fit(best.metric, kernel, best.round, plain.alpha), records)
+        return _recorded(self._regressions.fit(best.metric, kernel, best.round, best.alpha), records)
 
     def _next(self, fit: SampleFit, A: Float, form: MetricForm, number: int, records: list[MetricRound]) -> SampleFit:
         """The regression in the metric of the gradient products A of `fit`."""
@@ -252,10 +261,10 @@ class MetricSearch:
         kernel = fit.kernel.with_lengthscale(self._regressions.moved_lengthscale(fit, metric))
         return _recorded(self._regressions.fit(metric, kernel, Round(form.name, number), fit.alpha), records)
 
-    def _at_best_lengthscale(self, fit: SampleFit) -> SampleFit:
+    def _at_best_lengthscale(self, fit: SampleFit, records: list[MetricRound]) -> SampleFit:
         """The regression with the best lengthscale among those of `fit` times powers of sqrt(2), downhill from it."""
         steps = 1.0 / math.sqrt(2.0), math.sqrt(2.0)
-        return min(self._each([partial(self._downhill, step, fit) for step in steps]), key=error_of)
+        return min(self._each([partial(self._downhill, step, fit) for step in steps], records), key=error_of)
 
     def _downhill(self, step: float, best: SampleFit, records: list[MetricRound]) -> SampleFit:
         """The regression with the best lengthscale among those of `best` times powers of `step`."""
@@ -289,9 +298,11 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     trained = max(1, rows - rows // FOLDS.buckets)
     basis, centre = Basis.unfilled(problem.kernel, n, p), np.zeros(d)
     table = replace(problem.table, dtype=np.dtype(np.float64))
-    # The rows in float64; three regressions at a time, with their rows mapped, blocks, and kernel values of held-out
-    # rows; the metrics, points and coefficients of ten regressions, A and its eigenvectors.
-    held = 8 * rows * (8 * p + d + 3 * n) + 8 * 15 * p * p + 8 * 10 * n * (p + d)
+    # The rows in float64; regressions side by side (two lengthscales, and three forms of a metric), with their rows
+    # mapped, blocks, and kernel values of held-out rows; the metrics, points and coefficients of ten regressions, A and
+    # its eigenvectors.
+    at_once = 5 if metrics else 2
+    held = 8 * rows * ((5 + at_once) * p + d + at_once * n) + 8 * 15 * p * p + 8 * 10 * n * (p + d)
 
     def step(name: str, work: NormalEquations | GradientProducts, count: int, times: int, extra: int) -> Step:
         return step_of(
