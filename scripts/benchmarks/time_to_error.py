@@ -32,7 +32,8 @@ from streamkernel.solvers import median_lengthscale
 
 SETS = ("smooth", "kin40k", "protein-casp", "california-housing")
 SMOOTH_ROWS, P, MOST_TEST = 200_000, 20, 10_000
-THEIRS, OURS = (300, 1000, 3000), (30, 50, 100, 200, 300, 500, 1000, 2000, 3000)
+THEIRS = (300, 1000, 3000)
+OURS = (30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400, 500, 700, 1000, 1500, 2000, 3000)
 EPOCHS, LIMIT, GIGABYTES = 60, 300.0, 6
 
 
