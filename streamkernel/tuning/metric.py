@@ -51,6 +51,7 @@ _MOST_FITS, _MOST_GRADIENTS = 25, 12  # largest usual numbers of regressions and
 _FACTORS = 7  # usual number of alphas of a regression, each with a factor
 _MOST_ROUNDS = 10
 _MOST_STEPS = 4  # of a lengthscale in one direction
+_CLEAR = 0.5  # share of the plain kernel's error, below which a metric wins whatever the lengthscale of that kernel
 _CHANCE = 3.0  # standard errors of the gain of a metric on held-out rows: some twenty candidates are compared
 _SMALL_CHANCE = 1.0  # of that of another lengthscale, where two or three are
 
@@ -149,12 +150,18 @@ class MetricSearch:
     def _choose(self, forms: Sequence[MetricForm], rounds: int) -> MetricChoice:
         records: list[MetricRound] = []
         plain = self._plain_fits(records)
-        tasks = [partial(self._at_best_lengthscale, min(plain, key=error_of))]
-        if forms:
-            tasks.append(partial(self._learned, plain, forms, rounds))
-        # Side by side, because each of them is a chain, whose links leave cores idle.
-        best_plain, *learned = self._each(tasks, records)
-        best = min((fit for fit in learned if better(fit, best_plain, _CHANCE)), key=error_of, default=best_plain)
+        best_plain = min(plain, key=error_of)
+        # Coordinates have no meaning after a rotation, and the gradient of |x_k| is rough: the others lead.
+        leading = min([fit for fit in plain if not isinstance(fit.kernel, Laplacian)] or plain, key=error_of)
+        chains = self._next_metrics([(form, leading) for form in forms if form.power == 1.0], 1, records)
+        tasks = [partial(self._learned, leading, plain, chains, forms, rounds)] if forms else []
+        # Another lengthscale of the plain kernel gains some %. Side by side, because each of both is a chain of fits.
+        if min((fit.error for _, fit in chains), default=math.inf) > _CLEAR * best_plain.error:
+            tasks.append(partial(self._at_best_lengthscale, best_plain))
+        found = self._each(tasks, records)
+        best_plain = min([best_plain, *(fit for fit in found if fit.metric is None)], key=error_of)
+        learned = [fit for fit in found if better(fit, best_plain, _CHANCE)]
+        best = min(learned, key=error_of, default=best_plain)
         lengthscale = LengthscaleChoice(
             value=best.lengthscale,
             median=self._regressions.median(best.metric, best.kernel),
@@ -206,18 +213,23 @@ class MetricSearch:
         return _recorded(self._regressions.fit(fit.metric, fit.kernel, fit.round, alpha), records)
 
     def _learned(
-        self, plain: Sequence[SampleFit], forms: Sequence[MetricForm], rounds: int, records: list[MetricRound]
+        self,
+        best: SampleFit,
+        plain: Sequence[SampleFit],
+        chains: Sequence[tuple[MetricForm, SampleFit]],
+        forms: Sequence[MetricForm],
+        rounds: int,
+        records: list[MetricRound],
     ) -> SampleFit:
         """The best of metric after metric, with the best kernel and lengthscale in it.
 
-        Each form of power 1 first takes some rounds of its own. Then all forms follow from the best fit, while this
-        gains: on pumadyn-32nm the full matrix is the one that leads away from a straight line, and the diagonal the one
-        to end with. A form that falls behind is given up.
+        `chains` are the first metrics, from the gradients of `best`. Each form of power 1 first takes some rounds of
+        its own. Then all forms follow from the best fit, while this gains: on pumadyn-32nm the full matrix is the one
+        that leads away from a straight line, and the diagonal the one to end with. A form that falls behind is given
+        up.
         """
-        # Coordinates have no meaning after a rotation, and the gradient of |x_k| is rough: the others lead.
-        best = min([fit for fit in plain if not isinstance(fit.kernel, Laplacian)] or plain, key=error_of)
-        chains = [(form, best) for form in forms if form.power == 1.0]
-        for number in range(1, min(rounds, _ALL_FORMS) + 1):
+        best = min([best, *(fit for _, fit in chains)], key=error_of)
+        for number in range(2, min(rounds, _ALL_FORMS) + 1):
             chains = self._next_metrics(chains, number, records)
             best = min([best, *(fit for _, fit in chains)], key=error_of)
         while best.metric is not None and best.round.number < rounds:
@@ -237,7 +249,7 @@ class MetricSearch:
         found = self._session.side_by_side([partial(self._regressions.gradient_products, fit) for fit in fits])
         products = dict(zip(fits, found, strict=True))
         following = self._each([partial(self._next, fit, products[fit], form, number) for form, fit in chains], records)
-        most = _BEHIND * min(fit.error for fit in following)
+        most = _BEHIND * min((fit.error for fit in following), default=0.0)
         return [(form, fit) for (form, _), fit in zip(chains, following, strict=True) if fit.error <= most]
 
     def _finished(self, best: SampleFit, plain: Sequence[SampleFit], records: list[MetricRound]) -> SampleFit:
