@@ -213,6 +213,32 @@ def test_every_chunk_that_is_lost_or_flipped_is_named(url: str, sources: tuple[P
     table.check_unchanged()
 
 
+@IN_MEMORY
+@pytest.mark.parametrize(
+    ("zarr_format", "encoding", "separator"),
+    [(2, "v2", "."), (2, "v2", "/"), (3, "v2", "."), (3, "default", "."), (3, "default", "/")],
+)
+@pytest.mark.filterwarnings("ignore::streamkernel.errors.UncheckedChunksWarning")
+def test_a_lost_chunk_with_any_key(url: str, tmp_path: Path, zarr_format: Any, encoding: str, separator: str) -> None:
+    X = np.arange(1.0, 41.0).reshape(20, 2)
+    group = zarr.create_group(tmp_path / "g", zarr_format=zarr_format)
+    keys: Any = {"name": encoding, "separator": separator}
+    array = group.create_array(
+        "X", shape=X.shape, chunks=(5, 2), dtype="f8", compressors=None, fill_value=0.0, chunk_key_encoding=keys
+    )
+    array[:] = X
+    upload(tmp_path / "g", blobs_at(url), "")
+    table = open_table(url)
+    np.testing.assert_array_equal(table.read(0, 20).X, X)
+    key = f"X/{array.metadata.encode_chunk_key((2, 0))}"
+    blobs_at(url).remove(key)
+    np.testing.assert_array_equal(table.read(0, 10).X, X[:10])
+    # zarr would give the fill value.
+    with pytest.raises(MissingChunkError, match="is missing or empty") as caught:
+        table.read(10, 15)
+    assert caught.value.key == key
+
+
 def test_a_foreign_chunk_rewritten_between_sweeps(url: str, tmp_path: Path) -> None:
     X = np.arange(40.0).reshape(20, 2)
     group = zarr.create_group(tmp_path / "g")

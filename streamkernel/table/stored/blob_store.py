@@ -38,7 +38,7 @@ class BlobStore(Store):
     ----------
     url : URL of a table or output, or of any Zarr array or group.
     generation : generation to read; the current one by default.
-    chunks_required : whether an absent or empty chunk raises `MissingChunkError`.
+    chunks_required : whether an absent or empty value raises `MissingChunkError`: for arrays whose metadata were read.
     """
 
     supports_writes = False
@@ -73,7 +73,7 @@ class BlobStore(Store):
         content = self._place.blobs.read(self._located(key), first, last)
         if content is None and self.generation.record is not None and self.follow():
             content = self._place.blobs.read(self._located(key), first, last)
-        if self._required and not content and _CHUNK.search(key):
+        if self._required and not content:
             raise missing_chunk(f"chunk {key} of {self.url}", key)
         return content
 
