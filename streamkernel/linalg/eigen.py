@@ -52,11 +52,14 @@ def mirror_upper(matrix: AnyArray) -> AnyArray:
 
 
 def leading_square(matrix: Float, n: int) -> Float:
-    """The first n rows and columns of a C-contiguous square matrix, C-contiguous, in its memory, which is overwritten.
+    """The first n rows and columns of a C-contiguous square matrix, C-contiguous; the matrix is overwritten.
 
-    A copy would need one more matrix.
+    They are in its memory, as a copy would need one more matrix; or a copy where they are less than half of it, which
+    would else be held for them.
     """
     assert matrix.flags.c_contiguous, "reshape would make a copy"
+    if 2 * n * n < matrix.size:
+        return matrix[:n, :n].copy()
     flat = matrix.reshape(-1)
     if n < len(matrix):
         for row in range(1, n):  # in this order, no row is overwritten before it is moved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import fields, replace
 from typing import Any
 
@@ -10,8 +11,11 @@ import numpy as np
 import pytest
 from problems import basis_of, blocks, cut_session
 
+from streamkernel.engine import Machine
+from streamkernel.fits.ridge.ridge import plan_ridge
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import FoldEquations, FoldSums, NormalEquations, RidgeSums
+from streamkernel.settings import RidgeSettings
 from streamkernel.table import Folds, RowBlock, open_table
 from streamkernel.table.row_keys import row_keys
 
@@ -136,3 +140,28 @@ def test_the_numbers_of_algorithms_20() -> None:
     K = naive.gaussian(X, basis.points, 1.0)
     residual = y - K @ basis.coefficients(beta)
     assert (residual[held] ** 2).sum() == pytest.approx(sse[0, 0], rel=1e-10)
+
+
+def test_the_plan_counts_the_squares_of_many_targets() -> None:
+    """With more targets than functions they are most of the sums: of all rows, and of each fold."""
+    d, m = 900, 240
+    X, Y, equations = case(d, m)
+    settings = RidgeSettings(n_components=len(equations.basis), alpha="cv", kernel="gaussian", metric="none")
+    steps = {step.name: step for step in plan_ridge(open_table(X, Y), settings, Machine(0, 1)).steps}
+    folds = settings.folds(m, len(equations.basis))
+    assert folds is not None
+    work, [block] = FoldEquations(equations, folds), blocks(X, Y, [m])
+    work.finalize(work.fold(work.empty(), block))  # compiled loops, and what is made once, take memory, too
+    tracemalloc.start()
+    try:
+        state = work.fold(work.empty(), block)
+        tracemalloc.reset_peak()
+        found = work.finalize(state)
+        planned = steps["final sweep"].state_bytes + steps["final sweep"].held_bytes
+        assert tracemalloc.get_traced_memory()[1] <= planned + (1 << 20)  # of panels
+        del state
+        # The sums have no view of a larger matrix.
+        assert tracemalloc.get_traced_memory()[0] <= steps["solve"].held_bytes + (1 << 20)
+    finally:
+        tracemalloc.stop()
+    assert len(found.folds) == folds.count

@@ -82,7 +82,7 @@ def decomposition_steps(
     remedy : words for a user whose memory is too small for it.
     models : number of further models, each without one fold, that are made of the sums; 0 for the one of all rows.
     """
-    table = problem.table
+    table, d = problem.table, problem.table.n_targets
     plain = NormalEquations(unfilled_basis(problem, n), problem.centre)
     usual = NormalEquations.usual(plain.basis, problem.centre, table.counted, alpha)
     final: NormalEquations | FoldEquations = plain
@@ -97,12 +97,18 @@ def decomposition_steps(
     # folds also the sums of each; in place of the workspace, later, those of all other rows, a matrix and its factor.
     # Each further model keeps its sums, and two more are made on the way to it.
     more = models + 2 if models else 0
-    algebra = 8 * n * ((8 + 3 * count + more) * n + 4 * table.n_targets)
+    algebra = 8 * n * ((8 + 3 * count + more) * n + 4 * d)
+    # The squares of many targets take more memory than all of these; those of a fold are made beside its Gram matrix.
+    squares = 8 * (1 + count + more) * d * (d + n)
     sweep = step_of(
-        "sums by fold" if models else "final sweep", final, table, kernel_columns=n, held_bytes=8 * (2 + count) * n * n
+        "sums by fold" if models else "final sweep",
+        final,
+        table,
+        kernel_columns=n,
+        held_bytes=8 * (2 + count) * n * n + squares + 8 * d * (d + n),
     )
     steps = [
         replace(sweep, usual=(usual.flops_per_row(), step_of("", usual, table, kernel_columns=n).leaves)),
-        driver_step("solve", algebra, remedy, operations),
+        driver_step("solve", algebra + squares, remedy, operations),
     ]
     return steps, final.state_bytes() + plain.state_bytes() + points_bytes(problem, n)

@@ -86,6 +86,7 @@ class FoldEquations(Sums[FoldSums]):
         for fold in range(1, len(totals)):
             gram += _upper(packed, fold)
         total = self.equations.finalize({"gram": gram, "totals": totals.sum(axis=0)})
+        del gram  # of many targets it takes as much as all that is made of it
         folds = tuple(
             self.equations.finalize({"gram": _upper(packed, fold), "totals": totals[fold]})
             for fold in range(self.folds.count)
