@@ -50,7 +50,8 @@ class SavedBasis(ABC):
     KIND: ClassVar[str]
     # Class of the record.
     RECORD: ClassVar[type[BasisRecord]]
-    VERSION: ClassVar[int] = 1
+    # Versions that are read; see `version`.
+    VERSIONS: ClassVar[tuple[int, ...]] = (1,)
     # Shapes of required and of optional arrays: n basis functions, p columns, `width` after a metric; other names
     # take any size, once.
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -95,6 +96,14 @@ class SavedBasis(ABC):
     def config(self) -> JsonObject:
         """The record as plain JSON, for users; the package itself reads `record`."""
         return self.record.to_config()
+
+    @property
+    def version(self) -> int:
+        """The version of configuration and arrays that is written: the least that says what this object is.
+
+        An earlier release then reads all that it understands, and refuses the rest.
+        """
+        return self.VERSIONS[0]
 
     @cached_property
     def basis(self) -> Basis:
@@ -259,11 +268,11 @@ class SavedBasis(ABC):
 
     def bundle(self) -> Bundle:
         """The bundle that is passed to the store."""
-        return Bundle(self.KIND, self.VERSION, self.config, self.arrays)
+        return Bundle(self.KIND, self.version, self.config, self.arrays)
 
     @classmethod
     def read(cls, path: str | PathLike[str], kernels: Iterable[UserKernel] = ()) -> Self:
-        """The object at a path, of this kind and version.
+        """The object at a path, of this kind and one of its versions.
 
         Parameters
         ----------
@@ -274,7 +283,7 @@ class SavedBasis(ABC):
         StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
             It is absent, of another kind, incomplete or damaged, or its parts do not fit together (see `checked`).
         """
-        bundle = read_bundle(path, cls.KIND, versions=(cls.VERSION,), arrays=tuple(cls.SHAPES))
+        bundle = read_bundle(path, cls.KIND, versions=cls.VERSIONS, arrays=tuple(cls.SHAPES))
         return cls._of_bundle(bundle, kernels, path).checked(path)
 
     @classmethod

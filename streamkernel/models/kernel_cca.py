@@ -93,6 +93,10 @@ class KernelCCAModel(TransformerModel):
 
     KIND: ClassVar[str] = "kernel-cca"
     RECORD: ClassVar[type[KernelCCARecord]] = KernelCCARecord
+    # Releases that knew sparse rows, but not here, took a first view of them for dense rows, with other variates. The
+    # first models of sparse rows have version 1 and are read.
+    SPARSE_VERSION: ClassVar[int] = 2
+    VERSIONS: ClassVar[tuple[int, ...]] = (1, SPARSE_VERSION)
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         **TransformerModel.SHAPES,
         "components_y": ("n", "q"),
@@ -116,6 +120,11 @@ class KernelCCAModel(TransformerModel):
     _NOUN: ClassVar[str] = "kernel CCA"
 
     record: KernelCCARecord
+
+    @property
+    def version(self) -> int:
+        """`SPARSE_VERSION` where a view has sparse rows, and 1 for dense ones, as all releases read them."""
+        return self.SPARSE_VERSION if self.is_sparse(0) or self.is_sparse(1) else super().version
 
     @property
     def column_names(self) -> list[str]:

@@ -21,6 +21,7 @@ from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.fits.cca.kernel_cca_plan import plan_kernel_cca
 from streamkernel.pairs import are_pairs, as_csr, of_some_columns
 from streamkernel.settings.transformers import KernelCCASettings
+from streamkernel.store import read_bundle
 
 RNG = np.random.default_rng(0)
 M, P, Q = 260, 40, 30
@@ -83,6 +84,22 @@ def test_stored_rows_and_saved_models(tmp_path: Path) -> None:
     wanted = model.canonical_variates(SPARSE)[1]
     np.testing.assert_allclose(loaded.canonical_variates(tmp_path / "rows")[1], wanted, atol=1e-9)
     np.testing.assert_allclose(loaded.canonical_variates(full)[1][:5], wanted[:5], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["dense", "first view", "both views"])
+def test_earlier_releases_read_dense_rows_and_refuse_sparse_ones(kind: str, tmp_path: Path) -> None:
+    """They took sparse rows of the first view for dense ones, and gave other variates."""
+    if kind == "both views":
+        model = KernelCCA(1, basis_size=10, view_columns=GROUPS).fit(SPARSE)
+    else:
+        model = KernelCCA(1, basis_size=10).fit(LEFT if kind == "dense" else scipy.sparse.csr_array(LEFT), RIGHT)
+    model.save(tmp_path / "model")
+    header = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))
+    assert header["version"] == model.model_.version == (1 if kind == "dense" else 2)
+    assert KernelCCA.load(tmp_path / "model").model_.digest == model.model_.digest
+    if kind != "dense":
+        with pytest.raises(ModelFormatError, match="kernel-cca of version 2; this release reads 1: use a newer one"):
+            read_bundle(tmp_path / "model", "kernel-cca", versions=(1,))
 
 
 @pytest.mark.parametrize("damage", ["column", "kernel", "scaler"])

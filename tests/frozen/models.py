@@ -87,6 +87,19 @@ def _read_sparse_model(folder: Path) -> Arrays:
     return {"predict": np.asarray(model.predict(SPARSE[NEW])), "components": model.components_.toarray()}
 
 
+def _make_sparse_views(folder: Path) -> None:
+    settings = {"basis_size": 8, "lengthscale": 1.5, "random_state": 0}
+    KernelCCA(2, **settings).fit(SPARSE[OLD], Y[OLD]).save(folder / "model")
+    groups = ((0, 2), (1,))
+    KernelCCA(1, view_columns=groups, **settings).fit(SPARSE[OLD]).save(folder / "columns")
+
+
+def _read_sparse_views(folder: Path) -> Arrays:
+    first, second = KernelCCA.load(folder / "model").transform(SPARSE[NEW], Y[NEW])
+    both = KernelCCA.load(folder / "columns").transform(SPARSE[NEW])
+    return {"first": first, "second": second, "columns": np.stack(both)}
+
+
 def _make_matrix_model(folder: Path) -> None:
     KernelRidge(8, kernel="precomputed", alpha=0.1, random_state=0).fit(GRAM, Y[OLD]).save(folder / "model")
 
@@ -258,6 +271,7 @@ MODELS: dict[str, Frozen] = {
     "factor-look-ahead": _factor(n_components=8, lengthscale=1.5, random_state=0, rule="csi-lookahead"),
     "factor-bound": _factor(n_components=20, lengthscale=1.5, random_state=0, stop="bound", dtype="float64"),
     "factor-no-columns": _factor(n_components=8, lengthscale=1.5, random_state=0, columns="none"),
+    "kernel-cca-sparse": Frozen(_make_sparse_views, _read_sparse_views),
     "ridge-sparse": Frozen(_make_sparse_model, _read_sparse_model),
     "ridge-precomputed": Frozen(_make_matrix_model, _read_matrix_model),
 }
