@@ -17,6 +17,7 @@ that chunk. All other chunks stay the same; but the statistics of sparse rows, w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -37,6 +38,8 @@ SPARSE_VERSION = 4
 # That of one to which rows were appended: its arrays have lengths of their own, also those of earlier generations.
 GROWN_SPARSE_VERSION = 5
 TABLE_VERSIONS = (VERSION, WEIGHTED_VERSION, SPARSE_VERSION, GROWN_SPARSE_VERSION)
+# Attributes of a table that tell where its rows came from and in which file format they are: no part of `content`.
+_PROVENANCE = frozenset({"format", "version", "source", "seed", "left_out", "appended"})
 # Length of the history. A reader that opened the store more appends ago than this must open it again.
 KEPT_GENERATIONS = 64
 
@@ -76,6 +79,7 @@ class Ancestor:
     metadata : digests of its metadata files.
     last : digest of the last chunk of each array, by name; without arrays whose last chunk was full.
     sizes : numbers of rows of the arrays that have another one, by name: those of sparse rows.
+    content : its `content`; "" for one that had none.
     """
 
     digest: str
@@ -83,6 +87,7 @@ class Ancestor:
     metadata: dict[str, str]
     last: dict[str, str]
     sizes: dict[str, int] = field(default_factory=dict)
+    content: str = ""
 
     def rows_of(self, name: str) -> int:
         """Number of rows of an array."""
@@ -96,18 +101,19 @@ class Ancestor:
         }
         rows = max(array.n_rows for array in manifest.arrays.values())
         sizes = {name: array.n_rows for name, array in manifest.arrays.items() if array.n_rows != rows}
-        return cls(manifest.digest, rows, manifest.metadata, partial, sizes)
+        return cls(manifest.digest, rows, manifest.metadata, partial, sizes, manifest.content)
 
     @classmethod
     def from_config(cls, config: FieldsView) -> Ancestor:
         """The entry that `manifest_content` wrote."""
         metadata, last = ({str(name): str(d) for name, d in config[key].items()} for key in ("metadata", "last"))
         sizes = {str(name): int(rows) for name, rows in config.get("sizes", {}).items()}
-        return cls(str(config["digest"]), int(config["rows"]), metadata, last, sizes)
+        content = str(config.get("content", ""))
+        return cls(str(config["digest"]), int(config["rows"]), metadata, last, sizes, content)
 
     def to_config(self) -> Fields:
-        """Plain JSON; `sizes` only where there are some."""
-        return {name: value for name, value in vars(self).items() if name != "sizes" or value}
+        """Plain JSON; `sizes` and `content` only where there are some."""
+        return {name: value for name, value in vars(self).items() if name not in ("sizes", "content") or value}
 
 
 @dataclass(frozen=True)
@@ -115,13 +121,15 @@ class Manifest:
     """Manifests of the arrays, digests of their metadata files, and the digest of this manifest.
 
     `arrays` and `metadata` are by the name of the array in the group; ``metadata[""]`` is that of the group. `history`
-    holds the latest earlier generations, the oldest first.
+    holds the latest earlier generations, the oldest first. `content` is what `table_content` gives; "" in tables of
+    earlier releases, and in outputs of rows.
     """
 
     arrays: dict[str, ArrayManifest]
     metadata: dict[str, str]
     digest: str
     history: tuple[Ancestor, ...] = field(default=())
+    content: str = ""
 
     def at(self, digest: str) -> Manifest | None:
         """The manifest with this digest: this one, or one from the history; None for another digest."""
@@ -133,8 +141,19 @@ class Manifest:
                     name: array.first(ancestor.rows_of(name), ancestor.last.get(name))
                     for name, array in self.arrays.items()
                 }
-                return Manifest(arrays, ancestor.metadata, digest)
+                return Manifest(arrays, ancestor.metadata, digest, content=ancestor.content)
         return None
+
+
+def table_content(arrays: Mapping[str, ArrayManifest], attributes: FieldsView) -> str:
+    """Digest of the rows and the schema of a table, whatever it was made of: its fingerprint is made of this.
+
+    Equal for equal chunks, columns, targets, classes, weights and statistics.
+    """
+    described = {name: value for name, value in attributes.items() if name not in _PROVENANCE}
+    parts = {"arrays": {name: vars(array) for name, array in arrays.items()}, "attributes": described}
+    # Statistics of huge numbers may be infinite.
+    return text_digest(json.dumps(parts, sort_keys=True, separators=(",", ":")))
 
 
 def manifest_content(
@@ -142,11 +161,12 @@ def manifest_content(
     metadata: Mapping[str, bytes],
     history: Sequence[Ancestor] = (),
     version: int = VERSION,
+    content: str = "",
 ) -> bytes:
     """The content of COMPLETE for these arrays of a group.
 
     `metadata` has the ``zarr.json`` of each array, and that of the group by the name ""; `version` is the
-    group's.
+    group's, and `content` what `table_content` gives, of a table.
     """
     config: Fields = {
         "format": TABLE_FORMAT,
@@ -154,6 +174,8 @@ def manifest_content(
         "metadata": {name: text_digest(metadata[name].decode()) for name in ("", *arrays)},
         "arrays": {name: vars(array) for name, array in arrays.items()},
     }
+    if content:
+        config["content"] = content
     if history:
         config["history"] = [ancestor.to_config() for ancestor in history[-KEPT_GENERATIONS:]]
     return json_content(config)
@@ -193,4 +215,4 @@ def parse_manifest(text: str, path: str) -> Manifest:
                 raise ValueError("an earlier generation has more rows")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise CorruptMetadataError(f"{path} is not a streamkernel manifest ({error}); write the store again") from error
-    return Manifest(arrays, metadata, text_digest(text), history)
+    return Manifest(arrays, metadata, text_digest(text), history, str(config.get("content", "")))

@@ -35,6 +35,7 @@ from streamkernel.manifest import (
     WEIGHTED_VERSION,
     Manifest,
     parse_manifest,
+    table_content,
 )
 from streamkernel.table._sparse_rows import SPARSE_ARRAYS, CSRParts, SparseRows
 from streamkernel.table.columns import are_real
@@ -207,6 +208,10 @@ def _manifest(store: Store, path: str, attributes: Fields, content: bytes) -> tu
         raise CorruptMetadataError(
             f"{place(store, join(path, 'zarr.json'))} is not the file that {COMPLETE} was written with; "
             "write the store again"
+        )
+    if manifest.content and manifest.content != table_content(manifest.arrays, attributes):
+        raise CorruptMetadataError(
+            f"{place(store, key)} lists other digests than it was written with; write the store again"
         )
     return key, manifest
 

@@ -58,6 +58,7 @@ class ZarrRows(RowArray):
         self._latest = manifest
         self._metadata_pin: str | None = None
         self._manifest_pin: str | None = None
+        self._content: str | None = None
         self._open(manifest)
         if not self.checksummed:
             self._warn_unchecked()
@@ -135,6 +136,9 @@ class ZarrRows(RowArray):
                 "with; write the store again"
             )
         self._metadata_pin, self._manifest_pin = then.metadata.get(entry, metadata), then.digest
+        if self._content is None:
+            # The first one stays: an earlier release that appends rows drops it from the history.
+            self._content = then.content
         return then.arrays[entry]
 
     def _read_manifest(self) -> Manifest:
@@ -169,8 +173,11 @@ class ZarrRows(RowArray):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the metadata file and of the manifest; the path is not part of it."""
-        return text_digest(f"{self._metadata_pin}/{self._manifest_pin}")
+        """Digest of the metadata file and of the table's content; path and source are not part of it.
+
+        Of a table that an earlier release made, and of outputs of rows, that of the manifest in place of the content.
+        """
+        return text_digest(f"{self._metadata_pin}/{self._content or self._manifest_pin}")
 
     def digest_known(self, first: int, last: int) -> bool:
         """Whether the rows are a chunk, and there is a manifest that lists it."""
@@ -282,7 +289,7 @@ class ZarrRows(RowArray):
     def __getstate__(self) -> Fields:
         return {
             key: self.__dict__[key]
-            for key in ("name", "_store", "_path", "_manifest_key", "_metadata_pin", "_manifest_pin")
+            for key in ("name", "_store", "_path", "_manifest_key", "_metadata_pin", "_manifest_pin", "_content")
         }
 
     def __setstate__(self, state: Fields) -> None:

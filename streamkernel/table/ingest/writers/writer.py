@@ -13,7 +13,7 @@ import numpy as np
 
 from streamkernel.atomic import parsed_json, read_file
 from streamkernel.errors import EmptyDataError
-from streamkernel.manifest import TABLE_FORMAT, VERSION, WEIGHTED_VERSION, Ancestor, manifest_content
+from streamkernel.manifest import TABLE_FORMAT, VERSION, WEIGHTED_VERSION, Ancestor, manifest_content, table_content
 from streamkernel.outputs import Building
 from streamkernel.table._row_ids import ID_BYTES
 from streamkernel.table.ingest.writers._written_array import ZARR_JSON, WrittenArray
@@ -232,7 +232,9 @@ class ChunkWriter:
         arrays = {name: array.finish(self._digests[name]) for name, array in self._arrays.items()}
         folder = self._building.folder
         metadata = {name: (folder / name / ZARR_JSON).read_bytes() for name in ("", *arrays)}
-        self._building.publish(manifest_content(arrays, metadata, self._history, self._version), overwrite=overwrite)
+        content = table_content(arrays, parsed_json(metadata[""])["attributes"])
+        manifest = manifest_content(arrays, metadata, self._history, self._version, content)
+        self._building.publish(manifest, overwrite=overwrite)
 
     def _described(self, statistics: ColumnStatistics) -> Fields:
         """The attributes of the table that follow from its rows."""
