@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -11,6 +15,7 @@ import data_sets
 import pytest
 from clusters import Cluster
 from distributed import Client
+from distributed.protocol.pickle import dumps
 from problems import zarr_of_chunks
 from thread_clients import thread_client
 
@@ -20,7 +25,7 @@ from streamkernel.cli import main
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import ClusterExecutor, connect
 from streamkernel.engine.progress import Silent
-from streamkernel.engine.versions import check_versions
+from streamkernel.engine.versions import _asked, check_versions, source_digest
 from streamkernel.errors import ClusterError
 from streamkernel.fits import fit_ridge
 from streamkernel.settings import RidgeSettings
@@ -46,10 +51,18 @@ class Told:
     def __init__(self) -> None:
         self.client, self.scheduler = {"packages": dict(SAME)}, {"packages": dict(SAME)}
         self.workers = {name: {"packages": dict(SAME)} for name in ("tls://b:1", "tls://a:1")}
+        self.sources: dict[str, object] = {}  # of processes with another build
 
     def get_versions(self, packages: list[str]) -> dict[str, Any]:
         assert set(packages) == {"streamkernel", "numpy", "scipy", "numba"}
-        return deepcopy(vars(self))
+        return deepcopy({"client": self.client, "scheduler": self.scheduler, "workers": self.workers})
+
+    def run_on_scheduler(self, function: Callable[[], str | None]) -> object:
+        return self.sources.get("scheduler", function())
+
+    def run(self, function: Callable[[], str | None], on_error: str) -> dict[str, object]:
+        assert on_error == "return"
+        return {name: self.sources.get(name, function()) for name in self.workers}
 
 
 def check(told: Told) -> None:
@@ -86,6 +99,43 @@ def test_a_patch_of_python_is_the_same() -> None:
     told = Told()
     told.scheduler["packages"]["python"] = "3.11.9.final.0"
     check(told)
+
+
+@pytest.mark.parametrize("found", ["9f" * 32, None, AttributeError("a module of another build")], ids=str)
+def test_another_build_of_the_same_version(found: object) -> None:
+    told, mine = Told(), source_digest()[:12]
+    there = "9f9f9f9f9f9f" if isinstance(found, str) else "that of an earlier release"
+    words = f"has another build of streamkernel 0.1.0: the digest of its source is {mine} here and {there} there; "
+    told.sources["tls://b:1"] = found
+    with pytest.raises(ClusterError, match=f"^the worker tls://b:1 {words}"):
+        check(told)
+    told.sources["scheduler"] = found
+    with pytest.raises(ClusterError, match=rf"^the scheduler \(and 1 more of its processes\) {words}"):
+        check(told)
+
+
+def test_a_worker_that_is_gone_is_not_asked() -> None:
+    told = Told()
+    told.sources["tls://b:1"] = OSError("the connection is closed")
+    check(told)
+
+
+@pytest.mark.parametrize("build", ["edited", "without it"])
+def test_a_process_with_another_build_answers(build: str, tmp_path: Path) -> None:
+    """What is asked is pickled by value: another build reads it, and says what it is, or that it cannot tell."""
+    package = Path(streamkernel.__file__).parent
+    if build == "edited":
+        shutil.copytree(package, tmp_path / "streamkernel", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("streamkernel", "streamkernel/engine"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "__init__.py").write_text("")
+    (tmp_path / "asked").write_bytes(dumps(_asked()))
+    read = "import pickle, pathlib; print(pickle.loads(pathlib.Path('asked').read_bytes())())"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    said = subprocess.run(
+        [sys.executable, "-c", read], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert (said == "None") if build == "without it" else (len(said) == 64 and said != source_digest())
 
 
 def test_a_worker_that_joins_in_mid_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
