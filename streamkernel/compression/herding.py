@@ -22,7 +22,7 @@ from streamkernel.compression.compressed import Rows
 from streamkernel.compression.drawing import Group
 from streamkernel.engine import Session
 from streamkernel.reductions import Sample
-from streamkernel.reductions.mean_features import MeanFeatures, MeanFeatureSums
+from streamkernel.reductions.mean_features import FeatureRows, MeanFeatures, MeanFeatureSums
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 
@@ -31,12 +31,12 @@ PART = 256  # picks of a part
 _ROUNDING = 1e-9
 
 
-def herded(features: Callable[[Int], Float], mu: Float, capacities: Int, wanted: int) -> Int:
+def herded(features: Callable[[Int], FeatureRows], mu: Float, capacities: Int, wanted: int) -> Int:
     """How often each candidate is picked, (r,), in sum `wanted`.
 
     Parameters
     ----------
-    features : function of positions (b,) of candidates: their phi, (b, Q).
+    features : function of positions (b,) of candidates: phi of these.
     mu : (Q,) mean of phi over all rows.
     capacities : (r,) how often each candidate may be picked, in random order.
     wanted : number of picks; fewer where candidates are used up.
@@ -48,7 +48,7 @@ def herded(features: Callable[[Int], Float], mu: Float, capacities: Int, wanted:
     for part in range(parts):
         first, last = (candidates * i // parts for i in (part, part + 1))
         phi = features(np.arange(first, last))
-        squares, aim, total = np.einsum("ij,ij->i", phi, phi), phi @ mu, phi @ S
+        squares, aim, total = phi.squares, phi.times(mu), phi.times(S)
         while wanted * (part + 1) // parts > T:
             # |S + phi_j - T mu|^2 less what all candidates share.
             score = squares + 2.0 * total - 2.0 * (T + 1) * aim
@@ -58,7 +58,8 @@ def herded(features: Callable[[Int], Float], mu: Float, capacities: Int, wanted:
             counts[first + j] += 1
             if counts[first + j] == capacities[first + j]:
                 squares[j] = np.inf
-            T, S, total = T + 1, S + phi[j], total + phi @ phi[j]
+            picked = phi.row(j)
+            T, S, total = T + 1, S + picked, total + phi.times(picked)
     return counts
 
 
@@ -88,8 +89,8 @@ def herded_rows(
             weights.append(own.weights)
             continue
 
-        def phi(positions: Int, own: Sample = own) -> Float:
-            return work.of(own.X[positions], own.Y[positions])
+        def phi(positions: Int, own: Sample = own) -> FeatureRows:
+            return work.rows_of(own.X[positions], own.Y[positions])
 
         # A weight that is a whole number of shares must not be one more by rounding.
         shares = own.weights * (part.size / part.weight)

@@ -19,6 +19,40 @@ from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
 
+class FeatureRows(ABC):
+    """phi (b, Q) of some rows."""
+
+    @property
+    @abstractmethod
+    def squares(self) -> Float:
+        """(b,) ``|phi_i|^2``."""
+
+    @abstractmethod
+    def times(self, v: Float) -> Float:
+        """(b,) products ``phi_i . v`` with v (Q,)."""
+
+    @abstractmethod
+    def row(self, i: int) -> Float:
+        """(Q,) phi of one row."""
+
+
+@dataclass(frozen=True)
+class DenseRows(FeatureRows):
+    """phi as an array (b, Q)."""
+
+    phi: Float
+
+    @property
+    def squares(self) -> Float:
+        return np.asarray(np.einsum("ij,ij->i", self.phi, self.phi))
+
+    def times(self, v: Float) -> Float:
+        return np.asarray(self.phi @ v)
+
+    def row(self, i: int) -> Float:
+        return np.asarray(self.phi[i])
+
+
 class MeanFeatures(ABC):
     """A map phi of rows, and the sums from which its means follow.
 
@@ -36,6 +70,11 @@ class MeanFeatures(ABC):
     def shape(self) -> tuple[int, int]:
         """(q, t) of the sums."""
 
+    @property
+    def numbers_of_row(self) -> int:
+        """Numbers of one row in what `rows_of` gives."""
+        return self.width()
+
     @abstractmethod
     def factors(self, scaled: AnyArray, Y: Float | None) -> tuple[Float, Float]:
         """Kernel values and other columns (b, q), and multipliers (b, t), of rows: the sums are those of products."""
@@ -43,6 +82,21 @@ class MeanFeatures(ABC):
     @abstractmethod
     def of(self, X: AnyArray, Y: Float) -> Float:
         """phi (b, Q) of stored rows X (b, p) with targets Y (b, d)."""
+
+    def rows_of(self, X: AnyArray, Y: Float) -> FeatureRows:
+        """phi of stored rows, as `of`, in a form that need not be dense."""
+        return DenseRows(self.of(X, Y))
+
+    def sums(self, X: AnyArray, Y: Float | None, weights: Float | None) -> Float:
+        """Sums (q, t) of the factors of stored rows, by their weights."""
+        A, T = self.factors(self.scaling.of(X), Y)
+        found: Float = A.T @ (T if weights is None else T * weights[:, None])
+        return found
+
+    def sums_bytes(self, rows: int) -> int:
+        """Bytes that `sums` needs for so many rows, beside those of kernel values."""
+        q, t = self.shape
+        return 8 * rows * (2 * q + 4 * t) + 8 * q * t
 
     @abstractmethod
     def mean(self, sums: Float, code: int, weight: float) -> Float:
@@ -94,7 +148,7 @@ class ClassFeatures(MeanFeatures):
 
 # Weights of the parts of phi. Of rows of 2 % the error of an SVM, less that of all rows, is a share of that of random
 # rows: spambase .20, covtype-subset .17 (docs/results/compress.md); with 1 in place of .3 it is .41 and .34.
-_PLAIN, _SCORE = 0.3, 2.0
+PLAIN, SCORE = 0.3, 2.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +176,7 @@ class ScoreFeatures(MeanFeatures):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.features.width + self.scaling.width + 1, 2 * len(self.intercept)
+        return self.features.width + self.scaling.columns + 1, 2 * len(self.intercept)
 
     def width(self) -> int:
         return 2 * self.shape[0] + len(self.intercept)
@@ -132,7 +186,7 @@ class ScoreFeatures(MeanFeatures):
         return np.concatenate([scaled.astype(np.float64) / self.radius, np.ones((len(scaled), 1))], axis=1)
 
     @staticmethod
-    def _doubt(f: Float, Y: Float) -> Float:
+    def doubt(f: Float, Y: Float) -> Float:
         """``1 - p`` (b,) of rows with fitted values f (b, C)."""
         own = np.einsum("ic,ic->i", f, Y)
         apart = np.minimum(2.0 * (f - own[:, None]), 500.0)
@@ -143,21 +197,21 @@ class ScoreFeatures(MeanFeatures):
         F = self.features.raw(scaled)
         f = F @ self.features.coefficients(self.beta) + self.intercept
         A = np.concatenate([F, self._beside(scaled)], axis=1)
-        return A, np.concatenate([Y, self._doubt(f, Y)[:, None] * Y], axis=1)
+        return A, np.concatenate([Y, self.doubt(f, Y)[:, None] * Y], axis=1)
 
     def of(self, X: AnyArray, Y: Float) -> Float:
         scaled = self.scaling.of(X)
         G = np.asarray(self.features.of(scaled), np.float64)
         f = G @ self.beta + self.intercept
         psi = np.concatenate([G, self._beside(scaled)], axis=1)
-        doubt = _SCORE * self._doubt(f, Y)[:, None]
-        return np.concatenate([_PLAIN * psi, doubt * psi, np.sqrt(2.0) * f], axis=1)
+        doubt = SCORE * self.doubt(f, Y)[:, None]
+        return np.concatenate([PLAIN * psi, doubt * psi, np.sqrt(2.0) * f], axis=1)
 
     def mean(self, sums: Float, code: int, weight: float) -> Float:
         C = len(self.intercept)
         psi, score = sums[:, code] / weight, sums[:, C + code] / weight
         f = psi[: self.features.width] @ self.beta + self.intercept
-        return np.concatenate([_PLAIN * psi, _SCORE * score, np.sqrt(2.0) * f])
+        return np.concatenate([PLAIN * psi, SCORE * score, np.sqrt(2.0) * f])
 
 
 @dataclass(frozen=True)
@@ -176,8 +230,7 @@ class MeanFeatureSums(Sums[Float]):
         return {"AT": self.work.shape}
 
     def fold(self, state: State, block: RowBlock) -> State:
-        A, T = self.work.factors(self.work.scaling.of(block.X), block.Y)
-        state["AT"] += A.T @ (T if block.weights is None else T * block.weights[:, None])
+        state["AT"] += self.work.sums(block.X, block.Y, block.weights)
         return state
 
     def finalize(self, state: State) -> Float:
@@ -186,8 +239,7 @@ class MeanFeatureSums(Sums[Float]):
             return np.concatenate([self.work.features.whitened(np.ascontiguousarray(sums[:n])), sums[n:]])
 
     def scratch_bytes(self, rows: int) -> int:
-        q, t = self.work.shape
-        return self.work.features.scratch_bytes(rows) + 8 * rows * (2 * q + 4 * t) + 8 * q * t
+        return self.work.features.scratch_bytes(rows) + self.work.sums_bytes(rows)
 
     def flops_per_row(self) -> float:
         q, t = self.work.shape

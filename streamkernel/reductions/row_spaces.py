@@ -14,7 +14,7 @@ import numpy as np
 
 from streamkernel.reductions.contract import AnyReduction, Reduction, State
 from streamkernel.reductions.scaling import Scaling
-from streamkernel.reductions.sums import FeatureTimes
+from streamkernel.reductions.sums import FeatureTimes, SparseTimes
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
@@ -130,13 +130,14 @@ class LikelihoodProfiles(RowSpace):
     Parameters
     ----------
     scaling : scaling of the columns.
-    functions : the row map of the L functions, or of L d of them, those of a target beside each other.
+    functions : the row map of the L functions, or of L d of them, those of a target beside each other: of features, or
+        linear ones of sparse rows.
     loss : "logistic", "hinge" or "gaussian".
     centre, spread : (d,) c and s of targets that are numbers.
     """
 
     scaling: Scaling
-    functions: FeatureTimes
+    functions: FeatureTimes | SparseTimes
     loss: str
     centre: Float
     spread: Float

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkernel.errors import NumericRangeError
 from streamkernel.table import RowScaler
-from streamkernel.type_aliases import AnyArray, AnyDType
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,20 @@ class Scaling:
     ----------
     scaler : scaler of the columns; None for none.
     dtype : dtype of the scaled rows.
-    width : number of scaled columns.
+    width : numbers of a scaled row: its columns, or of sparse rows in pairs (`streamkernel.pairs`) their room.
+    centre : (p,) means of the scaled columns of sparse rows, which no scaler takes off, as it would fill the zeros: who
+        compares features does so in sums; None for dense rows, and where features are not compared.
     """
 
     scaler: RowScaler | None
     dtype: AnyDType
     width: int
+    centre: Float | None = None
+
+    @property
+    def columns(self) -> int:
+        """Number of scaled columns."""
+        return self.width if self.centre is None else len(self.centre)
 
     def of(self, X: AnyArray) -> AnyArray:
         """Scaled rows (b, r) of stored ones (b, p).

@@ -116,17 +116,21 @@ class CompressionSettings(BasisSettings):
         return int(min(_MOST_CANDIDATES, max(_LEAST_CANDIDATES, _CANDIDATE_BYTES // bytes_of_one)))
 
     def check_sparse(self, table: Table) -> None:
-        """Refuse sparse rows where rows are compared by their features, or become means of rows: both are dense."""
+        """Refuse sparse rows where they become clusters of features, or means of rows: both are dense."""
         if not table.sparse or self.method == SUBSAMPLE:
             return
-        if self.method == PRECLUSTER or (
-            self.method == SQUASH and (self.functions != "kernel" or self.representative == "mean")
-        ):
+        of_features = self.method == PRECLUSTER or self.fits
+        if self.method != THINNING and not self.herds(table) and (of_features or self.representative == "mean"):
             raise ParameterError(
-                f"the rows are sparse ({table.n_rows} x {table.n_features}), and {option('method', self.method)} "
-                "compares their features, or makes means of rows, which are dense; give "
-                f"{option('method', THINNING)} or {option('method', SUBSAMPLE)}, or {option('method', SQUASH)} with "
-                f"{option('functions', 'kernel')} and {option('representative', 'seed')}"
+                f"the rows are sparse ({table.n_rows} x {table.n_features}), and "
+                + (
+                    f"{option('method', self.method)} makes clusters of their features, whose centres are dense"
+                    if of_features
+                    else f"{option('representative', 'mean')} makes means of rows, which are dense"
+                )
+                + f"; give {option('method', THINNING)} or {option('method', SUBSAMPLE)}, "
+                f"{option('method', SQUASH)} with {option('representative', 'seed')} and "
+                f"{option('functions', 'kernel')} or {option('functions', 'linear')}, or targets that are classes"
             )
         super().check_sparse(table)
 

@@ -21,7 +21,7 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericRangeError, ParameterError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import Sample
-from streamkernel.reductions.mean_features import ClassFeatures, MeanFeatureSums, ScoreFeatures
+from streamkernel.reductions.mean_features import ClassFeatures, DenseRows, MeanFeatureSums, ScoreFeatures
 from streamkernel.reductions.row_spaces import Fitted, Joint, LikelihoodProfiles
 from streamkernel.reductions.scaling import Scaling
 from streamkernel.reductions.sums import Features, FeatureTimes
@@ -210,7 +210,7 @@ def test_features_and_their_exact_means(kind: str) -> None:
 def test_herding_takes_the_row_that_brings_the_mean_nearest() -> None:
     phi = np.random.default_rng(0).standard_normal((60, 5))
     mu = phi.mean(axis=0) + 0.1
-    counts = herded(lambda positions: phi[positions], mu, np.ones(60, np.int64), 12)
+    counts = herded(lambda positions: DenseRows(phi[positions]), mu, np.ones(60, np.int64), 12)
     assert sorted(np.flatnonzero(counts)) == sorted(naive.herding(phi, mu, 12))
     random = phi[:12].mean(axis=0)
     assert np.linalg.norm(phi[counts > 0].mean(axis=0) - mu) < 0.2 * np.linalg.norm(random - mu)
@@ -219,7 +219,7 @@ def test_herding_takes_the_row_that_brings_the_mean_nearest() -> None:
 def test_herding_in_parts_goes_on_with_the_sum_of_all_picks() -> None:
     phi = np.random.default_rng(0).standard_normal((3000, 5))
     mu = np.full(5, 0.05)
-    counts = herded(lambda positions: phi[positions], mu, np.ones(3000, np.int64), 600)
+    counts = herded(lambda positions: DenseRows(phi[positions]), mu, np.ones(3000, np.int64), 600)
     assert counts.sum() == 600
     assert counts.max() == 1
     # Three parts; each has its share of the picks.
@@ -229,8 +229,16 @@ def test_herding_in_parts_goes_on_with_the_sum_of_all_picks() -> None:
 
 def test_heavy_rows_are_picked_as_often_as_they_weigh_and_no_more_picks_are_made_than_there_are() -> None:
     phi = np.array([[1.0], [0.0], [0.2]])
-    assert herded(lambda positions: phi[positions], np.array([0.9]), np.array([8, 1, 1]), 10).tolist() == [8, 1, 1]
-    assert herded(lambda positions: phi[positions], np.array([0.9]), np.array([2, 1, 1]), 10).tolist() == [2, 1, 1]
+    assert herded(lambda positions: DenseRows(phi[positions]), np.array([0.9]), np.array([8, 1, 1]), 10).tolist() == [
+        8,
+        1,
+        1,
+    ]
+    assert herded(lambda positions: DenseRows(phi[positions]), np.array([0.9]), np.array([2, 1, 1]), 10).tolist() == [
+        2,
+        1,
+        1,
+    ]
 
 
 def test_the_pilot_is_the_ridge_regression_of_its_alpha_and_weights_are_repeated_rows() -> None:

@@ -15,9 +15,10 @@ from streamkernel.reductions import Sample, stream_generator
 from streamkernel.reductions.mean_features import ClassFeatures, MeanFeatures, ScoreFeatures
 from streamkernel.reductions.row_spaces import Fitted, Joint, LikelihoodProfiles, RowSpace
 from streamkernel.reductions.scaling import Scaling
-from streamkernel.reductions.sums import Features, FeatureTimes
+from streamkernel.reductions.sparse_scores import SparseScores, squared_norms
+from streamkernel.reductions.sums import Features, FeatureTimes, SparseTimes
 from streamkernel.settings.compression import PRECLUSTER, CompressionSettings
-from streamkernel.table import Table, TableStatistics
+from streamkernel.table import SparseScaler, Table, TableStatistics
 from streamkernel.type_aliases import Float
 
 _FUNCTIONS = (31,)  # stream of the counter-based generator
@@ -88,7 +89,7 @@ class Maps:
         table: Table,
         settings: CompressionSettings,
         chosen: Chosen,
-        units: Units,
+        statistics: TableStatistics | None,
         drawn: Sample,
         session: Session,
     ) -> Maps:
@@ -96,10 +97,17 @@ class Maps:
 
         Parameters
         ----------
+        statistics : of the columns and targets as stored; None where they are not needed.
         drawn : some rows, as stored.
         """
-        basis = chosen.selection.basis
-        scaling = Scaling(chosen.scaler, table.dtype, chosen.table.width)
+        basis, units = chosen.selection.basis, Units.of(table, statistics)
+        centre = None
+        if table.sparse:
+            centre = np.zeros(table.n_features)
+            if isinstance(chosen.scaler, SparseScaler):
+                assert statistics is not None
+                centre = statistics.X.mean / chosen.scaler.scale
+        scaling = Scaling(chosen.scaler, table.dtype, chosen.table.width, centre)
         pilot = None
         if settings.fits:
             rows = replace(chosen.table, targets=table.targets)
@@ -109,7 +117,8 @@ class Maps:
         radius = 0.0
         if pilot is not None:  # other methods compare no features
             scaled = scaling.of(drawn.X).astype(np.float64)
-            radius = float(np.sqrt(np.average(np.einsum("ij,ij->i", scaled, scaled), weights=drawn.weights)))
+            squares = squared_norms(scaling, scaled) if table.sparse else np.einsum("ij,ij->i", scaled, scaled)
+            radius = float(np.sqrt(np.average(squares, weights=drawn.weights)))
         generator = stream_generator(settings.seed, _FUNCTIONS)
         count = 0 if table.classes is None else len(table.classes)
         features = Features.of_basis(basis)
@@ -121,7 +130,7 @@ class Maps:
         d = table.n_targets
         classes = 0 if table.classes is None else len(table.classes)
         pilot = Pilot(unfilled(len(basis), d), np.zeros(d)) if settings.fits else None
-        scaling = Scaling(None, table.dtype, width)
+        scaling = Scaling(None, table.dtype, width, unfilled(table.n_features) if table.sparse else None)
         units = Units.unfilled(table)
         return cls(settings, scaling, Features.of_basis(basis), units, classes, pilot, 1.0, lambda s: unfilled(*s))
 
@@ -129,7 +138,8 @@ class Maps:
         """Features of rows whose means shall be those of all rows."""
         if self.pilot is not None:
             beta, intercept = self.pilot.beta, self.pilot.intercept
-            return ScoreFeatures(self.scaling, self.features, beta, intercept, self.radius)
+            scores = ScoreFeatures if self.scaling.centre is None else SparseScores
+            return scores(self.scaling, self.features, beta, intercept, self.radius)
         return ClassFeatures(self.scaling, self.features, self.classes)
 
     def space(self, *, planned: bool = False) -> RowSpace:
@@ -145,10 +155,14 @@ class Maps:
             f = f or FeatureTimes.of(self.features, beta, intercept)
             return Fitted(scaling, f, units.centre, units.spread, self.radius, _FITTED)
         linear = settings.functions == "linear"
-        features = Features(None, width) if linear else self.features
+        features = Features(None, scaling.columns) if linear else self.features
         q = settings.profiles * max(1, d)
         A, offset = self.normal((features.width, q)), self.normal((q,)) if linear else np.zeros(q)
         if linear and not planned:
-            A = A / np.sqrt(width)
-        f = FeatureTimes(features, A, offset) if planned else FeatureTimes.of(features, A, offset)
+            A /= np.sqrt(features.width)
+        f: FeatureTimes | SparseTimes
+        if linear and scaling.centre is not None:
+            f = SparseTimes(A, offset if planned else offset - scaling.centre @ A, width)
+        else:
+            f = FeatureTimes(features, A, offset) if planned else FeatureTimes.of(features, A, offset)
         return LikelihoodProfiles(scaling, f, "gaussian" if d else settings.loss, units.centre, units.spread)

@@ -16,7 +16,7 @@ from streamkernel.compression.herding import herded_rows
 from streamkernel.engine import Plan, Progress, Session, executor_of, resident_bytes
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import StoreExistsError
-from streamkernel.fits.compression._compression_maps import Maps, Units, needs_statistics, table_of_choice
+from streamkernel.fits.compression._compression_maps import Maps, needs_statistics, table_of_choice
 from streamkernel.fits.compression.compression_plan import DRAWN, STATISTICS, plan_of_compression
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
 from streamkernel.fits.steps.run import checked_plan, measured, size_of_fit
@@ -201,12 +201,11 @@ def _of_method(
         plain = table.without_targets() if d == 0 else table
         statistics = session.sweep(Moments.of(table, d), plain, STATISTICS)
     chosen = choose_basis(replace(table_of_choice(table, settings), statistics=statistics), settings, session, n)
-    units = Units.of(table, statistics)
     candidates = settings.candidates(table) if settings.herds(table) else 1
     draws = [part.draw(candidates * part.size, settings.seed) for part in parts]
     numbers = np.sort(np.concatenate([each.rows for each in draws]))
     drawn = session.sweep(Gather(numbers, table.stored_width, table.n_targets, table.dtype), table, DRAWN)
-    made = Maps.of(table, settings, chosen, units, drawn, session)
+    made = Maps.of(table, settings, chosen, statistics, drawn, session)
     lengthscale = _lengthscale(chosen) if settings.uses_kernel else None
     if settings.herds(table):
         return herded_rows(

@@ -62,13 +62,15 @@ def _steps_of_method(table: Table, settings: CompressionSettings, problem: Probl
     if settings.herds(table):
         features = maps.mean_features()
         # phi of a part of the candidates, and what it is joined from.
-        part = 8 * settings.candidates(table) * min(PART, size) * (2 * features.width() + 4)
+        part = 8 * settings.candidates(table) * min(PART, size) * (2 * features.numbers_of_row + 4)
         means = MeanFeatureSums(features)
         return [*steps, step_of(SUMS, means, table, kernel_columns=n, held_bytes=part + 2 * means.state_bytes())]
     space = maps.space(planned=True)
     clusters = clusters_of(unfilled(size, space.width), None)
     columns = n if settings.uses_kernel else 0
-    centres = 6 * 8 * size * space.width
+    # Random functions of sparse rows have as many coefficients as the rows have columns.
+    coefficients = 2 * 8 * table.n_features * space.width if table.sparse and settings.functions == "linear" else 0
+    centres = 6 * 8 * size * space.width + coefficients
     if settings.sweeps:
         step = step_of(STEP, InSpace(space, clusters), table, kernel_columns=columns, times=settings.sweeps)
         steps.append(replace(step, held_bytes=centres))

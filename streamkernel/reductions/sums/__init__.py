@@ -13,6 +13,7 @@ from streamkernel.reductions.sums.normal_equations import NormalEquations, Ridge
 from streamkernel.reductions.sums.normal_products import NormalProduct, NormalTargets, TargetSums
 from streamkernel.reductions.sums.pre_images import PreImages
 from streamkernel.reductions.sums.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
+from streamkernel.reductions.sums.sparse_times import SparseTimes
 
 __all__ = [
     "AverageGradientProduct",
@@ -46,5 +47,6 @@ __all__ = [
     "PreImages",
     "RidgeSums",
     "RowNoise",
+    "SparseTimes",
     "TargetSums",
 ]
