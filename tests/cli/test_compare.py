@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamkernel import KernelRidge, KernelSVC, cross_validate, open_table
@@ -68,6 +70,35 @@ def test_classes(cli: Callable, labels: Path) -> None:
     svc = cross_validate(labels, KernelSVC(12, C=[0.5, 1.0], **PLAIN), 2)
     assert found["estimators"][0]["errors"] == list(svc.estimators[0].errors)
     assert found["error"] == "error"
+
+
+def test_a_file_is_compared_as_its_table(cli: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of columns are those of ingest; the copy of the rows is gone afterwards."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    kinds = np.where(X[:, 3] > 1, "flat", "house")
+    frame = pd.DataFrame({"a": X[:, 0], "kind": kinds, "day": X[:, 2], "b": X[:, 1], "w": X[:, 3] + 1.0, "y": Y})
+    frame.to_csv(tmp_path / "rows.csv", index=False, sep=";", decimal=",")
+    of_file = ("--target", "y", "--weight", "w", "--schema", "auto", "--decimal", ",")
+    assert cli("ingest", tmp_path / "rows.csv", tmp_path / "table", *of_file, "--quiet").status == 0
+    words = ("--estimators", "ridge", *SET, "--set", "basis=10", "--set", "alpha=1", "--folds", 2, "--json", *THREADS)
+    for options in ((), ("--time", "day"), ("--rows", "20:150")):
+        found = cli("compare", tmp_path / "rows.csv", *words, *of_file, *options).result
+        wanted = cli("compare", tmp_path / "table", *words, *options).result
+        assert found["estimators"][0]["errors"] == wanted["estimators"][0]["errors"]
+    unweighted = cli("compare", tmp_path / "rows.csv", *words, *of_file[:2], *of_file[4:]).result
+    assert unweighted["estimators"][0]["errors"] != wanted["estimators"][0]["errors"]
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_file_that_cannot_be_compared_is_refused(cli: Callable, numbers: Path, tmp_path: Path) -> None:
+    pd.DataFrame({"a": X[:, 0], "city": "Oslo", "y": Y}).to_csv(tmp_path / "rows.csv", index=False)
+    words = ("--estimators", "ridge", *THREADS)
+    assert "has no targets" in cli("compare", tmp_path / "rows.csv", *words, "--drop", "city").error
+    assert "'Oslo' in column 'city' is not a number" in cli("compare", tmp_path / "rows.csv", *words).error
+    assert "--target is for a file as STORE" in cli("compare", numbers, *words, "--target", "y").error
+    elsewhere = ("--scheduler", "tcp://127.0.0.1:9", "--quiet", "--target", "y")
+    assert "read by this process" in cli("compare", tmp_path / "rows.csv", "--estimators", "ridge", *elsewhere).error
 
 
 def test_what_shares_no_sums_is_told(cli: Callable, numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:

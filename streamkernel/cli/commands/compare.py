@@ -10,7 +10,9 @@ import numpy as np
 from rich.table import Table as RichTable
 
 from streamkernel.cli.candidate_options import Setting, estimator_names, named_candidates, setting
+from streamkernel.cli.column_options import COLUMNS, ColumnOptions, CsvOptions, column_options, csv_options
 from streamkernel.cli.execution import execution_target, place_within, worker_share
+from streamkernel.cli.file_sources import rows_of_fit
 from streamkernel.cli.grouped_help import GroupedCommand, section_option
 from streamkernel.cli.options import Bounds, Resources, common, cut, overwrite, rows, run_options, weight
 from streamkernel.cli.output import Display, Output, number
@@ -26,7 +28,7 @@ _ESTIMATORS, _FOLDS = "Estimators", "Folds"
 _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
 
 
-@click.command("compare", cls=GroupedCommand, sections=(_ESTIMATORS, _FOLDS))
+@click.command("compare", cls=GroupedCommand, sections=(_ESTIMATORS, _FOLDS, COLUMNS))
 @click.argument("store")
 @section_option(
     _ESTIMATORS,
@@ -83,6 +85,8 @@ _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
 @weight
 @click.option("--report", default=None, metavar="OUT.html", help="Draw the comparison as one HTML page, too.")
 @overwrite
+@column_options
+@csv_options
 @run_options
 @common
 def command(
@@ -98,27 +102,33 @@ def command(
     weight: str | None,
     report: str | None,
     overwrite: bool,
+    kinds: ColumnOptions,
+    csv: CsvOptions,
     resources: Resources,
     display: Display,
 ) -> None:
-    """Compare estimators on the rows of STORE by cross-validation: each is fitted to all folds but one, in turn."""
+    """Compare estimators on the rows of STORE by cross-validation: each is fitted to all folds but one, in turn.
+
+    STORE may be a CSV, Parquet or Arrow file, with --target, as of fit.
+    """
     if report is not None:
         check_report(report, overwrite=overwrite)
     elif overwrite:
         raise ParameterError("--overwrite is for the page of --report; give --report, or leave it out")
     candidates = named_candidates(estimators, settings)
     place, driver_bytes = execution_target(resources), resident_bytes()
-    table: Any = cut(with_weights_of(opened_for(candidates, store), weight), rows)
-    request = cross_validation(table, candidates, folds=folds, groups=group, time=time, error=error, share=share)
-    limits = place.limits()
-    # All fits are planned once for a number of workers: those of many rows of many folds take a while.
-    planned_on = lru_cache(maxsize=1)(lambda machine: request.planned(machine, limits))
-    place = place_within(place, resources, limits, lambda machine: planned_on(machine).plans, driver_bytes)
-    planned = planned_on(place.machine(driver_bytes))
-    planned.check_memory(limits)
-    own_memory = worker_share(place, limits, max(planned.plans, key=lambda plan: plan.memory_bytes))
-    with SweepBar(display.quiet, plans=planned.plans) as bar, place.executor(bar.note, own_memory) as executor:
-        found = request.run(executor, bar, place.memory, planned)
+    with rows_of_fit(store, resources, display, weight=weight, kinds=kinds, csv=csv) as (source, left):
+        table: Any = cut(with_weights_of(opened_for(candidates, source), left), rows)
+        request = cross_validation(table, candidates, folds=folds, groups=group, time=time, error=error, share=share)
+        limits = place.limits()
+        # All fits are planned once for a number of workers: those of many rows of many folds take a while.
+        planned_on = lru_cache(maxsize=1)(lambda machine: request.planned(machine, limits))
+        place = place_within(place, resources, limits, lambda machine: planned_on(machine).plans, driver_bytes)
+        planned = planned_on(place.machine(driver_bytes))
+        planned.check_memory(limits)
+        own_memory = worker_share(place, limits, max(planned.plans, key=lambda plan: plan.memory_bytes))
+        with SweepBar(display.quiet, plans=planned.plans) as bar, place.executor(bar.note, own_memory) as executor:
+            found = request.run(executor, bar, place.memory, planned)
     if report is not None:
         write_comparison_report(found, report, overwrite=overwrite)
     if display.as_json:
