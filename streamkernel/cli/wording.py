@@ -38,6 +38,7 @@ COMMANDS = {
     "predict": "streamkernel predict",
     "transform": "streamkernel transform",
     "calibrate": "streamkernel calibrate",
+    "draw_png": "streamkernel report --png",
     "update_model": "streamkernel update",
     "session.jobs": "streamkernel jobs",
     "tls_security": "--tls-ca, --tls-cert and --tls-key",

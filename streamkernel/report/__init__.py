@@ -63,7 +63,8 @@ def write_report(
     Raises
     ------
     ParameterError
-        Bokeh is not installed; there is no page about this kind of model; `pairs` lacks a part.
+        Bokeh is not installed; `path` has the suffix of another kind of file; there is no page about this kind of model;
+        `pairs` lacks a part.
     ShapeMismatchError
         True and predicted values differ in shape, or do not fit the model.
     StoreExistsError, StoreNotFoundError
@@ -80,7 +81,7 @@ def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     Raises
     ------
     ParameterError
-        matplotlib is not installed.
+        matplotlib is not installed, or `path` has the suffix of another kind of file.
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
@@ -106,7 +107,7 @@ def write_factor_report(
     Raises
     ------
     ParameterError
-        Bokeh is not installed, or there are no factors, or too many.
+        Bokeh is not installed; `path` has the suffix of another kind of file; there are no factors, or too many.
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; raised before any work.
     """
@@ -125,7 +126,7 @@ def write_comparison_report(
     Raises
     ------
     ParameterError
-        Bokeh is not installed.
+        Bokeh is not installed; `path` has the suffix of another kind of file.
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; raised before any work.
     """
@@ -152,7 +153,8 @@ def write_models_report(
     Raises
     ------
     ParameterError
-        Bokeh is not installed; there are fewer than two models, or too many.
+        Bokeh is not installed; `path` has the suffix of another kind of file; there are fewer than two models, or too
+        many.
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; raised before any work.
     """
@@ -173,7 +175,8 @@ def draw_factor_png(
     Raises
     ------
     ParameterError
-        matplotlib is not installed, or no factor has a residual trace to draw.
+        matplotlib is not installed; `path` has the suffix of another kind of file; no factor has a residual trace to
+        draw.
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """

@@ -8,14 +8,16 @@ from os import PathLike
 from pathlib import Path
 
 from streamkernel.blobs import blobs_at, normalised, parent_of
-from streamkernel.errors import StoreExistsError, StoreNotFoundError
+from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.outputs import check_name_length, new_file, translated_os_errors
-from streamkernel.wording import switch
+from streamkernel.wording import call, switch
 
 # Marks near the beginning of our pages and of our pictures, which no other program writes.
 PAGE = b'<meta name="generator" content="streamkernel">'
 PICTURE = b"Software\0streamkernel"
 _BEGINNING = 1 << 14
+# Other programs go by the suffix of a name.
+_SUFFIXES = {PAGE: (".html", ".htm"), PICTURE: (".png",)}
 
 
 def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = PAGE) -> str | Path:
@@ -27,12 +29,15 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = 
 
     Raises
     ------
+    ParameterError
+        Its name has the suffix of another kind of file.
     StoreNotFoundError
         Its folder does not exist.
     StoreExistsError
         The file exists and may not be replaced, or is a folder or a link.
     """
     target = normalised(path)
+    _check_suffix(parent_of(target)[1] if isinstance(target, str) else target.name, mark)
     if isinstance(target, str):
         around, name = parent_of(target)
         blobs = blobs_at(around)
@@ -47,6 +52,18 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = 
     if os.path.lexists(target):
         _check_replaced(target, overwrite, mark, lambda: _beginning(target))
     return target
+
+
+def _check_suffix(name: str, mark: bytes) -> None:
+    suffix, ours = Path(name).suffix.lower(), _SUFFIXES[mark]
+    if not suffix or suffix in ours:
+        return
+    if mark == PICTURE:
+        raise ParameterError(f"{name}: a picture is written as PNG; choose a name that ends in .png")
+    raise ParameterError(
+        f"{name}: a report is a page of HTML; choose a name that ends in {' or '.join(ours)} (a picture of a model, in "
+        f".png, is drawn by {call('draw_png')})"
+    )
 
 
 def _check_replaced(target: str | Path, overwrite: bool, mark: bytes, beginning: Callable[[], bytes]) -> None:

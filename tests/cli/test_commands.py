@@ -146,6 +146,11 @@ def test_reports_of_what_does_not_go_together(
 def test_a_model_is_drawn_as_a_picture_too(cli: Callable, model: Path, tmp_path: Path) -> None:
     assert cli("report", model, tmp_path / "m.html", "--png", tmp_path / "m.png").status == 0
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    refused = cli("report", model, tmp_path / "m.txt").error
+    assert "m.txt: a report is a page of HTML; choose a name that ends in .html or .htm" in refused
+    assert refused.endswith("is drawn by streamkernel report --png)")
+    assert "m.svg: a picture is written as PNG" in cli("report", model, tmp_path / "n.html", "--png", "m.svg").error
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["m.html", "m.png"]
 
 
 def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:

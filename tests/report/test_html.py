@@ -19,12 +19,12 @@ from report.rendered import render, undrawn, without_figures
 
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.models import RidgeModel
-from streamkernel.report import write_report
+from streamkernel.report import draw_png, write_report
 from streamkernel.report.figures import plot
 from streamkernel.report.pages.document import html_of
 from streamkernel.report.pages.kinds import page_of
 from streamkernel.report.pages.parts import Section
-from streamkernel.report.publish import PAGE
+from streamkernel.report.publish import PAGE, checked_output
 
 
 class Page(HTMLParser):
@@ -287,6 +287,25 @@ def test_a_missing_folder_and_a_folder_are_refused_before_any_work(
     with pytest.raises(StoreExistsError, match="is a folder"):
         write_report(regression, tmp_path, overwrite=True)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["r.txt", "r.pdf", "r.png", "r.html.gz", "model.zarr"])
+def test_the_suffix_of_another_kind_of_file_is_refused_before_any_work(
+    regression: RidgeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("streamkernel.report.pages.document.html_of", lambda *_, **__: pytest.fail("work was done"))
+    for place in (tmp_path / name, f"s3://bucket/pages/{name}"):
+        with pytest.raises(ParameterError, match=r"choose a name that ends in \.html or \.htm .*draw_png") as refused:
+            write_report(regression, place)
+        assert str(refused.value).startswith(f"{name}: ")
+    with pytest.raises(ParameterError, match=r"m\.svg: a picture is written as PNG; choose a name that ends in \.png"):
+        draw_png(regression, tmp_path / "m.svg")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["page", "page.HTM", ".html", "v1.2.html"])
+def test_other_names_are_taken(name: str, tmp_path: Path) -> None:
+    assert checked_output(tmp_path / name, overwrite=False) == tmp_path / name
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(
