@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamkernel.errors import DataError, DTypeError, ShapeMismatchError
+from streamkernel.errors import DataError, DTypeError, ShapeMismatchError, warn_user
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.values import check_finite, check_targets, float_dtype, listed
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
 from streamkernel.wording import estimator
 
 MAX_CLASSES = 10_000
+_SHOWN_VARIANTS = 3
 _WHOLE = re.compile(r"-?[0-9]{1,15}\.0")
 
 
@@ -221,9 +223,33 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> AnyArray:
             )
         row = last
     assert found is not None
+    if found.dtype.kind in "UT":
+        warn_of_variants(found.tolist(), "y")
     if found.dtype.kind == "f" and not rows.in_memory and np.abs(found).max() < 2**53:
         return found.astype(np.int64)
     return found
+
+
+def warn_of_variants(labels: Iterable[object], what: str) -> None:
+    """Warn of class labels that differ in upper and lower case or in spaces alone: they stay classes of their own.
+
+    Parameters
+    ----------
+    labels : distinct labels, of which only text is looked at.
+    what : what holds them, such as "column 'kind'".
+    """
+    written: dict[str, list[str]] = {}
+    for label in labels:
+        if isinstance(label, str):
+            written.setdefault(" ".join(label.split()).casefold(), []).append(label)
+    variants = [sorted(each) for each in written.values() if len(each) > 1]
+    if variants:
+        shown = "; ".join(", ".join(map(repr, each[:_SHOWN_VARIANTS])) for each in variants[:_SHOWN_VARIANTS])
+        more = len(variants) - _SHOWN_VARIANTS
+        warn_user(
+            f"{what} has labels that differ in case or spaces alone, {shown}{f'; and {more} more' if more > 0 else ''}: "
+            "each is a class of its own; where they are one class, write them alike in the source"
+        )
 
 
 def plain_labels(y: Unchecked) -> Unchecked:

@@ -256,6 +256,12 @@ COLUMNS = [
         "a",
     ),
     Case(
+        "one label in several cases",
+        text("a,y\n1,yes\n2,Yes\n3,NO\n4,no\n"),
+        "ingest rows.csv rows.zarr --target y",
+        "a",
+    ),
+    Case(
         "a label that is missing",
         text("a,y\n1,cat\n2,NA\n3,dog\n"),
         "ingest rows.csv rows.zarr --target y",

@@ -15,6 +15,7 @@ from table.sources import FRAME, M, X, Y, csv, npz
 from streamkernel.errors import (
     DataError,
     DTypeError,
+    StreamKernelWarning,
 )
 from streamkernel.table import open_table
 from streamkernel.table.ingest import append_rows, ingest
@@ -161,3 +162,25 @@ def test_stores_and_models_of_labels_as_files_wrote_them_go_on(tmp_path: Path) -
     assert seen.read(0, 4).Y.argmax(axis=1).tolist() == [2, 1, 3, 0]
     with pytest.raises(DataError, match="'yes ' is none of the model's"):
         grown.for_model(np.array(["1", "false", "true"]), 3)
+
+
+def test_labels_that_differ_in_case_or_spaces_are_classes_with_a_warning(tmp_path: Path) -> None:
+    labels = ["yes", "Yes", "NO", "no", "new  york", "New York", "NEW YORK", "new york", "straße", "STRASSE", "a", "A"]
+    (tmp_path / "s.csv").write_text("x,kind\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
+    told = (
+        r"^column 'kind' has labels that differ in case or spaces alone, 'Yes', 'yes'; 'NO', 'no'; "
+        r"'NEW YORK', 'New York', 'new  york'; and 2 more: each is a class of its own; where they are one class, write"
+    )
+    with pytest.warns(StreamKernelWarning, match=told):
+        info = ingest(tmp_path / "s.csv", tmp_path / "t", target="kind")
+    assert info.classes == tuple(sorted(labels))
+    # Who opens the store has been told.
+    assert open_table(tmp_path / "t").classes.tolist() == sorted(labels)
+
+
+def test_labels_of_arrays_are_looked_at_too() -> None:
+    with pytest.warns(StreamKernelWarning, match=r"^y has labels that differ in case or spaces alone, 'Yes', 'yes':"):
+        table = open_table(np.eye(3), np.array(["yes", "Yes", "no"]), classify=True)
+    assert table.classes.tolist() == ["Yes", "no", "yes"]
+    # Numbers are no text, whatever they look like as text.
+    assert open_table(np.eye(3), np.array([1, 2, 1]), classify=True).classes.tolist() == [1, 2]

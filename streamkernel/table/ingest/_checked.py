@@ -14,7 +14,7 @@ from streamkernel.pairs import values_in
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.ingest.readers.reader import Reader, Rows
 from streamkernel.table.schema.suggest import date_formats, have_signs
-from streamkernel.table.targets import MAX_CLASSES
+from streamkernel.table.targets import MAX_CLASSES, warn_of_variants
 from streamkernel.table.values import check_finite, check_weights
 from streamkernel.type_aliases import AnyArray, AnyDType, Bool, Float, Int, Unchecked
 from streamkernel.wording import option
@@ -169,6 +169,7 @@ class FoundLabels:
         """Sorted labels, and the final code of each provisional one."""
         self._refuse_numbers()
         self._refuse_values()
+        warn_of_variants(self._codes, f"column {self._reader.target_names[0]!r}")
         labels = sorted(self._codes)
         order = np.empty(len(labels), dtype=np.int64)
         for code, label in enumerate(labels):
