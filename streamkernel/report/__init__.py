@@ -63,8 +63,8 @@ def write_report(
     Raises
     ------
     ParameterError
-        Bokeh is not installed; `path` has the suffix of another kind of file; there is no page about this kind of model;
-        `pairs` lacks a part.
+        Bokeh is not installed; `path` has the suffix of another kind of file; there is no page about this kind of
+        model; `pairs` lacks a part.
     ShapeMismatchError
         True and predicted values differ in shape, or do not fit the model.
     StoreExistsError, StoreNotFoundError

@@ -245,9 +245,9 @@ def warn_of_variants(labels: Iterable[object], what: str) -> None:
     variants = [sorted(each) for each in written.values() if len(each) > 1]
     if variants:
         shown = "; ".join(", ".join(map(repr, each[:_SHOWN_VARIANTS])) for each in variants[:_SHOWN_VARIANTS])
-        more = len(variants) - _SHOWN_VARIANTS
+        more = f"; and {len(variants) - _SHOWN_VARIANTS} more" if len(variants) > _SHOWN_VARIANTS else ""
         warn_user(
-            f"{what} has labels that differ in case or spaces alone, {shown}{f'; and {more} more' if more > 0 else ''}: "
+            f"{what} has labels that differ in case or spaces alone, {shown}{more}: "
             "each is a class of its own; where they are one class, write them alike in the source"
         )
 
