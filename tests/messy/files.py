@@ -114,7 +114,7 @@ FILES = [
         "plain text with the name of a compressed file",
         text("a,y\n1,1\n2,2\n", "rows.csv.bz2"),
         "ingest rows.csv.bz2 rows.zarr --target y",
-        "it does not begin as a .bz2 file: give it the suffix of what it is, such as .csv",
+        "it does not begin as a .bz2 file; rename it by what it holds, such as rows.csv for text",
     ),
     Case(
         "a comma that separates thousands",
@@ -138,7 +138,19 @@ FILES = [
         "decimal commas, with a look at the rows",
         text("a;y\n1,5;1\n2,5;2\n"),
         "ingest rows.csv rows.zarr --target y --schema auto",
-        "column 'a' holds numbers with a comma, such as '1,5'; give --decimal ,",
+        "'1,5' in column 'a' is a number with a decimal comma; give --decimal ,",
+    ),
+    Case(
+        "decimal commas in quotes between commas, with a look at the rows",
+        text('a,y\n"1,500",1\n"2,5",2\n'),
+        "ingest rows.csv rows.zarr --target y --schema auto",
+        "'2,5' in column 'a' is a number with a decimal comma; give --decimal , and --separator ,",
+    ),
+    Case(
+        "the same with these options",
+        text('a,y\n"1,500",1\n"2,5",2\n'),
+        "ingest rows.csv rows.zarr --target y --schema auto --decimal , --separator ,",
+        "a",
     ),
     Case(
         "Latin-1",

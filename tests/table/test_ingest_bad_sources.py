@@ -106,7 +106,7 @@ BAD_SOURCES = {
     "gz cut off": (truncated(lambda p: csv(p / "s.csv.gz")), "t", SourceFormatError, "damaged .*fetch it again"),
     "not gz": (write("s.csv.gz", "a,b\n1,2\n"), None, SourceFormatError, r"does not begin as a \.gz file"),
     "not bz2": (write("s.csv.bz2", "a,b\n1,2\n"), None, SourceFormatError, r"does not begin as a \.bz2 file"),
-    "not zst": (write("s.csv.zst", "a,b\n1,2\n"), None, SourceFormatError, r"give it the suffix of what it is"),
+    "not zst": (write("s.csv.zst", "a,b\n1,2\n"), None, SourceFormatError, r"rename it by what it holds"),
     "not parquet": (write("s.parquet", "hello"), None, SourceFormatError, "not a Parquet file"),
     "parquet cut off": (truncated(lambda p: parquet(p / "s.parquet")), None, SourceFormatError, "not a Parquet file"),
     "no member X": (save("s.npz", A=X), None, SourceFormatError, "no member X; it has A"),

@@ -173,7 +173,13 @@ def look_at(stream: ColumnStream, options: SourceOptions, targets: Collection[st
     """The schema that the first rows suggest."""
     names = [name for name in stream.names if name not in options.drop]
     look = _first_rows(stream, names)
-    found = suggested(look, targets=list(targets), id_name=options.id, decimal=options.csv.decimal)
+    found = suggested(
+        look,
+        targets=list(targets),
+        id_name=options.id,
+        decimal=options.csv.decimal,
+        separator=stream.separator,
+    )
     left = {*stream.names} - {*names}
     by_name = {column.name: column for column in found.columns}
     return Schema(tuple(Column(name, "text") if name in left else by_name[name] for name in stream.names))

@@ -61,10 +61,19 @@ _NO_VALUE |= {"unknown", "nan", "na", "null", "#value!", "#div/0!", "#ref!"}
 # Numbers with signs of currencies, shares and thousands.
 _SIGNED = re.compile(r"[(+\u2212-]?\s*[$€£¥]?\s*[+\u2212-]?\d[\d.,'’\u00a0 ]*\s*[%$€£¥]?\s*\)?")
 _SIGNS = frozenset("(+\u2212$€£¥%,'’\u00a0 ")
+# 1,000 may be one thousand, or 1 with three decimals.
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _DATE_OF_DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)
 
 
-def suggested(look: Untyped, *, targets: Sequence[str], id_name: str | None = None, decimal: str = ".") -> Schema:
+def suggested(
+    look: Untyped,
+    *,
+    targets: Sequence[str],
+    id_name: str | None = None,
+    decimal: str = ".",
+    separator: str | None = None,
+) -> Schema:
     """The schema that a look at the rows suggests.
 
     Parameters
@@ -74,6 +83,7 @@ def suggested(look: Untyped, *, targets: Sequence[str], id_name: str | None = No
     id_name : name of the column that is the id; by default the first one that looks like it. Others that look like it
         are left out.
     decimal : the decimal point of numbers in text.
+    separator : the letter between fields of CSV, for the way out; None in a source of another kind.
 
     Raises
     ------
@@ -90,7 +100,7 @@ def suggested(look: Untyped, *, targets: Sequence[str], id_name: str | None = No
                 )
             )
         else:
-            column = _column(name, values, bool(targets), decimal)
+            column = _column(name, values, bool(targets), decimal, separator)
             if column.role == "id":
                 id_name = name if id_name is None else id_name
                 column = column if name == id_name else Column(name, "text")
@@ -98,7 +108,7 @@ def suggested(look: Untyped, *, targets: Sequence[str], id_name: str | None = No
     return Schema(tuple(columns))
 
 
-def _column(name: str, values: Untyped, with_target: bool, decimal: str) -> Column:
+def _column(name: str, values: Untyped, with_target: bool, decimal: str, separator: str | None) -> Column:
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return Column(name, "date", missing="indicator")
@@ -116,10 +126,9 @@ def _column(name: str, values: Untyped, with_target: bool, decimal: str) -> Colu
     labels = found.to_pylist()
     commas = [label for label in labels if "," in label]
     if decimal == "." and len(commas) > len(labels) / 2 and all(_is_number(label, ",") for label in labels):
-        raise SourceFormatError(
-            f"column {name!r} holds numbers with a comma, such as {commas[0]!r}; give {option('decimal', ',')} where "
-            "it is the decimal point, and write numbers without separators of thousands"
-        )
+        # 1,000 says less than 1,5.
+        told = min(commas, key=lambda label: _THOUSANDS.fullmatch(label.strip()) is not None)
+        raise SourceFormatError(f"{told!r} in column {name!r} is {with_comma(told, separator)}")
     return _of_text(name, codes, labels, with_target, decimal, categorical=categorical)
 
 
@@ -194,6 +203,22 @@ def have_signs(labels: Sequence[str], share: float = 0.5) -> bool:
     """Whether texts are numbers, more than a share of them with signs that numbers have not: 5%, $3.50, 1,234."""
     signed = sum(not _SIGNS.isdisjoint(label) for label in labels)
     return signed > share * len(labels) and all(map(_SIGNED.fullmatch, labels))
+
+
+def with_comma(number: str, separator: str | None) -> str:
+    """What a number with a comma may be, and the way out.
+
+    Parameters
+    ----------
+    separator : the letter between fields of CSV; None in a source of another kind.
+    """
+    if separator is None:
+        return "text, a number with a comma; make numbers of such columns in the source"
+    # Between fields there is then another separator, unless the user names it.
+    way_out = f"give {option('decimal', ',')}" + (f" and {option('separator', ',')}" if separator == "," else "")
+    if _THOUSANDS.fullmatch(number.strip()):
+        return f"a number with a comma; where it separates thousands, leave it out, and where it is decimal, {way_out}"
+    return f"a number with a decimal comma; {way_out}"
 
 
 def date_formats(labels: Untyped) -> tuple[str | None, ...]:

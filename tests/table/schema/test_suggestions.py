@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from streamkernel import ingest, open_table, suggest_schema
-from streamkernel.errors import StreamKernelWarning
+from streamkernel.errors import SourceFormatError, StreamKernelWarning
 from streamkernel.table._row_ids import as_texts
 from streamkernel.table.ingest import _declared
 from streamkernel.table.rows import RowReader
@@ -99,6 +99,14 @@ def test_options_go_before_the_look(tmp_path):
     assert found["b"] == Column("b", "text")
     assert found["c"] == Column("c", "category")
     assert found["d"] == Column("d", "number", "target")
+
+
+def test_text_numbers_with_commas_of_other_sources_are_no_matter_of_csv():
+    """The way out of CSV, decimal=',', is none here: it was named, and the frame was refused as before."""
+    told = r"^'\d,5' in column 'a' is text, a number with a comma; make numbers of such columns in the source$"
+    for table in (pa.table({"a": ["1,000", "2,5"]}), pa.table({"a": pa.array(["1,5", "2,5"]).dictionary_encode()})):
+        with pytest.raises(SourceFormatError, match=told):
+            suggest_schema(table)
 
 
 def test_dates_of_a_look_are_not_looked_at_again(tmp_path, monkeypatch):

@@ -50,7 +50,7 @@ def plain_bytes(path: Path, label: str, encoding: str) -> Iterator[tuple[BinaryI
                 raise
             way_out = "fetch it again"
             if compression_of(path) != suffix:
-                way_out = f"it does not begin as a {suffix} file: give it the suffix of what it is, such as .csv"
+                way_out = f"it does not begin as a {suffix} file; rename it by what it holds, such as rows.csv for text"
             raise SourceFormatError(
                 f"{label}: the compressed file is damaged ({first_line(error)}); {way_out}"
             ) from error

@@ -28,6 +28,8 @@ class ColumnStream(ABC):
         As of `Reader`.
     unnamed
         What of the source is no column, as text for `Reader.left_out`.
+    separator
+        The letter between the fields of CSV; None in a source of another kind.
     """
 
     names: list[str]
@@ -37,6 +39,7 @@ class ColumnStream(ABC):
     total: int | None = None
     unit: str = "rows"
     unnamed: tuple[str, ...] = ()
+    separator: str | None = None
 
     @abstractmethod
     def arrow_type(self, name: str) -> Untyped | None:

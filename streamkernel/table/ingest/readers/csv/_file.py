@@ -38,6 +38,8 @@ class CsvFile:
     ----------
     names, header, first_has_name
         Names of the columns; whether they stand in the file, and that of the first one, too.
+    separator
+        The letter between fields.
     sample
         Fields of the first 1,000 rows.
     begin
@@ -59,7 +61,7 @@ class CsvFile:
                 f"separator by {option('separator')} where it is not found"
             )
         form = replace(form, separator=form.separator_of(first, tabs=file.suffix == ".tsv"))
-        self._form = form
+        self._form, self.separator = form, form.separator
         head = list(islice(records(file, form), _SAMPLE_ROWS + 1))
         line, last, names = head[0]
         self.header = not _is_data(names, target, form.decimal)

@@ -16,7 +16,7 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest.readers._plain_bytes import plain_bytes
 from streamkernel.table.ingest.readers.csv.format import CsvFormat
 from streamkernel.table.ingest.readers.files import SourceFile
-from streamkernel.table.schema.suggest import have_signs
+from streamkernel.table.schema.suggest import have_signs, with_comma
 from streamkernel.wording import option
 
 # Text that pyarrow reads as a missing value; the finite check then names the row.
@@ -24,8 +24,6 @@ MISSING = frozenset(ConvertOptions().null_values)
 _NUMBER = re.compile(
     r"[ \t]*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)[ \t]*\Z", re.IGNORECASE | re.ASCII
 )
-# 1,000 may be one thousand, or 1 with three decimals.
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _SEPARATORS = re.compile(rb"[,;\t]")
 
 
@@ -113,7 +111,7 @@ def first_problem(
             if columns[index] in numbers and field.strip() not in marks and not is_number(field, form.decimal):
                 what = f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is"
                 if form.decimal == "." and is_number(field, ","):
-                    raise SourceFormatError(f"{what} {_with_comma(field, form.separator)}")
+                    raise SourceFormatError(f"{what} {with_comma(field, form.separator)}")
                 if have_signs([field]):
                     raise SourceFormatError(
                         f"{what} a number with other signs; write numbers alone, such as 1234{form.decimal}5"
@@ -123,12 +121,3 @@ def first_problem(
                     f"{option('categories')} or {option('dates')}, or let {option('schema', 'auto')} look at the rows "
                     "(of a target, text is kept as class labels, if it is text from the first rows on)"
                 )
-
-
-def _with_comma(field: str, separator: str | None) -> str:
-    """What a number with a comma may be, and the way out."""
-    # Between fields there is then another separator, unless the user names it.
-    way_out = f"give {option('decimal', ',')}" + (f" and {option('separator', ',')}" if separator == "," else "")
-    if _THOUSANDS.fullmatch(field.strip()):
-        return f"a number with a comma; where it separates thousands, leave it out, and where it is decimal, {way_out}"
-    return f"a number with a decimal comma; {way_out}"

@@ -32,7 +32,7 @@ class CsvStream(ColumnStream):
             raise SourceFormatError(
                 f"{first.file}:{first.begin}:1: there are no rows after the header; give at least one"
             )
-        self.named = first.header
+        self.named, self.separator = first.header, first.separator
         self.partitions = Partitions(files, first.names)
         self.names = [*first.names, *self.partitions.names]
         self.total = sum(each.total for each in self._files)
