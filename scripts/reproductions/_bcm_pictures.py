@@ -10,39 +10,28 @@ import numpy as np
 from _bcm_runs import ASKED, CELLS, DTC, LANDMARKS, ROWS, Compared, Large, Run, paired
 from _bcm_tables import TICKS
 from _committees import NOISE
-from _shared import finish
+from _shared import WIDTH, finish
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 BLUES, ORANGES = ("#56b4e9", "#08519c"), ("#f0a030", "#a63603")
-MOST_COLUMNS = 4
 GREY = "#70757a"
 
 
 def draw_losses(path: Path, small: Sequence[Compared]) -> None:
-    """Loss of RMSE, and below it of NLPD, against the number of query points; two panels a set."""
-    columns = min(MOST_COLUMNS, len(small))
-    lots = -(-len(small) // columns)
-    figure = Figure(figsize=(max(3.1 * columns, 6.0), 4.9 * lots + 0.6))
-    axes = figure.subplots(2 * lots, columns, squeeze=False)
-    for number in range(lots * columns):
-        for band, name in enumerate(("rmse_loss", "nlpd_loss")):
-            axis = axes[2 * (number // columns) + band, number % columns]
-            if number >= len(small):
-                axis.remove()
-                continue
-            _curves(axis, small[number], name, (100.0, 1.0)[band])
-            _losses_scale(axis, (0.3, 0.003)[band])
-            axis.set_ylabel(("RMSE loss, %", "NLPD loss, nats")[band], fontsize=9)
-            if band == 0:
-                axis.set_title(f"{small[number].name}, p_eff {small[number].degrees:.0f}", fontsize=10)
-            else:
-                axis.set_xlabel("query points / p_eff", fontsize=9)
+    """Loss of RMSE, and beside it of NLPD, against the number of query points; two panels a set."""
+    figure = Figure(figsize=(WIDTH, 2.2 * len(small) + 1.1))
+    axes = figure.subplots(len(small), 2, squeeze=False)
+    for row, outcome in zip(axes, small, strict=True):
+        for side, (axis, name) in enumerate(zip(row, ("rmse_loss", "nlpd_loss"), strict=True)):
+            _curves(axis, outcome, name, (100.0, 1.0)[side])
+            _losses_scale(axis, (0.3, 0.003)[side])
+            axis.set_ylabel(("RMSE loss, %", "NLPD loss, nats")[side], fontsize=8.5)
+            axis.set_xlabel("query points / p_eff", fontsize=8.5)
+        row[0].set_title(f"{outcome.name}, p_eff {outcome.degrees:.0f}", fontsize=9, loc="left")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="lower center", ncols=len(labels) if columns > 2 else 1, frameon=False, fontsize=9
-    )
-    finish(figure, path, rect=(0, (0.1 if columns > 2 else 0.2) / (2 * lots), 1, 1))
+    figure.legend(handles, labels, loc="lower center", ncols=1, frameon=False, fontsize=9, labelspacing=0.3)
+    finish(figure, path, rect=(0, 1.1 / figure.get_figheight(), 1, 1))
 
 
 def _losses_scale(axis: Any, linear: float) -> None:
@@ -50,6 +39,7 @@ def _losses_scale(axis: Any, linear: float) -> None:
     axis.axvline(1.0, color=GREY, linestyle=":", linewidth=1.2)
     axis.axhline(0.0, color="#3c4043", linewidth=0.8)
     axis.set_yscale("symlog", linthresh=linear, linscale=0.8)
+    axis.margins(y=0.1)
     axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_locator(FixedLocator(_decades(axis.get_ylim(), linear)))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -57,7 +47,7 @@ def _losses_scale(axis: Any, linear: float) -> None:
     axis.set_xlim(min(TICKS) / 1.3, max(TICKS) * 1.3)
     axis.xaxis.set_major_locator(FixedLocator(list(TICKS)))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: TICKS.get(value, "")))
-    axis.tick_params(labelsize=8)
+    axis.tick_params(labelsize=8.5)
 
 
 def _decades(limits: tuple[float, float], linear: float) -> list[float]:
@@ -89,8 +79,8 @@ def _curves(axis: Any, outcome: Compared, name: str, unit: float) -> None:
 def draw_partitions(path: Path, small: Sequence[Compared]) -> None:
     """RMSE loss by rows (open) and by cells (filled), for each set, one panel a number of query points."""
     shares = (0.25, 1.0)
-    figure = Figure(figsize=(11, 0.55 * len(small) + 1.9))
-    axes = figure.subplots(1, 2, sharey=True)
+    figure = Figure(figsize=(WIDTH, 2.0 * (0.34 * len(small) + 0.9) + 0.6))
+    axes = figure.subplots(2, 1)
     for axis, share in zip(axes, shares, strict=True):
         for position, outcome in enumerate(reversed(small)):
             runs = [run for run in outcome.runs if run.query == LANDMARKS and run.share == share]
@@ -104,14 +94,17 @@ def draw_partitions(path: Path, small: Sequence[Compared]) -> None:
                 axis.scatter(values[1], place, facecolors=color, label=_by(b) if first else None, **style)
         axis.axvline(0.0, color="#3c4043", linewidth=0.8)
         axis.set_xscale("symlog", linthresh=1.0, linscale=0.6)
+        axis.margins(x=0.08)
         axis.xaxis.set_minor_locator(NullLocator())
         axis.xaxis.set_major_locator(FixedLocator(_decades(axis.get_xlim(), 1.0)))
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_yticks(range(len(small)), [o.name for o in reversed(small)])
-        axis.set(xlabel="RMSE loss, %", title=f"{TICKS[share]} p_eff query points")
+        axis.tick_params(labelsize=9)
+        axis.set_xlabel("RMSE loss, %", fontsize=9)
+        axis.set_title(f"{TICKS[share]} p_eff query points", fontsize=10)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=9)
-    finish(figure, path, rect=(0, 0.07, 1, 1))
+    figure.legend(handles, labels, loc="lower center", ncols=2, frameon=False, fontsize=9)
+    finish(figure, path, rect=(0, 0.6 / figure.get_figheight(), 1, 1))
 
 
 def _by(run: Run) -> str:
@@ -119,23 +112,23 @@ def _by(run: Run) -> str:
 
 
 def draw_large(path: Path, big: Sequence[Large]) -> None:
-    """NLPD and RMSE against seconds, one column of panels a table."""
+    """RMSE and NLPD against seconds, two panels a table."""
     names = list(dict.fromkeys(run.name for run in big))
-    figure = Figure(figsize=(6.0 * len(names), 6.2))
-    axes = figure.subplots(2, len(names), squeeze=False, sharex="col")
-    for column, name in enumerate(names):
+    figure = Figure(figsize=(WIDTH, 4.8 * len(names)))
+    axes = figure.subplots(2 * len(names), 1)
+    for place, name in enumerate(names):
         these = [run for run in big if run.name == name]
         for band, field in enumerate(("rmse", "nlpd")):
-            axis = axes[band, column]
+            axis = axes[2 * place + band]
             for run, color in zip(these, ("#009e73", *BLUES, GREY), strict=False):
                 rows = f", {run.rows:,} rows" if not run.model.startswith("exact") else ""
                 axis.scatter(run.seconds, getattr(run, field), s=70, color=color, label=f"{run.model}{rows}", zorder=3)
             axis.margins(0.15)
             axis.set_xlim(left=0.0)
-            axis.set_ylabel(("test error (RMSE)", "NLPD, nats")[band])
+            axis.tick_params(labelsize=9)
+            axis.set_xlabel("seconds", fontsize=9)
+            axis.set_ylabel(("test error (RMSE)", "NLPD, nats")[band], fontsize=9)
             if band == 0:
-                axis.set_title(f"{name}, {these[0].n} query points")
-                axis.legend(fontsize=8, frameon=False)
-            else:
-                axis.set_xlabel("seconds")
+                axis.set_title(f"{name}, {these[0].n} query points", fontsize=10)
+                axis.legend(fontsize=8.5, frameon=False)
     finish(figure, path)

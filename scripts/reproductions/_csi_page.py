@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _shared import finish, markdown
+from _shared import WIDTH, finish, markdown
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 COLORS = ("#70757a", "#d55e00", "#0072b2", "#009e73")
 MARKERS = ("s", "^", "o", "D")
-MOST_COLUMNS = 4
+MOST_COLUMNS = 2
 DENSE = 64  # ranks up to here are all in the file of curves, later ones every 4 %
 WORDS = {
     "kin-32fh-c": "kin-32fh, above or below the median of its target",
@@ -203,7 +203,7 @@ def _claims(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _rank_picture(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]) -> None:
-    figure = Figure(figsize=(9, 0.42 * len(outcomes) + 1.6))
+    figure = Figure(figsize=(WIDTH, 0.36 * len(outcomes) + 1.6))
     axis = figure.subplots()
     ranked = sorted(outcomes, key=lambda o: o.ranks["Cholesky"] or len(o.curves["Cholesky"]), reverse=True)
     for position, outcome in enumerate(ranked):
@@ -214,18 +214,19 @@ def _rank_picture(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str])
         known = [(o.ranks[rule], k) for k, o in enumerate(ranked) if o.ranks[rule] is not None]
         # A little apart, that equal ranks do not hide each other.
         places = [k + 0.13 * (shift - 1.5) for _, k in known]
-        axis.scatter([rank for rank, _ in known], places, color=color, marker=marker, s=42, label=rule, zorder=2)
+        axis.scatter([rank for rank, _ in known], places, color=color, marker=marker, s=30, label=rule, zorder=2)
     axis.set_yticks(range(len(ranked)), [o.name for o in ranked])
-    axis.set(xscale="log", xlabel="minimal rank", title="least rank that predicts like the full kernel")
+    axis.set(xscale="log", xlabel="minimal rank")
+    axis.set_title("least rank that predicts like the full kernel", fontsize=10)
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(1.0, 0.0))
-    finish(figure, path)
+    figure.legend(*axis.get_legend_handles_labels(), loc="lower center", ncols=2, frameon=False, fontsize=9)
+    finish(figure, path, rect=(0, 0.5 / figure.get_figheight(), 1, 1))
 
 
 def _curve_picture(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]) -> None:
     columns = min(MOST_COLUMNS, len(outcomes))
     bands = -(-len(outcomes) // columns)
-    figure = Figure(figsize=(3.7 * columns, 3.0 * bands + 0.4))
+    figure = Figure(figsize=(WIDTH, 2.1 * bands + 0.6))
     axes = figure.subplots(bands, columns, squeeze=False)
     for axis in axes.flat[len(outcomes) :]:
         axis.remove()
@@ -237,7 +238,7 @@ def _curve_picture(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]
             axis.plot(np.arange(1, len(curve) + 1), curve, color=color, linewidth=1.5, label=rule)
             rank = outcome.ranks[rule]
             if rank is not None:
-                axis.plot([rank], [curve[rank - 1]], marker=marker, color=color, markersize=6, linestyle="none")
+                axis.plot([rank], [curve[rank - 1]], marker=marker, color=color, markersize=5, linestyle="none")
         firsts = [outcome.curves[rule][0] for rule in rules]
         axis.set_yscale("log")
         axis.set_ylim(outcome.mean - 1.1 * min(outcome.deviation, 0.6 * outcome.mean), 1.1 * max(firsts))
@@ -248,13 +249,13 @@ def _curve_picture(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.set_title(f"{outcome.name}, {outcome.rows} rows", fontsize=10)
-        axis.tick_params(labelsize=8)
-        axis.set_xlabel("rank", fontsize=9)
-        axis.set_ylabel("misclassified" if outcome.classes else "mean squared error", fontsize=9)
+        axis.set_title(f"{outcome.name}, {outcome.rows} rows", fontsize=9)
+        axis.tick_params(labelsize=8.5)
+        axis.set_xlabel("rank", fontsize=8.5)
+        axis.set_ylabel("misclassified" if outcome.classes else "squared error", fontsize=8.5)
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 2 * columns), frameon=False, fontsize=9)
-    finish(figure, path, rect=(0, 0.12 / bands, 1, 1))
+    figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9)
+    finish(figure, path, rect=(0, 0.5 / figure.get_figheight(), 1, 1))
 
 
 def _table(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]) -> None:

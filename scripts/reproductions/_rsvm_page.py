@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import finish, markdown
+from _shared import WIDTH, finish, markdown
 from matplotlib.figure import Figure
 
 
@@ -186,15 +186,18 @@ def _large(found: Large) -> list[str]:
 
 
 def _picture(path: Path, machines: list[Rsvm], full: dict[str, Any] | None) -> None:
-    figure = Figure(figsize=(6.4, 2.6))
+    figure = Figure(figsize=(WIDTH, 2.4))
     axis = figure.subplots()
     for position, (machine, color) in enumerate(zip(machines, ("#d55e00", "#0072b2"), strict=True)):
         values = 100 * _of(machine, "accuracy")
         axis.plot(values, np.full(len(values), position), "o", color=color, alpha=0.6)
     if full is not None:
         axis.axvline(100 * full["accuracy"], color="#70757a", linewidth=1)
-        axis.annotate("all rows", (100 * full["accuracy"], 1.45), color="#70757a", ha="center", annotation_clip=False)
+        # Beside the line, on its inner side.
+        place = (100 * full["accuracy"], 1.5)
+        axis.annotate("all rows", place, (4, 0), textcoords="offset points", color="#70757a", va="center")
     axis.set_yticks(range(len(machines)), [machine.penalty for machine in machines])
-    axis.set_ylim(-0.5, 1.5)
-    axis.set_xlabel("accuracy on the test rows, %, one point a draw of the basis")
+    axis.set_ylim(-0.5, 1.8)
+    axis.tick_params(labelsize=9)
+    axis.set_xlabel("accuracy on the test rows, %; one point a draw", fontsize=9)
     finish(figure, path)

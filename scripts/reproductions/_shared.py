@@ -25,6 +25,7 @@ import data_sets  # noqa: E402  (beside the tests)
 
 __all__ = [
     "RESULTS",
+    "WIDTH",
     "Split",
     "arrays_of",
     "data_sets",
@@ -38,6 +39,9 @@ __all__ = [
 ]
 
 Float = NDArray[np.float64]
+
+# Inches of a picture: 720 pixels. A phone shows half as many, and letters of 9 points in 9 of its pixels.
+WIDTH, _DOTS = 4.8, 150
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def finish(figure: Figure, path: Path, **layout: Any) -> None:
         axis.grid(alpha=0.2)
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout(**layout)
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=_DOTS)
 
 
 def markdown(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:

@@ -27,7 +27,7 @@ from _bounds_curves import (
     write_pursuit,
     write_residuals,
 )
-from _shared import Split, finish, parser_of, split_of, write_page
+from _shared import WIDTH, Split, finish, parser_of, split_of, write_page
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -227,8 +227,8 @@ def _kmp_lines(split: Split, found: list[list[PursuitCurves]]) -> list[str]:
 
 
 def _residual_figure(path: Path, panels: list[tuple[str, Residuals]]) -> None:
-    figure = Figure(figsize=(6.5 * len(panels), 4.6))
-    axes: list[Axes] = list(np.atleast_1d(np.asarray(figure.subplots(1, len(panels)))))
+    figure = Figure(figsize=(WIDTH, 3.8 * len(panels)))
+    axes: list[Axes] = list(np.atleast_1d(np.asarray(figure.subplots(len(panels), 1))))
     for axis, (title, curves) in zip(axes, panels, strict=True):
         size = np.arange(1, len(curves.sparse) + 1)
         for values, label, color in ((curves.pca, "bound of kernel PCA", THEIRS), (curves.sparse, "Theorem 2", OURS)):
@@ -237,13 +237,14 @@ def _residual_figure(path: Path, panels: list[tuple[str, Residuals]]) -> None:
         axis.plot(size, curves.test, color=SEEN, linewidth=1.8, label="residual of new rows")
         axis.plot(size, curves.test_pca, color=SEEN, linewidth=1.2, linestyle=":", label="the same, eigenvectors")
         axis.axhline(1.0, color=GREY, linewidth=1.0, linestyle="--", label="R: a bound above it is vacuous")
-        axis.set(xlabel="basis functions", ylabel="residual", title=title, ylim=(0.0, 1.45 * curves.pca.max()))
+        axis.set(xlabel="basis functions", ylabel="residual", ylim=(0.0, 1.65 * curves.pca.max()))
+        axis.set_title(title, fontsize=10)
         axis.legend(frameon=False, fontsize=9, loc="upper right")
     finish(figure, path)
 
 
 def _pursuit_figure(path: Path, curves: PursuitCurves) -> None:
-    figure = Figure(figsize=(7, 4.6))
+    figure = Figure(figsize=(WIDTH, 3.8))
     axis = figure.subplots()
     size, scaled = curves.bound.functions, curves.bound.values / 5.0
     axis.plot(size, scaled, color=OURS, linewidth=1.8, label=f"Theorem 3 / 5: least at {curves.bound.best_size}")
@@ -257,7 +258,8 @@ def _pursuit_figure(path: Path, curves: PursuitCurves) -> None:
         linestyle=":",
         label="loss of the fit's rows outside the basis",
     )
-    axis.set(xlabel="basis functions", ylabel="share of rows", title=f"Boston housing: |f(x) - y| > {GAMMA:g}")
+    axis.set(xlabel="basis functions", ylabel="share of rows")
+    axis.set_title(f"Boston housing: |f(x) - y| > {GAMMA:g}", fontsize=10)
     axis.set_ylim(0.0, min(1.0, 1.1 * float(scaled[np.isfinite(scaled)].max())))
     axis.legend(frameon=False, fontsize=9)
     finish(figure, path)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import Split, data_sets, factor_of, finish, parser_of, split_of, write_page
+from _shared import WIDTH, Split, data_sets, factor_of, finish, parser_of, split_of, write_page
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -198,7 +198,7 @@ def _first(holds: NDArray[np.bool_]) -> int | None:
 
 
 def _residuals(path: Path, setting: Setting, paths: dict[int, Float]) -> None:
-    figure = Figure(figsize=(7, 4.6))
+    figure = Figure(figsize=(WIDTH, 3.8))
     axis = figure.subplots()
     for position, (k, residual) in enumerate(paths.items()):
         shade = 0.15 + 0.75 * position / (len(paths) - 1)
@@ -212,8 +212,8 @@ def _residuals(path: Path, setting: Setting, paths: dict[int, Float]) -> None:
 def _comparison(
     path: Path, setting: Setting, reading: str, ours: Curves, pca: Curves, risk: float, error: float
 ) -> None:
-    figure = Figure(figsize=(13, 4.2))
-    axes = figure.subplots(1, 3)
+    figure = Figure(figsize=(WIDTH, 8.0))
+    axes = figure.subplots(3, 1)
     for axis, name, title, baseline in zip(
         axes,
         ("residual", "risk", "error"),
@@ -228,7 +228,8 @@ def _comparison(
         if baseline is not None:
             axis.axhline(baseline, color="#70757a", linestyle="--", linewidth=1.2, label="full solution")
         axis.set_yscale("log" if name != "error" else "linear")
-        axis.set(xlabel="rank", title=f"{setting.name}, {reading}: {title}")
+        axis.set(xlabel="rank")
+        axis.set_title(f"{setting.name}, {reading}: {title}", fontsize=10)
         axis.legend(frameon=False, fontsize=9)
     finish(figure, path)
 
