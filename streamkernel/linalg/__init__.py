@@ -1,7 +1,7 @@
 """Small dense algebra on n x n matrices: in place, with one BLAS thread, and a check for NaN before factorisations."""
 
 from streamkernel.compiled_loops import Compiled
-from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
+from streamkernel.linalg._blas import add_product, factor_lower, pivoted_factor, subtract_gram, subtract_product, syrk
 from streamkernel.linalg.block_memory import block_array, reused_blocks
 from streamkernel.linalg.box_program import box_maximum
 from streamkernel.linalg.cholesky import (
@@ -47,6 +47,7 @@ __all__ = [
     "loops_of_algebra",
     "metric_factor",
     "mirror_upper",
+    "pivoted_factor",
     "require_finite",
     "reused_blocks",
     "single_threaded_blas",

@@ -1,9 +1,10 @@
 """BLAS and LAPACK without the GIL, in place.
 
-`scipy.linalg.blas` holds the GIL, so that two threads of `dsyrk` run one after the other. NumPy's ``K.T @ K`` releases
-the GIL, but needs an (n, n) temporary and a second pass that adds it. This module avoids both: it calls the routines
-of the same library through the function pointers that SciPy publishes (`scipy.linalg.cython_blas`, and
-`scipy.LowLevelCallable` for their C signatures), and ctypes releases the GIL.
+`scipy.linalg` holds the GIL. Two threads of its `dsyrk` run one after the other; and for the seconds or minutes of a
+large eigendecomposition no thread of the process sends a heartbeat, so that its lease or its worker is given up.
+NumPy's ``K.T @ K`` releases the GIL, but needs an (n, n) temporary and a second pass that adds it. This module avoids
+all of this: it calls the routines of the same library through the function pointers that SciPy publishes
+(`scipy.linalg.cython_blas`, and `scipy.LowLevelCallable` for their C signatures), and ctypes releases the GIL.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import scipy.linalg.cython_lapack as _cython_lapack
 from scipy import LowLevelCallable
 
 from streamkernel.errors import DependencyError
-from streamkernel.type_aliases import AnyArray, AnyDType, Float, Untyped
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int, Untyped
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
@@ -57,7 +58,12 @@ _TRSM = _routine("dtrsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _I
 _TRMM = _routine("dtrmm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
 _POTRF = _routine("dpotrf", _CHAR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
 _TRTRI = _routine("dtrtri", _CHAR, _CHAR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
+_TRTRS = _routine("dtrtrs", _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
+_SYGST = _routine("dsygst", _INT, _CHAR, _INT, _PTR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
+_SYEVD = _routine("dsyevd", _CHAR, _CHAR, _INT, _PTR, _INT, _PTR, _PTR, _INT, _INT, _INT, _INT, library=_cython_lapack)
+_PSTRF = _routine("dpstrf", _CHAR, _INT, _PTR, _INT, _INT, _INT, _PTR, _PTR, _INT, library=_cython_lapack)
 _DOUBLE = np.dtype(np.float64)
+_MOST_WORK = 2**31 - 1  # numbers of a work array, which LAPACK counts in 32 bits
 
 
 # Made once for each value: BLAS takes numbers by reference, and a call has about ten of them.
@@ -167,6 +173,84 @@ def factor_lower(C: Float) -> int | None:
     # LAPACK may return NaN without an error code. A NaN in any row is also on the diagonal.
     broken = np.flatnonzero(~np.isfinite(np.diagonal(C)))
     return int(broken[0]) if len(broken) else None
+
+
+def solved_by_triangle(L: Float, B: Float, *, transposed: bool) -> tuple[Float, int | None]:
+    """``L^-1 B``, or ``L^-T B``, for a lower triangle L (n, n) in either order and B (n,) or (n, d), not empty.
+
+    Returns
+    -------
+    solution : float64, of the shape of B; in the order of Fortran.
+    zero : first row with a zero on the diagonal of L, for which there is no solution; None for success.
+    """
+    L = np.asarray(L, np.float64)
+    if not (L.flags.f_contiguous or L.flags.c_contiguous):
+        L = np.ascontiguousarray(L)
+    # Fortran reads rows as columns, and so L in the order of C as an upper triangle.
+    triangle, trans = (b"L", transposed) if L.flags.f_contiguous else (b"U", not transposed)
+    X, n, info = np.array(B, np.float64, order="F"), _int(len(L)), ctypes.c_int()
+    _TRTRS(
+        triangle, b"T" if trans else b"N", b"N", n, _int(X.size // len(L)), L.ctypes.data, n, X.ctypes.data, n,
+        ctypes.byref(info),
+    )  # fmt: skip
+    return X, info.value - 1 if info.value else None
+
+
+def whiten_gram(H: Float, L: Float) -> None:
+    """``H <- L^-1 H L^-T`` of a symmetric H (n, n), for a lower triangle L in either order.
+
+    Only the upper triangle of H is read and written. One routine uses the symmetry: half the operations of two
+    triangular solves.
+    """
+    require(H, _DOUBLE)
+    L, n = np.asfortranarray(L, np.float64), _int(len(H))
+    # Fortran reads H as its transpose, and the upper triangle as the lower one.
+    _SYGST(_int(1), b"L", n, H.ctypes.data, n, L.ctypes.data, n, ctypes.byref(ctypes.c_int()))
+
+
+def eigenvectors(A: Float) -> tuple[Float, Float]:
+    """Ascending eigenvalues (n,) of a symmetric matrix (n, n), whose lower triangle is read, and eigenvectors (n, n).
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The eigenvalues did not converge, or the matrix is too large for a LAPACK of 32-bit integers.
+    """
+    size = len(A)
+    work = 1 + 6 * size + 2 * size * size
+    if work > _MOST_WORK:
+        raise np.linalg.LinAlgError(f"{size:,} rows are more than LAPACK decomposes at once")
+    vectors, values = np.array(A, np.float64, order="F"), np.empty(size)
+    if size == 0:
+        return values, vectors
+    n, info = _int(size), ctypes.c_int()
+    numbers, integers = np.empty(work), np.empty(3 + 5 * size, np.intc)
+    _SYEVD(
+        b"V", b"L", n, vectors.ctypes.data, n, values.ctypes.data, numbers.ctypes.data, _int(work),
+        integers.ctypes.data_as(_INT), _int(len(integers)), ctypes.byref(info),
+    )  # fmt: skip
+    if info.value:
+        raise np.linalg.LinAlgError(f"LAPACK's dsyevd ended with {info.value}")
+    return values, vectors
+
+
+def pivoted_factor(A: Float) -> tuple[Float, Int, int]:
+    """U (r, n) with ``U^T U = A[order][:, order]`` of a positive semidefinite A (n, n), by pivots that fall.
+
+    Returns
+    -------
+    U : (r, n), upper triangle.
+    order : (n,) positions in A.
+    rank : r, the number of pivots above ``n eps max_i A_ii``, as LAPACK's dpstrf takes them.
+    """
+    U, n = np.array(A, np.float64, order="F"), _int(len(A))
+    order, rank, numbers = np.zeros(len(A), np.intc), ctypes.c_int(), np.empty(2 * len(A))
+    if len(A):
+        _PSTRF(
+            b"U", n, U.ctypes.data, n, order.ctypes.data_as(_INT), ctypes.byref(rank), _scalar(-1.0, _DOUBLE),
+            numbers.ctypes.data, ctypes.byref(ctypes.c_int()),
+        )  # fmt: skip
+    return np.triu(U)[: rank.value], order.astype(np.int64) - 1, rank.value
 
 
 def invert_lower(L: Float) -> None:

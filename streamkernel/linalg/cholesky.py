@@ -10,18 +10,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-import scipy.linalg.lapack
 
 from streamkernel.errors import NumericalError
-from streamkernel.linalg._blas import factor_lower
+from streamkernel.linalg._blas import factor_lower, solved_by_triangle, whiten_gram
 from streamkernel.linalg.eigen import add_to_diagonal, mirror_upper
 from streamkernel.linalg.finite import require_finite
 from streamkernel.type_aliases import Float, Int
 
 _ITERATIONS = 10  # of the power method, on an inverse whose largest eigenvalues are far apart
-_sygst = scipy.linalg.lapack.dsygst
-_trtrs = scipy.linalg.lapack.dtrtrs
 _REMEDY = "take a shorter lengthscale, fewer basis functions, or more on the diagonal (alpha, noise)"
 
 
@@ -146,16 +142,12 @@ def solve_lower(L: Float, B: Float) -> Float:
 
 
 def whitened(H: Float, L: Float) -> Float:
-    """``L^-1 H L^-T`` of a symmetric H (n, n), whose upper triangle is read, for a lower triangular L; H is used up.
-
-    One call of LAPACK (sygst) uses the symmetry: half the operations of two triangular solves.
-    """
+    """``L^-1 H L^-T`` of a symmetric H (n, n), whose upper triangle is read, for a lower triangular L; H is used up."""
     if len(L) == 0:
         return np.zeros_like(H)
-    # Fortran reads H as its transpose, and the upper triangle as the lower one.
-    result, info = _sygst(H.T, L, itype=1, lower=1, overwrite_a=1)
-    assert info == 0, f"sygst refused argument {-info}"
-    return mirror_upper(np.ascontiguousarray(result.T))
+    H = np.ascontiguousarray(H)
+    whiten_gram(H, L)
+    return mirror_upper(H)
 
 
 def solve_shifted(H: Float, shift: float, B: Float) -> Float | None:
@@ -172,16 +164,12 @@ def solve_lower_t(L: Float, B: Float) -> Float:
 
 
 def _solved(L: Float, B: Float, *, transposed: bool) -> Float:
-    # The call of LAPACK that scipy.linalg.solve_triangular makes: of twenty rows, its checks take thirty times as long.
     if len(L) == 0 or B.size == 0:
         return np.zeros_like(B)
     if B.shape[0] != len(L):
         raise ValueError(f"a factor of shape {L.shape} and a right side of shape {B.shape} do not fit")
-    if L.flags.f_contiguous:
-        solution, info = _trtrs(L, B, lower=1, trans=int(transposed))
-    else:  # Fortran reads L as its transpose
-        solution, info = _trtrs(L.T, B, lower=0, trans=int(not transposed))
-    if info:
-        raise np.linalg.LinAlgError(f"the triangle is singular: row {info - 1} has a zero on the diagonal")
-    result: Float = solution
-    return result
+    # The call of LAPACK that scipy.linalg.solve_triangular makes: of twenty rows, its checks take thirty times as long.
+    solution, zero = solved_by_triangle(L, B, transposed=transposed)
+    if zero is not None:
+        raise np.linalg.LinAlgError(f"the triangle is singular: row {zero} has a zero on the diagonal")
+    return solution

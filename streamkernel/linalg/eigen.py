@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import scipy.linalg
 
 from streamkernel.errors import NumericalError
+from streamkernel.linalg._blas import eigenvectors
 from streamkernel.linalg.finite import require_finite
 from streamkernel.type_aliases import AnyArray, Bool, Float
 
@@ -31,7 +31,7 @@ def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
     """
     require_finite(A, what)
     try:
-        values, vectors = scipy.linalg.eigh(A, driver="evd", check_finite=False)
+        values, vectors = eigenvectors(A)
     except np.linalg.LinAlgError as error:
         raise NumericalError(f"the eigenvalues of {what} did not converge ({error})") from None
     return SymmetricEigen(values, vectors)

@@ -19,9 +19,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
-from streamkernel.linalg import add_product, independent_rows, mirror_upper, solve_lower, syrk
+from streamkernel.linalg import add_product, independent_rows, mirror_upper, pivoted_factor, solve_lower, syrk
 from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
 from streamkernel.reductions.pools.pool import PoolColumns, ResidualColumns
 from streamkernel.reductions.pools.pool_root import triangular_factor
@@ -177,8 +176,8 @@ def root_of_gram(gram: Float, first: int) -> tuple[Float, int]:
     below = len(leading.kept)
     across = solve_lower(leading.L, scaled[leading.kept]) if below else np.zeros((0, len(gram)))
     rest = scaled[first:, first:] - across[:, first:].T @ across[:, first:]
-    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(rest, lower=0)
+    factor, order, rank = pivoted_factor(rest)
     U = np.zeros((below + rank, len(gram)))
     U[:below] = across
-    U[below:, first + order - 1] = np.triu(factor)[:rank]
+    U[below:, first + order] = factor
     return U * unit, below
