@@ -25,10 +25,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.linalg
 
 from streamkernel.errors import NumericalError
-from streamkernel.linalg import single_threaded_blas
+from streamkernel.linalg import single_threaded_blas, solve_shifted
 from streamkernel.linalg.finite import require_finite
 from streamkernel.reductions.margins import (
     InteriorPath,
@@ -170,16 +169,14 @@ class _Problem:
 
 
 def _solved(system: Float, right: Float) -> Float:
-    """The solution of a system of a positive definite matrix, which is overwritten."""
+    """The solution of a system of a positive definite matrix."""
     # Rows on the kink have weights up to 1 / mu: the matrix may not be positive definite to working precision. More on
     # its diagonal shortens the step, and the next sums tell what is missing.
     largest = float(np.diagonal(system).max())
     for lift in (0.0, 1e-14, 1e-12, 1e-10):
-        lifted = system + lift * largest * np.eye(len(system)) if lift else system
-        try:
-            return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(lifted, lower=True), right))
-        except np.linalg.LinAlgError:
-            continue
+        found = solve_shifted(system, lift * largest, right)
+        if found is not None:
+            return found
     raise NumericalError(
         "the system of an interior point step is not positive definite to working precision; take a smaller C, a "
         "shorter lengthscale or fewer basis functions"

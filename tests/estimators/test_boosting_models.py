@@ -10,7 +10,7 @@ import pytest
 from estimators.boosting_problem import GIVEN, SMALL, THREE, X, Y
 
 from streamkernel import KernelBoostingClassifier
-from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.errors import ModelFormatError, NumericalError, ParameterError
 from streamkernel.kinds import KINDS, settings_of
 from streamkernel.models.boosting import BoostingModel
 
@@ -111,6 +111,13 @@ def test_curves_without_knots_are_refused(tmp_path: Path) -> None:
 def test_bad_parameters_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         KernelBoostingClassifier(**{**GIVEN, **wrong}).fit(X, Y)
+
+
+def test_a_ridge_that_is_lost_in_rounding_is_named() -> None:
+    """Rows that come twice have a singular kernel matrix."""
+    twice = {**GIVEN, "learner": "ridge", "member_alpha": 1e-30, "member_rows": 100, "validation": 0.0}
+    with pytest.raises(NumericalError, match="a larger member_alpha"), pytest.warns(match="60 of 120 rows are distinct"):
+        KernelBoostingClassifier(**twice).fit(np.repeat(X[:60], 2, axis=0), np.repeat(Y[:60], 2))
 
 
 @pytest.mark.parametrize("given", [{"rule": "uniform"}, {"rule_options": {"pool": "shared"}}, {"tol": np.ones(2)}])

@@ -17,7 +17,9 @@ import numpy as np
 import scipy.linalg
 
 from streamkernel.basis import Basis
+from streamkernel.errors import NumericalError
 from streamkernel.kernels import Kernel
+from streamkernel.linalg import solve_shifted
 from streamkernel.linalg.finite import require_finite
 from streamkernel.pursuit import pursue
 from streamkernel.reductions.boosting import DrawnMember
@@ -27,6 +29,7 @@ from streamkernel.settings.boosting import KMP, RIDGE, BoostingSettings
 from streamkernel.solvers import solve_smo
 from streamkernel.solvers.smo import CACHE_BYTES
 from streamkernel.type_aliases import Float, Int
+from streamkernel.wording import option
 
 _STREAM = (32,)
 _CANDIDATES = 1000  # of a pursuit: rows of the sample whose functions compete
@@ -94,17 +97,24 @@ def _ridge(X: Float, T: Float, w: Float, kernel: Kernel, settings: BoostingSetti
         # (K + alpha W^-1) c = t - b
         system = kernel.prepare(X).block(X)
         system[np.diag_indices(len(X))] += settings.member_alpha / w
-        require_finite(system, "the system of a member")
-        factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True)
-        return Learned(some, np.asarray(scipy.linalg.cho_solve(factor, left)), mean)
+        return Learned(some, _solved(system, left), mean)
     basis, kept = Basis.empty(kernel, X.shape[1], X.dtype).append(X[some], some)
     G = basis.features(X)
     system = G.T @ (w[:, None] * G)
     system[np.diag_indices(len(basis))] += settings.member_alpha
-    require_finite(system, "the system of a member")
-    factor = scipy.linalg.cho_factor(system, lower=True)
-    b = np.asarray(scipy.linalg.cho_solve(factor, G.T @ (w[:, None] * left)))
+    b = _solved(system, G.T @ (w[:, None] * left))
     return Learned(some[kept], basis.coefficients(b), mean)
+
+
+def _solved(system: Float, right: Float) -> Float:
+    require_finite(system, "the system of a member")
+    found = solve_shifted(system, 0.0, right)
+    if found is None:
+        raise NumericalError(
+            "the system of a member is not positive definite to working precision; give a larger "
+            f"{option('member_alpha')}"
+        )
+    return found
 
 
 def _pursuit(X: Float, T: Float, w: Float, kernel: Kernel, settings: BoostingSettings, n: int, number: int) -> Learned:
