@@ -28,19 +28,24 @@ def with_retries(
 ) -> T:
     """The answer to a request, which is tried up to six times within 15 s while its errors are temporary.
 
+    A try counts for `REQUEST_SECONDS` at most, when storage drivers end it: a process that was stopped meanwhile
+    (Ctrl-Z, a batch system that suspends jobs) finds its request given up when it goes on, and asks again.
+
     Parameters
     ----------
     request : the request; it may safely be sent twice.
     passes : returns whether an error may be temporary.
     pauses : seconds between two tries; a disk needs fewer than a network.
     """
-    began = time.monotonic()
+    spent = 0.0
     for pause in PAUSES if pauses is None else pauses:
+        began = time.monotonic()
         try:
             return request()
         except Exception as error:
             spread = pause * _SPREAD.uniform(0.8, 1.2)
-            if not passes(error) or time.monotonic() - began + spread > _LATEST_START:
+            spent += min(time.monotonic() - began, REQUEST_SECONDS) + spread
+            if not passes(error) or spent > _LATEST_START:
                 raise
         time.sleep(spread)
     return request()

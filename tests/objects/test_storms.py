@@ -111,6 +111,22 @@ def test_what_lasts_long_is_not_asked_again(monkeypatch: pytest.MonkeyPatch, sle
     assert clock[0] + sum(slept) < 30.0
 
 
+def test_a_process_that_was_stopped_asks_again(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
+    """Ctrl-Z, and `fg` an hour later: the connection is gone, and the place is well."""
+    clock, answers = [0.0], iter([3600.0, 0.1, None])
+    monkeypatch.setattr(retries.time, "monotonic", lambda: clock[0])
+
+    def interrupted() -> str:
+        seconds = next(answers)
+        if seconds is None:
+            return "content"
+        clock[0] += seconds
+        raise TimeoutError
+
+    assert retries.with_retries(interrupted, lambda error: True) == "content"
+    assert len(slept) == 2
+
+
 def test_drivers_of_other_places_are_asked_again(slept: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     place = FilesystemBlobs("memory://storms/x")
     place.write("a", b"one")
