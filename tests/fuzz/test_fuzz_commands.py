@@ -137,12 +137,17 @@ def test_append_to_damaged_tables(yard: Yard, whole: Whole, told: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_many_commands(yard: Yard, whole: Whole, told: Any, rows: dict[str, Path]) -> None:
-    for command in dict.fromkeys(command for command, _ in COMMANDS):
-        names = [name for each, name in COMMANDS if each == command]
-        many = PAGES if command == "report" else MANY
-        with told(f"{command} of broken stores", len(names) * many):
-            for name in names:
-                fuzz_command(yard, whole(name, (STORES | MODELS)[name]), command, name, rows, many)
+@pytest.mark.parametrize("command", dict.fromkeys(command for command, _ in COMMANDS))
+def test_many_commands(yard: Yard, whole: Whole, told: Any, rows: dict[str, Path], command: str) -> None:
+    names = [name for each, name in COMMANDS if each == command]
+    many = PAGES if command == "report" else MANY
+    with told(f"{command} of broken stores", len(names) * many):
+        for name in names:
+            fuzz_command(yard, whole(name, (STORES | MODELS)[name]), command, name, rows, many)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_many_appends(yard: Yard, whole: Whole, told: Any) -> None:
     with told("append to damaged tables", 4 * MANY):
         fuzz_append(yard, whole("table", STORES["table"]), 4 * MANY)

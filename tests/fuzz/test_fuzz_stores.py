@@ -95,16 +95,30 @@ def test_damaged_sources(yard: Yard, told: Any, suffix: str, number: int) -> Non
         fuzz_source(yard, suffix, *SOURCES[suffix][number], QUICK)
 
 
+def test_ten_thousand() -> None:
+    """The slow tests below, together; one each, so that a slow machine does not lose what the others found."""
+    assert (len(ALL) + len(MODELS) + len(SEVERAL)) * MANY >= 10_000
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_ten_thousand(yard: Yard, whole: Whole, told: Any) -> None:
+def test_many_damaged_stores(yard: Yard, whole: Whole, told: Any) -> None:
     with told("damaged stores", len(ALL) * MANY):
         for name in ALL:
             fuzz_store(yard, whole(name, ALL[name]), name, MANY)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_many_forged_models(yard: Yard, whole: Whole, told: Any) -> None:
     with told("forged models", len(MODELS) * MANY):
         for name in MODELS:
             fuzz_model(yard, whole(name, MODELS[name]), name, MANY)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_many_damaged_sources(yard: Yard, told: Any) -> None:
     with told("damaged sources", len(SEVERAL) * MANY):
         for suffix, number in SEVERAL:
             fuzz_source(yard, suffix, *SOURCES[suffix][number], MANY)
-    assert (len(ALL) + len(MODELS) + len(SEVERAL)) * MANY >= 10_000
