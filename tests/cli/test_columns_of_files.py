@@ -81,6 +81,14 @@ def test_a_suggested_schema_is_changed_and_given(cli: Run, folder: Path) -> None
     assert printed.out.startswith('format = "streamkernel.schema"')
 
 
+def test_a_suggested_schema_has_the_weight_that_an_option_names(cli: Run, folder: Path) -> None:
+    arguments = ("ingest", folder / "rows.csv", folder / "s.toml", "--suggest-schema", "--target", "y")
+    for weight in ("age", "1"):
+        found = cli(*arguments, "--weight", weight, "--overwrite", "--json").result["columns"]
+        assert [column["role"] for column in found if column["name"] == "age"] == ["weight"]
+    assert "no column of row weights" in cli(*arguments, "--weight", "shares", "--overwrite").error
+
+
 def test_each_option_by_itself(cli: Run, folder: Path) -> None:
     options = ("--categories", "job", "--dates", "when", "--missing", "median", "--id", "key", "--drop", "city")
     made = cli(

@@ -109,7 +109,7 @@ def command(
         )
     source = sources[0] if len(sources) == 1 else list(sources)
     if suggest:
-        _suggest(source, store, kinds, csv, display, overwrite=overwrite)
+        _suggest(source, store, kinds, csv, weight, display, overwrite=overwrite)
         return
     _check_last(sources, store)
     if append:
@@ -160,12 +160,13 @@ def _suggest(
     place: str,
     kinds: ColumnOptions,
     csv: CsvOptions,
+    weight: str | None,
     display: Display,
     *,
     overwrite: bool,
 ) -> None:
     """Write or print the schema that a look at the rows suggests."""
-    found = suggest_schema(source, **{**kinds.keywords(), **asdict(csv)})
+    found = suggest_schema(source, **{**kinds.keywords(), **asdict(csv)}, weight=_weight(weight))
     if place == "-":
         sys.stdout.write(found.to_toml())
         return
