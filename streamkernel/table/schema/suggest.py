@@ -125,7 +125,8 @@ def _column(name: str, values: Untyped, with_target: bool, decimal: str, separat
     codes, found = categories(values) if categorical else texts(values)
     labels = found.to_pylist()
     commas = [label for label in labels if "," in label]
-    if decimal == "." and len(commas) > len(labels) / 2 and all(_is_number(label, ",") for label in labels):
+    points = [label.replace(".", "") for label in labels]  # which separate thousands there
+    if decimal == "." and len(commas) > len(labels) / 2 and all(_is_number(label, ",") for label in points):
         # 1,000 says less than 1,5.
         told = min(commas, key=lambda label: _THOUSANDS.fullmatch(label.strip()) is not None)
         raise SourceFormatError(f"{told!r} in column {name!r} is {with_comma(told, separator)}")
@@ -180,7 +181,7 @@ def _numeric(values: Untyped, decimal: str) -> bool:
 
 def _is_number(label: str, decimal: str) -> bool:
     if decimal == ",":
-        label = label.replace(".", "").replace(",", ".")
+        label = label.replace(".", "/").replace(",", ".")  # 31.12.2020 is a date
     return _NUMBER.match(label) is not None
 
 

@@ -120,3 +120,16 @@ def test_a_zone_may_stand_after_a_space(text, hours):
 def test_other_words_are_no_zone(text):
     with pytest.raises(WrongValueError, match="is not a date"):
         dates(pa.array([text]), None)
+
+
+def test_dates_with_points_are_dates_beside_decimal_commas(tmp_path: Path) -> None:
+    rows = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2020;{i},5;{i // 2},{i}" for i in range(40)]
+    (tmp_path / "rows.csv").write_text("\n".join(["when;a;y", *rows]) + "\n")
+    found = suggest_schema(tmp_path / "rows.csv", target="y", decimal=",")
+    assert (found["when"].kind, found["when"].format) == ("date", "%d.%m.%Y")
+    assert (found["a"].kind, found["y"].kind) == ("number", "number")
+    made = ingest(tmp_path / "rows.csv", tmp_path / "s", target="y", decimal=",", schema="auto")
+    assert made.columns[0] == "when (elapsed)"
+    (tmp_path / "thousands.csv").write_text("a;b;y\n" + "".join(f"1.{i:03d},5;{i};{i}\n" for i in range(40)))
+    with pytest.warns(UserWarning, match="column 'a' holds numbers with other signs, such as '1.000,5'"):
+        ingest(tmp_path / "thousands.csv", tmp_path / "t", target="y", decimal=",", schema="auto")
