@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamkernel.errors import NonFiniteDataError, ParameterError, ShapeError
+from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeError
 from streamkernel.kernels.base import Kernel, KernelConfig, PreparedKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
@@ -77,8 +77,13 @@ class FunctionKernel(Kernel):
         ------
         ShapeError
             It is no matrix (a, b).
+        DTypeError
+            Its values are no real numbers.
         """
-        found = np.asarray(self.function(A, B), dtype=np.float64)
+        found = np.asarray(self.function(A, B))
+        if found.dtype.kind not in "biuf":
+            raise DTypeError(f"the kernel {self.path} returned values of {found.dtype}; return real numbers")
+        found = found.astype(np.float64, copy=False)
         if found.shape != (len(A), len(B)):
             raise ShapeError(
                 f"the kernel {self.path} returned the shape {found.shape} for {len(A)} and {len(B)} rows; return a "

@@ -70,6 +70,7 @@ class SavedModel(SavedBasis):
             "ended": record.ended,
             "sweeps": record.sweep_count,
             **record.certificate.to_config(),
+            "kernel": record.kernel,
             "lengthscale": self.lengthscale,
             "metric": self.metric_fields,
             **self.solution_fields(),

@@ -86,7 +86,9 @@ class TunedSettings(BasisSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        own = user_kernel_classes(self.kernel) if isinstance(self.kernel, Kernel) and self.tunes else []
+        # A function has no lengthscale of which a slope could be missing.
+        searched = isinstance(self.kernel, Kernel) and self.tunes
+        own = [kind for kind in user_kernel_classes(self.kernel) if isinstance(kind, type)] if searched else []
         if own:
             raise ParameterError(
                 f"the slope of the kernel {own[0].__name__} by its lengthscale is not known, which the search by "

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from streamkernel import KernelPCA, KernelRidge, KernelRidgeClassifier, Nystroem
-from streamkernel.errors import ModelFormatError, NonFiniteDataError, ParameterError, ShapeError
+from streamkernel import (
+    BayesianCommitteeMachine,
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Nystroem,
+)
+from streamkernel.errors import DTypeError, ModelFormatError, NonFiniteDataError, ParameterError, ShapeError
 from streamkernel.jobs.specification import requested
 from streamkernel.kernels import FunctionKernel, Gaussian, OfColumns, as_kernel
 from streamkernel.models import RidgeModel
@@ -47,6 +56,11 @@ def indefinite(A: Any, B: Any) -> Any:
     return -gaussian(A, B)
 
 
+def complex_values(A: Any, B: Any) -> Any:
+    """Its imaginary parts were dropped, with a warning for each block."""
+    return gaussian(A, B) + 0.0j
+
+
 def of_the_block(A: Any, B: Any) -> Any:
     return gaussian(A, B) * len(A) * len(B)
 
@@ -80,6 +94,23 @@ def test_it_is_a_part_of_others_and_a_kernel_of_every_estimator() -> None:
     assert Nystroem(15, kernel=gaussian).fit_transform(X).shape == (200, 15)
 
 
+def test_evidence_finds_the_variances_of_processes() -> None:
+    """A function has no lengthscale to search for, so that no slope is missing; these were refused."""
+    for kind in (GaussianProcessRegressor, BayesianCommitteeMachine):
+        options = {"block_size": 100} if kind is BayesianCommitteeMachine else {}
+        # A committee warns of few query points.
+        with warnings.catch_warnings(action="ignore"):
+            ours, named = (kind(30, kernel=kernel, **options).fit(X, Y) for kernel in (gaussian, Gaussian(2.0)))
+        np.testing.assert_allclose(ours.signal_variance_, named.signal_variance_, rtol=1e-4)
+        np.testing.assert_allclose(ours.predict(X), named.predict(X), atol=1e-4)
+    both, other = FunctionKernel(gaussian) + Gaussian(1.0), Gaussian(2.0) + Gaussian(1.0)
+    found, wanted = (GaussianProcessRegressor(30, kernel=kernel).fit(X, Y).predict(X) for kernel in (both, other))
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    kinds = (GaussianProcessClassifier(30, kernel=kernel).fit(X, Y > 0.0) for kernel in (gaussian, Gaussian(2.0)))
+    found, wanted = (kind.predict_proba(X) for kind in kinds)
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
 def test_saved_by_its_place_and_handed_over_to_load(tmp_path: Path) -> None:
     model = KernelRidge(20, kernel=gaussian, **OPTIONS).fit(X, Y)
     model.save(tmp_path / "m")
@@ -107,6 +138,7 @@ def test_saved_by_its_place_and_handed_over_to_load(tmp_path: Path) -> None:
         (infinite, NonFiniteDataError, "infinite has values that are not finite"),
         (indefinite, ParameterError, "indefinite is not positive definite: that of 8 rows"),
         (of_the_block, ParameterError, "of_the_block has other values for one row than for several"),
+        (complex_values, DTypeError, "complex_values returned values of complex128; return real numbers"),
         (wrong_diagonal, ParameterError, "wrong_diagonal.diag has other values than the diagonal"),
     ],
 )

@@ -16,6 +16,7 @@ from streamkernel.cli.options import Resources, common, overwrite
 from streamkernel.cli.output import Display, readable
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import resident_bytes
+from streamkernel.report.text import kernel_of
 from streamkernel.store import check_target
 from streamkernel.type_aliases import Unchecked
 
@@ -62,4 +63,4 @@ def command(
             fitted.save(output, overwrite=overwrite)
             seconds = time.perf_counter() - began
     result = fitted.fit_summary(model, seconds)
-    display.emit(result, "model", readable(result))
+    display.emit(result, "model", {**readable(result), "kernel": kernel_of(fitted)})

@@ -35,6 +35,7 @@ from streamkernel.errors import ShapeError
 from streamkernel.kernels.base import Fixed, Kernel, Pair, Product, Scaled, Sum
 from streamkernel.kernels.formulas.formula_kernels import StationaryKernel
 from streamkernel.kernels.formulas.hamming import Hamming
+from streamkernel.kernels.function_kernel import FunctionKernel
 from streamkernel.kernels.gradients._slopes import CHUNK_ROWS, Slopes, chunks, formula_kernel
 from streamkernel.kernels.lengthscales import log_lengthscales
 from streamkernel.kernels.loops.formula import POWER, Formula, Metric
@@ -78,7 +79,8 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
     """
     points = checked_rows(Z, "Z").astype(np.float64, copy=False)
     kernel.check_features(points.shape[1])
-    if isinstance(kernel, Fixed | Precomputed):
+    # A function has no lengthscale that a search could change.
+    if isinstance(kernel, Fixed | Precomputed | FunctionKernel):
         return _NoGradient(points)
     if isinstance(kernel, Scaled):
         return _ScaledGradient(kernel, points)
