@@ -13,9 +13,12 @@ def test_fit_info_and_report(cli: Callable, store: Path, tmp_path: Path) -> None
     told = cli("fit", store, tmp_path / "m", *options).result
     assert told["lengthscale"] is None
     kernel = cli("info", tmp_path / "m", "--json").result["kernel"]
+    assert told["kernel"] == kernel
     assert kernel["left"]["factor"] == 2.0
     assert kernel["right"] == {"kernel": "linear"}
     assert "2.000 × Gaussian (lengthscale " in cli("info", tmp_path / "m").out
+    again = cli("fit", store, tmp_path / "m", *options[:-4], *THREADS, "--overwrite").out
+    assert "2.000 × Gaussian (lengthscale " in again
     assert cli("report", tmp_path / "m", tmp_path / "r.html").status == 0
     assert "of the first part; median distance of each part" in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert cli("evaluate", tmp_path / "m", store, "--rows", "1500:2000", "--json").result["r2"] > 0.5
