@@ -56,11 +56,16 @@ def number(value: Unchecked) -> str:
     return str(value)
 
 
+# Of errors by which a fit chooses; scores of held-out rows are in the units of the target.
+_UNIT = "mean square of scaled targets"
+
+
 def readable(result: FieldsView) -> Fields:
-    """The result for display: bytes as kB, MB, GB, a metric in words."""
+    """The result for display: bytes as kB, MB, GB, a metric in words, the unit of the GCV score."""
     return {
         name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else
-        _metric_text(value) if name == "metric" else value
+        _metric_text(value) if name == "metric" else
+        f"{number(value)}, {_UNIT}" if name == "gcv" and value is not None else value
         for name, value in result.items()
         # A verdict: no line where there is none.
         if name != "saturated" or value is not None
@@ -75,11 +80,8 @@ def _metric_text(metric: FieldsView | None) -> str:
     if error is None:
         return f"given, {columns} columns"
     if metric["form"] == "none":
-        return f"none was better than the plain kernel (squared error {number(plain)} on held-out rows)"
-    return (
-        f"{metric['form']}, {columns} columns: squared error {number(error)} on held-out rows, "
-        f"{number(plain)} without it"
-    )
+        return f"none was better than the plain kernel ({number(plain)} on held-out rows, {_UNIT})"
+    return f"{metric['form']}, {columns} columns: {number(error)} on held-out rows, {number(plain)} without it, {_UNIT}"
 
 
 def _with_errors(result: FieldsView) -> Iterator[tuple[str, str]]:

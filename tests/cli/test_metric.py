@@ -50,7 +50,9 @@ def test_a_metric_is_learned_and_told(cli: Callable, store: Path, tmp_path: Path
     assert choice.chosen.error < choice.plain_error
     assert cli("info", model, "--json").result["metric"] == result["metric"]
     line = next(line for line in cli("info", model).out.splitlines() if line.startswith("metric"))
-    assert f"{choice.chosen.form}, {choice.chosen.columns} columns: squared error {choice.chosen.error:.6g}" in line
+    assert (
+        f"{choice.chosen.form}, {choice.chosen.columns} columns: {choice.chosen.error:.6g} on held-out rows, " in line
+    )
     assert f"{choice.plain_error:.6g} without it" in line
 
 
