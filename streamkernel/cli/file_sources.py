@@ -19,7 +19,8 @@ from streamkernel.errors import ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.outputs import TemporaryFolder
-from streamkernel.table.columns import NO_WEIGHTS, are_real
+from streamkernel.table import open_table
+from streamkernel.table.columns import NO_WEIGHTS, default_position
 from streamkernel.table.schema import Schema
 from streamkernel.type_aliases import Fields, Unchecked
 
@@ -74,7 +75,8 @@ def rows_of_model(
         return
     if unknown is not None:
         raise ParameterError("--unknown is of categories, and the model was fitted to numbers; leave it out")
-    names = model.column_names
+    # Of a file with a header x1, x2, ... these are names, too.
+    named = model.known_columns.named
     y = model.record.target_names if isinstance(model, PredictingModel) and model.SUPERVISED and targets else ()
     if len(y) > 1:
         raise ParameterError(f"{source} gives one column as target, and the model has {len(y)}; ingest the rows first")
@@ -83,11 +85,23 @@ def rows_of_model(
         display,
         target=y[0] if y else None,
         weight=weight,
-        keep=names if are_real(names) else None,
+        keep=model.column_names if named else None,
         dtype=dtype,
         **asdict(csv),
     ) as place:
+        if y and not named and default_position(y[0]) is not None:
+            _check_unnamed(model, source, place, y[0])
         yield place, _left(weight)
+
+
+def _check_unnamed(model: SavedModel, source: str, place: str, target: str) -> None:
+    """Refuse a file with a header for a model whose target is a column without a name: x3 would be another column."""
+    found = open_table(place)
+    if found.named and sorted(found.columns) != sorted(model.column_names):
+        raise ParameterError(
+            f"the model was fitted to columns without names, of which {target} is the target, and {source} has a "
+            "header; give a file without one, or fit the model to a file with this header"
+        )
 
 
 @contextlib.contextmanager

@@ -36,6 +36,11 @@ def default_names(width: int) -> tuple[str, ...]:
     return tuple(f"x{index}" for index in range(width))
 
 
+def default_position(name: object) -> int | None:
+    """Position of the column that has this default name, 3 of x3; None for another name."""
+    return int(name[1:]) if isinstance(name, str) and _DEFAULT.fullmatch(name) else None
+
+
 def are_real(names: Sequence[str]) -> bool:
     """Whether names are real, for a record without that field: all are, except the default names.
 

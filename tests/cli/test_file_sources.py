@@ -113,6 +113,41 @@ def test_a_model_reads_its_columns_from_any_file(cli: Run, folder: Path, frame: 
     assert "no target column 'y'" in cli("evaluate", folder / "m", folder / "new.csv", *THREADS).error
 
 
+def test_a_header_of_names_x1_x2_is_one_of_names(cli: Run, tmp_path: Path) -> None:
+    """The target was taken for a further feature, as the names look like those of columns without names."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    frame = pd.DataFrame({"x1": X[:, 0], "x2": X[:, 1], "y": X[:, 0] + 2.0 * X[:, 1], "x3": X[:, 2]})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    assert cli("fit", tmp_path / "rows.csv", tmp_path / "m", "--target", "y", *PLAIN, *THREADS).status == 0
+    assert cli("predict", tmp_path / "m", tmp_path / "rows.csv", tmp_path / "a.csv", *THREADS).status == 0
+    frame[["x3", "x2", "x1"]].to_csv(tmp_path / "new.csv", index=False)
+    assert cli("predict", tmp_path / "m", tmp_path / "new.csv", tmp_path / "b.csv", *THREADS).status == 0
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+
+
+@pytest.mark.parametrize(("target", "first"), [("-1", False), ("0", True), ("x2", False)])
+def test_a_file_without_a_header_has_its_target_in_its_place(
+    cli: Run, tmp_path: Path, target: str, first: bool
+) -> None:
+    """Its first line was taken for a header without the target; and a feature x2 of another file for the target."""
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    y = X[:, 0] + 2.0 * X[:, 1]
+    rows = pd.DataFrame(np.column_stack([y, X] if first else [X, y]))
+    rows.to_csv(tmp_path / "bare.csv", index=False, header=False)
+    assert cli("fit", tmp_path / "bare.csv", tmp_path / "m", "--target", target, *PLAIN, *THREADS).status == 0
+    assert cli("evaluate", tmp_path / "m", tmp_path / "bare.csv", *THREADS, "--json").result["r2"] > 0.9
+    named = rows.set_axis(["x0", "x1", "x2"], axis=1)
+    named.to_csv(tmp_path / "same.csv", index=False)
+    assert cli("evaluate", tmp_path / "m", tmp_path / "same.csv", *THREADS, "--json").result["r2"] > 0.9
+    # Another file, of which the column with the default name of the target is a feature.
+    given = {"x0": rows[0], "x1": rows[1]} if first else {"x1": rows[0], "x2": rows[1]}
+    pd.DataFrame({**given, "y": rows[2]}).to_csv(tmp_path / "other.csv", index=False)
+    assert (
+        "other.csv has a header; give a file without one"
+        in cli("evaluate", tmp_path / "m", tmp_path / "other.csv", *THREADS).error
+    )
+
+
 def test_labels_in_a_file_are_those_of_the_model(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
     frame["kind"] = np.where(frame["y"] > 0, "up", "down")
     frame[["a", "b", "kind"]].to_csv(folder / "kinds.csv", index=False)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from streamkernel.errors import SourceFormatError
-from streamkernel.table.columns import first_repeated
+from streamkernel.table.columns import default_position, first_repeated
 from streamkernel.table.ingest.readers._plain_bytes import COMPRESSIONS, TYPICAL_RATIO, plain_bytes
 from streamkernel.table.ingest.readers.csv.format import CsvFormat
 from streamkernel.table.ingest.readers.csv.records import MISSING, first_problem, is_number, records, text_lines
@@ -177,9 +177,13 @@ def _is_data(fields: list[str], target: str | int | None, decimal: str) -> bool:
     """True where a first row is data, not names."""
     skip: int | None = None
     if target is not None:
+        # A name such as x3 is that of a column without a name, too, where none has it.
+        place = None if target in fields else default_position(target)
         try:
-            skip = int(target) % len(fields)
+            skip = int(target) % len(fields) if place is None else place
         except ValueError:
+            return False
+        if skip >= len(fields):
             return False
         if str(target) in fields and not all(is_number(field, decimal) for field in fields):
             return False
