@@ -116,7 +116,7 @@ def test_bad_parameters_are_named(wrong: dict[str, Any]) -> None:
 def test_a_ridge_that_is_lost_in_rounding_is_named() -> None:
     """Rows that come twice have a singular kernel matrix."""
     twice = {**GIVEN, "learner": "ridge", "member_alpha": 1e-30, "member_rows": 100, "validation": 0.0}
-    with pytest.raises(NumericalError, match="a larger member_alpha"), pytest.warns(match="60 of 120 rows are distinct"):
+    with pytest.raises(NumericalError, match="a larger member_alpha"), pytest.warns(match="60 of 120 rows"):
         KernelBoostingClassifier(**twice).fit(np.repeat(X[:60], 2, axis=0), np.repeat(Y[:60], 2))
 
 

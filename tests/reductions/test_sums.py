@@ -55,6 +55,31 @@ def test_normal_equations(d: int, weighted: bool, dtype: Any, leading: int | Non
     assert (sums.count, sums.weight, sums.trace) == (300, pytest.approx(w.sum()), pytest.approx(w.sum()))
 
 
+@pytest.mark.parametrize("leading", [0, 3, None])
+@pytest.mark.parametrize("d", [0, 2, 40, 200])
+def test_sums_keep_no_more_memory_than_their_numbers_twice(d: int, leading: int | None) -> None:
+    """A view of the Gram matrix of n + 1 + d columns would keep all of it, beside the copies of its parts."""
+    rng, n = np.random.default_rng(d), 20
+    X, Y = rng.standard_normal((120, 4)), rng.standard_normal((120, d))
+    basis = basis_of(X, range(0, 120, 120 // n), Gaussian(2.0))
+    sums = swept(NormalEquations(basis, np.zeros(d), leading), X, Y if d else None)
+    held = {id(memory): memory.nbytes for memory in map(_memory_of, (sums.H, sums.g, sums.YY, sums.G1, sums.Y1))}
+    assert sum(held.values()) <= 2 * 8 * (n * n + n * d + d * d + n + d)
+    assert sums.H.shape == (n, n)
+    assert sums.H.flags.c_contiguous
+    L = np.linalg.cholesky(naive.gaussian(basis.points, basis.points, 2.0))
+    G = np.linalg.solve(L, naive.gaussian(basis.points, X, 2.0)).T
+    np.testing.assert_allclose(sums.H, G.T @ G, rtol=1e-9, atol=1e-8)
+    np.testing.assert_allclose(sums.g, G.T @ Y, rtol=1e-9, atol=1e-8)
+
+
+def _memory_of(array: Any) -> Any:
+    """The array that owns the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def test_ill_conditioned_bases_are_whitened_first() -> None:
     """The quick way loses what it lifts by 1 / pivot; `of` takes it only where nobody can tell."""
     X = np.linspace(0, 3, 2000)[:, None]
