@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
@@ -63,7 +62,7 @@ def _degrees(A: Float, factor: float, signal: float, noise: float, what: str) ->
     s, variance = checked_number("signal", signal) * factor, checked_number("noise", noise)
     require_finite(A, what)
     with single_threaded_blas():
-        values = scipy.linalg.eigvalsh(A, check_finite=False) if len(A) else np.zeros(0)
+        values = np.linalg.eigvalsh(A) if len(A) else np.zeros(0)
     scaled = s * np.maximum(values, 0.0)
     return float((scaled / (scaled + variance)).sum())
 

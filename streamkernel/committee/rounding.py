@@ -10,7 +10,6 @@ no factor, or one whose small pivots are chance.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
@@ -46,7 +45,7 @@ def least_ratio(basis: Basis, X: ArrayLike, block_size: int, ratio: float) -> fl
         tried.reshape(-1)[:: len(R) + 1] += ratio / _TIMES / larger
         if InPlaceCholesky(tried).failed is None:
             return ratio
-        lowest = float(scipy.linalg.eigvalsh(R, subset_by_index=[0, 0], check_finite=False)[0])
+        lowest = float(np.linalg.eigvalsh(R)[0])
     return max(ratio, -_TIMES * larger * lowest)
 
 
