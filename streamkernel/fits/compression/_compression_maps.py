@@ -160,9 +160,10 @@ class Maps:
         A, offset = self.normal((features.width, q)), self.normal((q,)) if linear else np.zeros(q)
         if linear and not planned:
             A /= np.sqrt(features.width)
-        f: FeatureTimes | SparseTimes
+        profiles: FeatureTimes | SparseTimes
         if linear and scaling.centre is not None:
-            f = SparseTimes(A, offset if planned else offset - scaling.centre @ A, width)
+            profiles = SparseTimes(A, offset if planned else offset - scaling.centre @ A, width)
         else:
-            f = FeatureTimes(features, A, offset) if planned else FeatureTimes.of(features, A, offset)
-        return LikelihoodProfiles(scaling, f, "gaussian" if d else settings.loss, units.centre, units.spread)
+            profiles = FeatureTimes(features, A, offset) if planned else FeatureTimes.of(features, A, offset)
+        loss = "gaussian" if d else settings.loss
+        return LikelihoodProfiles(scaling, profiles, loss, units.centre, units.spread)
