@@ -15,7 +15,7 @@ from streamkernel.table import PartFolds, Table
 from streamkernel.table.parts.row_parts import ContentParts, PartNumbers, RowParts, content_folds
 from streamkernel.table.parts.search import check_filled, content_parts, group_parts, time_parts
 from streamkernel.table.parts.weights import PartSums
-from streamkernel.table.row_keys import NO_ROUNDING, Rounding
+from streamkernel.table.row_keys import NO_ROUNDING, RowRounding
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
@@ -138,7 +138,7 @@ def splits_of(
     times: RowArray | None,
     *,
     beside: bool = False,
-    rounding: Rounding = NO_ROUNDING,
+    rounding: RowRounding = NO_ROUNDING,
 ) -> Splits:
     """The folds of a table, in a pass over what decides them, and one or four more over a column.
 

@@ -35,7 +35,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions.scores import FoldScores
 from streamkernel.reductions.scores.standard_errors import without_errors
 from streamkernel.table import Table
-from streamkernel.table.row_keys import NO_ROUNDING, Rounding
+from streamkernel.table.row_keys import NO_ROUNDING, RowRounding
 from streamkernel.table.rows import RowArray
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import option
@@ -233,7 +233,7 @@ def _with_folds(
     groups: RowArray | None = None,
     times: RowArray | None = None,
     *,
-    rounding: Rounding = NO_ROUNDING,
+    rounding: RowRounding = NO_ROUNDING,
 ) -> CrossValidation:
     """The comparison with the folds of a table; `sharing` are the candidates that may share sums."""
     splits = splits_of(table, count, groups, times, beside=bool(sharing), rounding=rounding)

@@ -16,7 +16,7 @@ from streamkernel.records import RoundRecord
 from streamkernel.reductions import Both, DrawnRows, Gather, Sample, counted_rows
 from streamkernel.reductions.pools import CountRepeats, Lots, Origins, Repeats
 from streamkernel.table import Folds, RowScaler, Table
-from streamkernel.table.row_keys import Rounding
+from streamkernel.table.row_keys import RowRounding
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
 _GATHER, _COUNT, _LOTS = "gather sampled rows", "count of repeated rows", "rows of each lot of copies"  # sweeps
@@ -187,7 +187,7 @@ class RowCache:
         cache._sample, cache.repeats = self._sample, self.repeats
         return cache
 
-    def take_keys(self, rounding: Rounding) -> None:
+    def take_keys(self, rounding: RowRounding) -> None:
         """Give the rows other keys of their features, in one sweep for all rows that are held.
 
         Keys are of features as stored, which a cache of scaled rows does not have.

@@ -9,7 +9,7 @@ import numpy as np
 from streamkernel.atomic import text_digest
 from streamkernel.errors import NumericRangeError
 from streamkernel.matrix_rows import LEADING, NO_PLACE, kernel_values_in, own_in, places_in
-from streamkernel.table.row_keys import NO_ROUNDING, Keys, Rounding, row_keys
+from streamkernel.table.row_keys import NO_ROUNDING, Keys, RowRounding
 from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.symmetry import check_symmetric, is_symmetric
 from streamkernel.table.values import check_finite, table_dtype
@@ -82,9 +82,9 @@ class MatrixRows(GuidedRows):
         known = self.square and (self.columns is None or is_symmetric(values[:, here].astype(self.dtype, copy=False)))
         return values[here - first, here] if known else np.nan
 
-    def keys(self, values: AnyArray, rounding: Rounding = NO_ROUNDING) -> Keys:
+    def keys(self, values: AnyArray, rounding: RowRounding = NO_ROUNDING) -> Keys:
         """Keys of the kernel values: a place is not of the content of a row."""
-        return row_keys(kernel_values_in(values), rounding)
+        return rounding.keys(kernel_values_in(values))
 
     def check(self, rows: AnyArray, start: int, names: Sequence[str]) -> None:
         """Refuse values that are NaN, infinite or too large, k(x, x) below 0, and a block on the diagonal that is not

@@ -12,7 +12,7 @@ from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError
 from streamkernel.notebook import html_table
 from streamkernel.table._matrix_rows import MatrixRows
-from streamkernel.table.row_keys import Rounding
+from streamkernel.table.row_keys import RowRounding
 from streamkernel.table.rows import NumbersBeside, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
@@ -39,7 +39,7 @@ class PinnedRows:
     statistics: TableStatistics | None = None
     scaler: RowScaler | None = None
     named: bool = False
-    keys: Rounding | None = None
+    keys: RowRounding | None = None
     weight_column: str | None = None
     schema: Fields | None = None
     ids: RowArray | None = None

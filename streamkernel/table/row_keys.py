@@ -8,6 +8,7 @@ are a random sample of distinct rows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -40,8 +41,25 @@ def far_origin(mean: Float, std: Float) -> Float:
     return np.where(np.abs(mean) > _FAR * std, mean, 0.0)
 
 
+class RowRounding(ABC):
+    """How rows are rounded before their keys are taken."""
+
+    @abstractmethod
+    def keys(self, values: AnyArray) -> Keys:
+        """(b,) keys of rows (b, p)."""
+
+    @abstractmethod
+    def sparse_keys(self, pairs: AnyArray, n_columns: int) -> Keys:
+        """(b,) keys of sparse rows in pairs: those of the dense rows (b, n_columns)."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """Text that differs for another rounding."""
+
+
 @dataclass(frozen=True, eq=False)
-class Rounding:
+class Rounding(RowRounding):
     """How numbers are rounded before the key of their row is taken.
 
     Attributes
@@ -63,9 +81,14 @@ class Rounding:
         """Binary digits of the number that is rounded."""
         return self.digits if self.typical is None else min(EXACT, self.digits + 10)
 
+    def keys(self, values: AnyArray) -> Keys:
+        return row_keys(values, self)
+
+    def sparse_keys(self, pairs: AnyArray, n_columns: int) -> Keys:
+        return sparse_row_keys(pairs, n_columns, self)
+
     @property
     def digest(self) -> str:
-        """Text that differs for another rounding."""
         numbers = (np.zeros(0) if values is None else values for values in (self.origin, self.typical))
         return text_digest(f"{self.digits} {self.edges} {[array_digest(values) for values in numbers]}")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, text_digest
 from streamkernel.pairs import plain_entries
-from streamkernel.table.row_keys import NO_ROUNDING, Keys, Rounding, row_keys, sparse_row_keys
+from streamkernel.table.row_keys import NO_ROUNDING, Keys, RowRounding
 from streamkernel.type_aliases import AnyArray, AnyDType, Int
 
 
@@ -68,9 +68,9 @@ class RowArray(ABC):
     def load(self, first: int, last: int) -> AnyArray:
         """Decode the chunk of rows [first, last), which must be a result of `chunk_span`."""
 
-    def keys(self, values: AnyArray, rounding: Rounding = NO_ROUNDING) -> Keys:
+    def keys(self, values: AnyArray, rounding: RowRounding = NO_ROUNDING) -> Keys:
         """(b,) `row_keys` of rows as `load` gives them; sparse rows have those of their dense copies."""
-        return sparse_row_keys(values, self.shape[1], rounding) if self.in_pairs else row_keys(values, rounding)
+        return rounding.sparse_keys(values, self.shape[1]) if self.in_pairs else rounding.keys(values)
 
     def cuts(self, start: int, stop: int) -> Int:
         """Increasing row numbers from `start` to `stop`: the borders of the chunks, clipped to this range."""

@@ -13,7 +13,7 @@ from streamkernel.table._pinned_rows import OF_ENTRIES, PinnedRows
 from streamkernel.table._sparse_rows import DensifiedRows, SparseRows, SparsifiedRows, check_pairs
 from streamkernel.table.block import RowBlock
 from streamkernel.table.parts.folds import keys_of_parts
-from streamkernel.table.row_keys import NO_ROUNDING, Rounding
+from streamkernel.table.row_keys import NO_ROUNDING, RowRounding
 from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.values import cast_rows, check_rows, listed
@@ -147,7 +147,7 @@ class Table(PinnedRows):
             scaler=None if self.scaler is None else self.scaler.of_columns(positions),
         )
 
-    def with_keys(self, rounding: Rounding = NO_ROUNDING) -> Table:
+    def with_keys(self, rounding: RowRounding = NO_ROUNDING) -> Table:
         """The same rows, with a key per row in every block; keys are of stored values, which no scaler has rounded."""
         return replace(self, keys=rounding)
 

@@ -14,6 +14,7 @@ from streamkernel.reductions.cluster_means import ClusterMeans
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.reductions.mean_features import ClassFeatures, MeanFeatureSums, ScoreFeatures
 from streamkernel.reductions.pools import (
+    CellSample,
     CountRepeats,
     CrossPool,
     DictionaryColumns,
@@ -33,6 +34,7 @@ from streamkernel.reductions.pools.leverage import RidgeLeverage, SampledKernel
 from streamkernel.reductions.row_spaces import InSpace, Joint
 from streamkernel.reductions.scaling import Scaling
 from streamkernel.table import Folds
+from streamkernel.table.cell_keys import Cells
 from streamkernel.type_aliases import Int
 
 
@@ -72,6 +74,9 @@ POOLS: dict[str, Make] = {
     "dictionary, logistic": lambda X, Y, chosen: replace(_whitened(X, Y, chosen), logistic=True),
     "moments": lambda X, Y, chosen: Moments(X.shape[1], Y.shape[1]),
     "count repeats": lambda X, Y, chosen: CountRepeats(X.shape[1], Y.shape[1], 3),
+    "rows of cells": lambda X, Y, chosen: CellSample(
+        Cells(np.ones(X.shape[1])), Cells(np.ones(Y.shape[1])), 5, X.shape[1]
+    ),
     "rows of lots": lambda X, Y, chosen: _lot_sizes(X, Y, np.unique(chosen)),
     "both": lambda X, Y, chosen: Both(Moments(X.shape[1], Y.shape[1]), CountRepeats(X.shape[1], Y.shape[1])),
     "gather": lambda X, Y, chosen: Gather(np.unique(chosen), X.shape[1], Y.shape[1], X.dtype),

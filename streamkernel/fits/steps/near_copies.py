@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from streamkernel.engine import Session
 from streamkernel.reductions import DrawnRows, Moments, draw_rows
-from streamkernel.reductions.pools import Lots, Origins, Repeats
+from streamkernel.reductions.pools import CellSample, Lots, Origins, Repeats, cells_of_copies
 from streamkernel.selection import RowCache
 from streamkernel.table import Table
-from streamkernel.table.row_keys import NO_ROUNDING, Rounding
+from streamkernel.table.cell_keys import Cells
+from streamkernel.table.row_keys import NO_ROUNDING, Rounding, RowRounding
 
 _STREAM = (26,)
 _SEED = 0  # of a comparison: its folds depend on nothing but the rows
@@ -45,18 +48,29 @@ def look_at_copies(
     return repeats, lots.grouping(sample.X if table.scaler is None else table.scaler.unscaled(sample.X), origins)
 
 
-def rounding_of_copies(table: Table, session: Session) -> Rounding:
-    """How features are rounded for keys by which near copies are grouped, where no fit asks: found in a few sweeps.
+def rounding_of_copies(table: Table, session: Session) -> RowRounding:
+    """How features are rounded for keys by which near copies are grouped, where no fit asks: found in a sweep or two.
 
     Without targets there are no copies: to have equal features says nothing of the errors.
     """
     if not table.n_targets:
         return NO_ROUNDING
+    if table.of_matrix:
+        return _rounding_of_matrix(table, session)
     statistics = table.own_statistics
     if statistics is None:
         plain = table.without_targets() if table.classes is not None else table
         statistics = session.sweep(Moments.of(plain, plain.n_targets), plain, "column statistics")
-    keyed, origins = table.with_keys(), Origins.of_table(table, statistics, scaled=False)
+    features = Cells.of(statistics.X, sparse=table.sparse)
+    numbers = table.classes is None and statistics.y is not None
+    targets = Cells.of(statistics.y) if numbers and statistics.y is not None else Cells(np.ones(table.n_targets))
+    work = CellSample(features, targets, _LOOKED_AT, table.width, table.sparse)
+    return cells_of_copies(features, session.sweep(work, table, "near copies")) or NO_ROUNDING
+
+
+def _rounding_of_matrix(table: Table, session: Session) -> Rounding:
+    """`rounding_of_copies` of a kernel matrix, whose columns have no deviations: by its values, digit by digit."""
+    keyed, origins = table.with_keys(), Origins.of_table(table, None, scaled=False)
     cache, drawn = RowCache(keyed, session), draw_rows(table, _rows(table), _SEED, _STREAM)
     if not cache.count_repeats(drawn.rows, origins).uneven:
         return NO_ROUNDING

@@ -1,5 +1,7 @@
 """Pools of candidates and samples of rows: the sums by which selection rules pick a basis."""
 
+from streamkernel.reductions.pools.cell_lots import cells_of_copies
+from streamkernel.reductions.pools.cell_sample import CellRows, CellSample
 from streamkernel.reductions.pools.cross_pool import CrossPool, CrossSums
 from streamkernel.reductions.pools.dictionary import DictionarySums, Roots
 from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
@@ -13,6 +15,8 @@ from streamkernel.reductions.pools.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.pools.residual_sample import ResidualSample, ResidualSampleResult
 
 __all__ = [
+    "CellRows",
+    "CellSample",
     "CountRepeats",
     "CrossPool",
     "CrossSums",
@@ -35,4 +39,5 @@ __all__ = [
     "ResidualSampleResult",
     "RootSums",
     "Roots",
+    "cells_of_copies",
 ]

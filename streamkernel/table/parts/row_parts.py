@@ -20,7 +20,7 @@ import numpy as np
 
 from streamkernel.atomic import text_digest
 from streamkernel.table.parts.folds import Folds
-from streamkernel.table.row_keys import NO_ROUNDING, Keys, Rounding, row_keys
+from streamkernel.table.row_keys import NO_ROUNDING, Keys, RowRounding, row_keys
 from streamkernel.table.rows import ColumnRows, NumbersBeside, RowArray, RowReader
 from streamkernel.table.values import check_finite
 from streamkernel.type_aliases import AnyArray, Float, Int
@@ -70,7 +70,7 @@ class ContentParts(RowParts):
     rounding : how features are rounded first, so that copies that differ in their last digits are in one part.
     """
 
-    rounding: Rounding = NO_ROUNDING
+    rounding: RowRounding = NO_ROUNDING
 
     def of(self, values: AnyArray) -> Int:
         return _by_hash(self.source.keys(values, self.rounding), self.count)

@@ -12,7 +12,7 @@ import numpy as np
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.table.parts._weighted_values import weighted_values
 from streamkernel.table.parts.row_parts import ContentParts, GroupParts, TimeParts, checked_column
-from streamkernel.table.row_keys import NO_ROUNDING, Keys, Rounding, row_keys
+from streamkernel.table.row_keys import NO_ROUNDING, Keys, RowRounding, row_keys
 from streamkernel.table.rows import RowArray
 from streamkernel.table.table import Table
 from streamkernel.type_aliases import Float, Int
@@ -24,7 +24,7 @@ _DIGIT, _DIGITS = 16, 4  # of a time as a whole number of 64 bits
 _GRAIN = 2.0**-40  # of the total weight: sums that differ by less, as those of other chunks do, are equal
 
 
-def content_parts(table: Table, count: int, rounding: Rounding = NO_ROUNDING) -> ContentParts:
+def content_parts(table: Table, count: int, rounding: RowRounding = NO_ROUNDING) -> ContentParts:
     """Parts by content, of rounded features where near copies are to be in one part; nothing is read."""
     return ContentParts(table.features, count, rounding)
 
