@@ -13,6 +13,7 @@ from streamkernel.errors import warn_user
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits.ridge.ridge import plan_ridge
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
+from streamkernel.fits.steps.kernel_matrix import final_sums
 from streamkernel.fits.steps.record import basis_arrays, basis_of_model, fitted_fields
 from streamkernel.fits.steps.run import checked_plan, measured, size_of_fit
 from streamkernel.linalg import solve_lower
@@ -46,7 +47,7 @@ def fit_nystroem(
     with measured(session, plan) as run:
         chosen = choose_basis(settings.kernel_rows(table), settings, session, n)
         basis, rows = chosen.selection.basis, FeatureRows(chosen.table, chosen.selection.basis)
-        sums = session.sweep(FeatureGram.within(rows.features, _ROUNDING), chosen.table, "final sweep")
+        sums = _sums(FeatureGram.within(rows.features, _ROUNDING), chosen, session)
         inverse = np.ascontiguousarray(solve_lower(basis.L, np.eye(len(basis))))
     fields, arrays = _parts(NystroemModel.KIND, chosen, settings, n, sums, run())
     model = NystroemModel(FittedRecord(**fields), {**arrays, "normalization": inverse})
@@ -69,7 +70,7 @@ def fit_kernel_pca(
     with measured(session, plan) as run:
         chosen = choose_basis(settings.kernel_rows(table), settings, session, n)
         rows = FeatureRows(chosen.table, chosen.selection.basis)
-        sums = session.sweep(FeatureGram.within(rows.features, 0.0), chosen.table, "final sweep")
+        sums = _sums(FeatureGram.within(rows.features, 0.0), chosen, session)
         if settings.cuts_at_bound:
             stop = _least_bound(rows, sums, wanted or 1)
             if stop.size < len(chosen.selection.basis):
@@ -91,6 +92,11 @@ def fit_kernel_pca(
         fields, arrays = {**fields, "inverse": inverse.record}, {**arrays, **inverse.arrays}
     model = KernelPCAModel.of(eigen, {**fields, "stop": cut}, arrays, wanted)
     return model.with_basis(basis_of_model(chosen))
+
+
+def _sums(work: FeatureGram, chosen: Chosen, session: Session) -> FeatureSums:
+    found: FeatureSums = final_sums(work, chosen.table, chosen.selection.basis, session, told=chosen.indefinite)
+    return found
 
 
 def plan_transformer(table: Table, settings: TransformerSettings, machine: Machine, n: int | None = None) -> Plan:

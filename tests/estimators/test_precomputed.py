@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 
 import dask.array as da
@@ -195,8 +196,8 @@ def test_rows_in_another_order_have_no_diagonal(kept, tmp_path):
 
 def test_blocks_on_the_diagonal_are_symmetric_in_every_sweep(tmp_path, monkeypatch):
     """A row that was moved out of the sight of the checks before a fit is refused in its first sweep."""
-    monkeypatch.setattr("streamkernel.fits.steps._kernel_matrix._MOST_ROWS", 8)
-    monkeypatch.setattr("streamkernel.fits.steps._kernel_matrix._SEEN_ROWS", 8)
+    monkeypatch.setattr("streamkernel.fits.steps.kernel_matrix._MOST_ROWS", 8)
+    monkeypatch.setattr("streamkernel.fits.steps.kernel_matrix._SEEN_ROWS", 8)
     order = np.arange(M)
     order[[100, 101]] = 101, 100
     with pytest.raises(ParameterError, match=r"not symmetric: .* in row 10[01]"):
@@ -309,8 +310,8 @@ ONE_SIDED = np.triu(np.ones((M - 40, M - 40)), 1)
 
 @pytest.fixture
 def ends_of_20_rows(monkeypatch):
-    monkeypatch.setattr("streamkernel.fits.steps._kernel_matrix._MOST_ROWS", 20)
-    monkeypatch.setattr("streamkernel.fits.steps._kernel_matrix._SEEN_ROWS", M)
+    monkeypatch.setattr("streamkernel.fits.steps.kernel_matrix._MOST_ROWS", 20)
+    monkeypatch.setattr("streamkernel.fits.steps.kernel_matrix._SEEN_ROWS", M)
 
 
 @pytest.mark.parametrize("rule", ["rpcholesky", "uniform", "sgma"])
@@ -322,6 +323,40 @@ def test_what_is_wrong_beyond_the_ends_is_seen_with_the_basis(ends_of_20_rows, r
     with pytest.raises(ParameterError, match=r"not symmetric: .* in row"):
         ours.fit(in_the_middle(ONE_SIDED).astype(dtype), Y)
     ours.fit(in_the_middle(np.diag(np.full(M - 40, 5.0))).astype(dtype), Y)  # a ridge: nothing to tell
+
+
+FEW_TURNED = np.pad(np.kron(np.eye(15), [[0.0, 5.0], [5.0, 0.0]]), 85)  # rows 105 to 134: no run of rows that is seen
+UNIFORM = {**GIVEN, "rule": "uniform"}
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        KernelRidge(60, alpha=0.1, **UNIFORM),
+        KernelRidge(60, alpha="cv", **UNIFORM),
+        KernelRidge(60, alpha=0.1, **GIVEN),
+        GaussianProcessRegressor(60, signal_variance=1.0, noise_variance=0.1, tune="none", **UNIFORM),
+        Nystroem(60, **UNIFORM),
+        KernelPCA(5, basis_size=60, **UNIFORM),
+    ],
+    ids=lambda ours: f"{type(ours).__name__} {getattr(ours, 'alpha', '')} {ours.rule}",
+)
+def test_a_negative_eigenvalue_in_rows_that_nothing_sees_is_told_after_the_last_sweep(
+    ours, ends_of_20_rows, monkeypatch
+):
+    """Once, with the row; of a matrix without one nothing is told."""
+    monkeypatch.setattr("streamkernel.fits.steps.kernel_matrix._SEEN_ROWS", 8)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        ours.fit(in_the_middle(FEW_TURNED), Y)
+    of_matrix = [str(each.message) for each in told if "positive semidefinite" in str(each.message)]
+    assert len(of_matrix) == 1
+    row = re.search(r"k\(x, x\) of row (\d+) is 1, and the basis explains", of_matrix[0])
+    assert row is not None
+    assert 105 <= int(row[1]) < 135
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="only .* are linearly independent; [^;]*$")
+        ours.fit(K, Y)
 
 
 def test_a_search_by_evidence_sees_its_sample(ends_of_20_rows):

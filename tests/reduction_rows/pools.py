@@ -12,6 +12,7 @@ from streamkernel.kernels import Polynomial, Sigmoid
 from streamkernel.reductions import Both, Gather, Moments, Sample
 from streamkernel.reductions.cluster_means import ClusterMeans
 from streamkernel.reductions.clusters import Clusters
+from streamkernel.reductions.least_residual import LeastResidual
 from streamkernel.reductions.mean_features import ClassFeatures, MeanFeatureSums, ScoreFeatures
 from streamkernel.reductions.pools import (
     CellSample,
@@ -99,6 +100,7 @@ POOLS: dict[str, Make] = {
         replace(pool_columns(X, Y, chosen[:1], chosen[1:], kernel_of(X)), constant=True)
     ),
     "largest residuals": lambda X, Y, chosen: LargestResiduals(basis_of(X, chosen[:1], kernel_of(X)), 3),
+    "least residual": lambda X, Y, chosen: LeastResidual(basis_of(X, chosen[:2], kernel_of(X))),
     "leverage": lambda X, Y, chosen: RidgeLeverage(
         SampledKernel(basis_of(X, chosen, kernel_of(X)), np.ones(len(chosen)), 0.3), 3, 7, (11, 1), 0.5
     ),

@@ -17,6 +17,7 @@ from streamkernel.fits.gaussian._members import (
     sums_of_members,
 )
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
+from streamkernel.fits.steps.kernel_matrix import final_sums, final_work
 from streamkernel.fits.steps.plan_steps import TUNING_BYTES, check_step, points_bytes, points_step, steps_of_choice
 from streamkernel.fits.steps.record import tuning_arrays, tuning_record
 from streamkernel.fits.steps.supervised import SupervisedRun, check_numbers
@@ -68,7 +69,7 @@ def fit_gaussian(
             noise, sums, weights = sums_of_members(chosen, noise, session, settings)
         elif sums is None or not settings.sums_of_polish:
             equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
-            sums = session.sweep(equations, chosen.table, "final sweep")
+            sums = final_sums(equations, chosen.table, equations.basis, session, told=chosen.indefinite)
         solution = solved(
             GaussianSystem(chosen.selection.basis, sums, noise, scale=chosen.scale, independent=chosen.independent),
             settings.signal_variance,
@@ -138,7 +139,8 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     final = GaussianEquations(basis, problem.centre, noise)
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
     if not settings.sums_of_polish:
-        steps.append(step_of("final sweep", final, table, kernel_columns=n, held_bytes=held))
+        work = final if isinstance(noise, BlockNoise) else final_work(final, table, basis)
+        steps.append(step_of("final sweep", work, table, kernel_columns=n, held_bytes=held))
     steps.append(driver_step("solve", algebra, algebra=2 * eigen_flops(n)))
     if isinstance(noise, BlockNoise):
         # The kernel matrix of the sample for the degrees of freedom, and LAPACK's copies of it.

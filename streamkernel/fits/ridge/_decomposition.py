@@ -8,6 +8,7 @@ from typing import Any
 from streamkernel.engine import Session, Step, driver_step, eigen_flops, factor_flops, step_of
 from streamkernel.fits.ridge._iterations import Solved
 from streamkernel.fits.steps.choose_basis import Chosen
+from streamkernel.fits.steps.kernel_matrix import final_work
 from streamkernel.fits.steps.plan_steps import points_bytes
 from streamkernel.fits.steps.validation import left_out_rows, validation_record, words_of
 from streamkernel.models.ridge import solution_arrays, solution_record
@@ -102,7 +103,7 @@ def decomposition_steps(
     squares = 8 * (1 + count + more) * d * (d + n)
     sweep = step_of(
         "sums by fold" if models else "final sweep",
-        final,
+        final if models else final_work(final, table, plain.basis),
         table,
         kernel_columns=n,
         held_bytes=8 * (2 + count) * n * n + squares + 8 * d * (d + n),

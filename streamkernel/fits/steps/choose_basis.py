@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError, SingularKernelError, warn_user
-from streamkernel.fits.steps._kernel_matrix import check_matrix, check_sample, told_of_matrix
+from streamkernel.fits.steps.kernel_matrix import check_matrix, check_sample, told_of_matrix
 from streamkernel.fits.steps.near_copies import look_at_copies
 from streamkernel.fits.steps.plan_steps import needs_moments
 from streamkernel.fits.steps.scalers import bounded_scaler, standard_scaler, unit_scaler
@@ -48,6 +48,7 @@ class Chosen:
     selection : basis, and how the rule found it.
     centre, scale : (d,) mean and spread of each target.
     repeats : counts of repeated rows, where the table has targets.
+    indefinite : whether the user was warned of a kernel matrix that is not positive semidefinite.
     points_of : function of a basis of rows of the fit: its points (n, p) in the units of the columns, or None where
         the scaler computes them. A fit may still cut the basis, or add points to it.
     metric : record of the search for a metric; None without a search.
@@ -64,6 +65,7 @@ class Chosen:
     tuning: Tuning | None = None
     sample: Sample | None = None
     repeats: Repeats | None = None
+    indefinite: bool = False
     points_of: Callable[[Basis], AnyArray | None] = lambda basis: None
     metric: MetricChoiceRecord | None = None
     held: Sample | None = None
@@ -191,8 +193,8 @@ def choose_basis(
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale, folds, in_metric, of_rows)
     selection = rule.select(problem, session, cache)
     expected = search is not None or not settings.needs_all_functions
-    told = [_told_of(repeats), told_of_matrix(table, selection.basis) if table.of_matrix else ""]
-    _warn(selection, n, settings, session, told, expected=expected)
+    of_matrix = told_of_matrix(table, selection.basis) if table.of_matrix else ""
+    _warn(selection, n, settings, session, [_told_of(repeats), of_matrix], expected=expected)
     held_rows = None if folds is None else held_out(cache.get(checked.rows), checked, folds)
     if scaler is not None and not scaler.invertible:
         # A sweep of the choice: `points_of` then finds all rows in the cache.
@@ -208,6 +210,7 @@ def choose_basis(
         tuning=tuning,
         sample=sample,
         repeats=repeats,
+        indefinite=bool(of_matrix),
         points_of=cache.points,
         metric=None if search is None else search.record,
         held=held_rows,

@@ -1,13 +1,18 @@
-"""Checks of a kernel matrix on some of its rows: before a basis is chosen from them, and with the basis."""
+"""Checks of a kernel matrix: of some rows before and with the basis, and of all rows in the last sweep."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ParameterError
+from streamkernel.engine import Session
+from streamkernel.errors import ParameterError, warn_user
 from streamkernel.matrix_rows import kernel_values_in, own_in
-from streamkernel.reductions import Sample
+from streamkernel.reductions import Both, Sample
+from streamkernel.reductions.contract import AnyReduction
+from streamkernel.reductions.least_residual import LeastResidual, Shortfall
 from streamkernel.table import Table
 from streamkernel.table.symmetry import check_symmetry, rounding_of
 from streamkernel.type_aliases import AnyArray, Int
@@ -75,8 +80,8 @@ def told_of_matrix(table: Table, basis: Basis) -> str:
     ParameterError
         The matrix is not symmetric there.
     """
-    if table.n_rows <= 2 * _at_most(table, _MOST_ROWS):
-        return ""  # `check_matrix` has seen all of it
+    if _seen(table):
+        return ""
     count = _at_most(table, _SEEN_ROWS) // _RUNS
     firsts = np.unique(np.linspace(table.start, max(table.start, table.stop - count), _RUNS).astype(np.int64))
     columns = kernel_values_in(basis.points)
@@ -94,14 +99,50 @@ def told_of_matrix(table: Table, basis: Basis) -> str:
         if left.min() < least:
             least, row = float(left.min()), int(numbers[left.argmin()])
             own_of_row = float(own[left.argmin()])
-    if least >= -_BELOW * largest:
+    return _told_of(Shortfall(least, row, own_of_row, largest), table)
+
+
+def final_work(work: AnyReduction, table: Table, basis: Basis) -> AnyReduction:
+    """The sums of a last sweep; of rows of a kernel matrix that nothing has seen, with the least residual of all rows.
+
+    Other kernels are functions that are known to be positive semidefinite, or known not to be.
+    """
+    return Both(work, LeastResidual(basis)) if table.of_matrix and not _seen(table) else work
+
+
+def final_sums(work: AnyReduction, table: Table, basis: Basis, session: Session, *, told: bool) -> Any:
+    """The result of a last sweep over the rows of a fit, which warns of a matrix that it finds to be indefinite.
+
+    Parameters
+    ----------
+    told : whether the user has been warned of that.
+    """
+    whole = final_work(work, table, basis)
+    found = session.sweep(whole, table, "final sweep")
+    if whole is work:
+        return found
+    sums, shortfall = found
+    text = "" if told else _told_of(shortfall, table)
+    if text:
+        warn_user(text)
+    return sums
+
+
+def _told_of(found: Shortfall, table: Table) -> str:
+    """Text of a warning of a row of which the basis explains more than there is; empty where that is rounding."""
+    if not found.below(_BELOW):
         return ""
     digits = ", in float64" if table.dtype == np.float32 else ""
     return (
-        f"the kernel matrix is not positive semidefinite: k(x, x) of row {row} is {own_of_row:.6g}, and the basis "
-        f"explains {own_of_row - least:.6g} of it; no function is chosen among such rows, and the certificate does not "
-        f"hold; give one that is, such as K + c I{digits}"
+        f"the kernel matrix is not positive semidefinite: k(x, x) of row {found.row} is {found.own:.6g}, and the basis "
+        f"explains {found.own - found.least:.6g} of it; no function is chosen among such rows, and the certificate "
+        f"does not hold; give one that is, such as K + c I{digits}"
     )
+
+
+def _seen(table: Table) -> bool:
+    """Whether `check_matrix` has seen all of a matrix."""
+    return table.n_rows <= 2 * _at_most(table, _MOST_ROWS)
 
 
 def _at_most(table: Table, rows: int) -> int:
