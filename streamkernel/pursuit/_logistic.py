@@ -17,10 +17,10 @@ compensates in part. Newton's method itself would need a matrix of (n C)^2.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import Kernel
+from streamkernel.linalg import solve_lower_t
 from streamkernel.pursuit._state import Candidates, PursuitState
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
@@ -99,8 +99,7 @@ class LogisticState(PursuitState):
     def settled(self) -> Stages:
         # After a half step the parameters are not those of the weighted fit: same directions, other amounts.
         V = self.stages.directions
-        amounts = solve_triangular(V, self.parameters, check_finite=False) if len(V) else self.stages.amounts
-        return Stages(V, amounts, self.constant)
+        return Stages(V, solve_lower_t(V.T, self.parameters), self.constant)
 
     def scores_of_other_rows(self, coding: Float | None, gamma: float | None) -> StagedScores:
         """Scores of the sizes that sweeps have measured, each with its own coefficients; a step is their difference."""

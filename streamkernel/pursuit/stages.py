@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
+from streamkernel.linalg import solve_lower_t
 from streamkernel.type_aliases import Float, Int
 
 
@@ -46,8 +46,7 @@ class Stages:
             penalty = np.diag(np.sqrt(ridge * np.einsum("ij,ij->j", D, D)))
             D, Y = np.concatenate([D, penalty]), np.concatenate([Y, np.zeros((len(penalty), Y.shape[1]))])
         Q, R = np.linalg.qr(D)
-        inverse: Float = solve_triangular(R, np.eye(len(R)), check_finite=False)
-        return cls(inverse, Q.T @ Y, constant)
+        return cls(solve_lower_t(R.T, np.eye(len(R))), Q.T @ Y, constant)
 
     @classmethod
     def of_steps(cls, D: Float, Y: Float, functions: Int, steps: Float, constant: bool) -> Stages:

@@ -26,6 +26,10 @@ class Both(Reduction[tuple[Any, Any]]):
     def row_multiple(self) -> int:
         return lcm(self.first.row_multiple, self.second.row_multiple)
 
+    def empty(self) -> State | None:
+        first, second = self.first.empty(), self.second.empty()
+        return None if first is None or second is None else _joined(first, second)
+
     def map_block(self, block: RowBlock) -> State:
         return _joined(self.first.map_block(block), self.second.map_block(block))
 
@@ -33,6 +37,23 @@ class Both(Reduction[tuple[Any, Any]]):
         parts = zip(_parted(left), _parted(right), strict=True)
         states = [work.combine(*pair) for work, pair in zip((self.first, self.second), parts, strict=True)]
         return _joined(*states)
+
+    @property
+    def adds_arrays(self) -> bool:
+        return self.first.adds_arrays and self.second.adds_arrays
+
+    def absorb(self, left: State, right: State) -> State:
+        if self.adds_arrays:
+            return super().absorb(left, right)
+        # Another state than `left`: what does not add may hold arrays of the right one, whose memory stays as it is.
+        parts = zip(_parted(left), _parted(right), strict=True)
+        return _joined(*(work.absorb(*pair) for work, pair in zip((self.first, self.second), parts, strict=True)))
+
+    def emptied(self, state: State) -> State | None:
+        first, second = (
+            work.emptied(part) for work, part in zip((self.first, self.second), _parted(state), strict=True)
+        )
+        return None if first is None or second is None else _joined(first, second)
 
     def fold(self, state: State, block: RowBlock) -> State:
         # By the folds of both, which may be far cheaper than to map the block and combine (`CountRepeats`).

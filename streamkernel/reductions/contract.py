@@ -9,7 +9,7 @@ The engine owns the loop. It decides which process maps which block, and this ne
 
 A reduction says how states are combined once, in `combine`, which changes neither of them: Dask may hold a state, and
 ask for the same sum again. Within a task nobody else holds the states; there the engine calls `absorb`, the same sum in
-the memory of one of them, which no reduction defines.
+the memory of one of them, which a reduction defines only where it is made of others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -87,7 +87,6 @@ class Reduction(ABC, Generic[Result]):
         """Whether `combine` adds the arrays of two states, and does nothing else."""
         return type(self).combine is Reduction.combine
 
-    @final
     def absorb(self, left: State, right: State) -> State:
         """`combine` with the same bits, for states that nobody else holds: it may overwrite both.
 

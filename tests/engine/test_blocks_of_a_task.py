@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from problems import basis_of
 
 from streamkernel.basis import Basis
+from streamkernel.engine._state_memory import StateMemory
 from streamkernel.engine._tasks import map_span
 from streamkernel.kernels import Gaussian
+from streamkernel.reductions import Both
 from streamkernel.reductions.pools import PoolColumns, PoolGram
+from streamkernel.reductions.pools.largest_residuals import LargestResiduals
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.table import open_table
 
@@ -55,3 +59,29 @@ def test_states_of_a_task_are_added_in_place_with_the_same_bits(name: str) -> No
     for key, values in found.items():
         np.testing.assert_array_equal(values, wanted[key])
         assert values.ctypes.data == before[key]
+
+
+@pytest.mark.parametrize("second", ["pool", "largest residuals"])
+def test_of_a_pair_the_part_that_adds_arrays_is_added_in_place(second: str) -> None:
+    """A part that holds arrays of the right state keeps their memory from being used again."""
+    X = np.random.default_rng(1).standard_normal((200, 3))
+    basis = basis_of(X, range(4))
+    other = sums_of(second, X) if second == "pool" else LargestResiduals(basis, 3)
+    work, table = Both(sums_of("normal equations", X), other), open_table(X, X[:, 0])
+    left, right = (map_span(table, work, span, 64) for span in ((0, 100), (100, 200)))
+    wanted = work.combine(left, right)
+    before = {key: values.ctypes.data for key, values in left.items()}
+    memory = StateMemory(work)
+    found = memory.absorb(left, right)
+    assert (found is left) == (second == "pool")
+    for key, values in found.items():
+        np.testing.assert_array_equal(values, wanted[key])
+        if key.startswith("first_") or second == "pool":
+            assert values.ctypes.data == before[key]
+    empty = memory.empty()
+    if second == "pool":
+        assert empty is not None
+        assert {values.ctypes.data for values in empty.values()} == {values.ctypes.data for values in right.values()}
+        assert not any(values.any() for values in empty.values())
+    else:
+        assert empty is None or not {id(values) for values in empty.values()} & {id(v) for v in right.values()}

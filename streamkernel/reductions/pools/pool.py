@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import block_array, mirror_upper, subtract_gram, subtract_product, syrk
+from streamkernel.linalg import block_array, mirror_upper, solve_lower_t, subtract_gram, subtract_product, syrk
 from streamkernel.reductions.contract import Reduction, State, cleared
 from streamkernel.reductions.pools.dictionary_columns import CandidateColumns, DictionaryColumns
 from streamkernel.table import RowBlock
@@ -81,10 +80,7 @@ class PoolColumns(CandidateColumns):
 
     def coefficients_of_pool(self) -> Float:
         """``T_M = G_M L^-1``: coefficients of the candidates' kernel functions in the basis, (k, n) float64."""
-        if len(self.basis) == 0:
-            return self.features_of_pool  # SciPy before 1.14 solves nothing of size 0
-        solved: Float = solve_triangular(self.basis.L, self.features_of_pool.T, lower=True, trans="T").T
-        return solved
+        return solve_lower_t(self.basis.L, self.features_of_pool.T).T
 
     def pool_residual(self) -> Float:
         """``S = k(M, M) - G_M G_M^T``, (k, k) float64."""
