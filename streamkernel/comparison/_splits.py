@@ -78,11 +78,12 @@ def checked_folds(folds: Unchecked) -> int:
 def without_columns(
     table: Table, groups: Unchecked, times: Unchecked
 ) -> tuple[Table, RowArray | None, RowArray | None]:
-    """The table without the columns of groups and of times, and their values; nothing is read.
+    """The table without the columns of groups and of times, and their values; of these only ids are read.
 
     Parameters
     ----------
-    groups, times : None, the name of a column, or an array (m,) of all rows of the input.
+    groups, times : None, the name of a column, or an array (m,) of all rows of the input. Groups may be the ids of the
+        rows, by the name of their column, which is no feature.
 
     Raises
     ------
@@ -99,7 +100,9 @@ def without_columns(
         if given is None:
             continue
         found: RowArray
-        if isinstance(given, str):
+        if name == "groups" and isinstance(given, str) and given == table.id_name:
+            found = table.id_codes()
+        elif isinstance(given, str):
             table, found = table.apart(given, what, given)
         else:
             found = _array(given, name, table, text=name == "groups")

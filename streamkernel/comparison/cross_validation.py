@@ -292,8 +292,8 @@ def cross_validate(
     y : (m,) or (m, d) targets, where the table does not contain them.
     sample_weight : (m,) row weights; None for those of the table. A row of weight w counts as if it stood w times, in
         fits, in errors and in the sizes of folds.
-    groups : name of a column, or array (m,) of numbers or text: rows of one group share a fold. Folds are of about
-        equal weight. A column is no feature then.
+    groups : name of a column, also of that of the ids, or array (m,) of numbers or text: rows of one group share a
+        fold. Folds are of about equal weight. A column is no feature then.
     time : name of a column, or array (m,) of numbers or dates: fold j is part j + 1 of K + 1 parts of about equal
         weight in the order of time, and fitted to are only the parts before it (an expanding window). Rows of one time
         are never separated, so that all rows of a fit are before all rows of its fold. A column is no feature then.

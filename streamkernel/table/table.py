@@ -10,11 +10,12 @@ import numpy as np
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.table._matrix_rows import MatrixRows
 from streamkernel.table._pinned_rows import OF_ENTRIES, PinnedRows
+from streamkernel.table._row_ids import codes_of
 from streamkernel.table._sparse_rows import DensifiedRows, SparseRows, SparsifiedRows, check_pairs
 from streamkernel.table.block import RowBlock
 from streamkernel.table.parts.folds import keys_of_parts
 from streamkernel.table.row_keys import NO_ROUNDING, RowRounding
-from streamkernel.table.rows import ColumnRows, NumbersBeside, OrderedRows, RowArray, RowReader
+from streamkernel.table.rows import ColumnRows, NumbersBeside, NumpyRows, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.values import cast_rows, check_rows, listed
 from streamkernel.type_aliases import AnyArray, Float, Int
@@ -59,6 +60,17 @@ class Table(PinnedRows):
         Name of the column of the input that is the weights (`weighted_by`); "none" where its own weights were left
         out; else None.
     """
+
+    @property
+    def id_name(self) -> str | None:
+        """Name of the column of the source that is the ids; None where there are none."""
+        columns = [] if self.schema is None or self.ids is None else self.schema["columns"]
+        return next((column["name"] for column in columns if column.get("role") == "id"), None)
+
+    def id_codes(self) -> NumpyRows:
+        """A number (m,) for each row of the whole input, equal where the ids are; the ids are read."""
+        assert self.ids is not None
+        return NumpyRows(codes_of(self.ids), self.id_name or "id")
 
     def as_sparse(self, sparse: bool) -> Table:
         """The same rows, sparse or dense, without scaler; chunks are turned when they are read."""

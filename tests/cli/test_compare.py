@@ -91,6 +91,27 @@ def test_a_file_is_compared_as_its_table(cli: Callable, tmp_path: Path, monkeypa
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+def test_groups_of_text_are_the_ids(cli: Callable, tmp_path: Path) -> None:
+    """They had to be numbers, though an array of groups may be text."""
+    names = np.array([f"pätient {each:.0f}" for each in X[:, 2]])
+    frame = pd.DataFrame({"a": X[:, 0], "patient": names, "b": X[:, 1], "y": Y})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    ingest(tmp_path / "rows.csv", tmp_path / "table", target="y", id="patient", dtype="float64", chunk_rows=70)
+    words = ("--estimators", "ridge", *SET, "--set", "basis=10", "--set", "alpha=1", "--folds", 3, *THREADS)
+    stored = cli("compare", tmp_path / "table", *words, "--group", "patient", "--json").result
+    ridge = KernelRidge(10, alpha=1.0, **PLAIN)
+    wanted = cross_validate(open_table(tmp_path / "table"), ridge, 3, groups=names).estimators[0]
+    assert stored["by"] == "group"
+    np.testing.assert_allclose(stored["estimators"][0]["errors"], wanted.errors, rtol=1e-12)
+    of_file = ("--target", "y", "--id", "patient", "--group", "patient", "--rows", "30:170")
+    part = cross_validate(tmp_path / "table", ridge, 3, groups="patient").estimators[0]
+    np.testing.assert_allclose(part.errors, wanted.errors, rtol=1e-12)
+    found = cli("compare", tmp_path / "rows.csv", *words, *of_file, "--json").result
+    assert (found["by"], sum(found["left_out_rows"])) == ("group", 140)
+    refused = cli("compare", tmp_path / "rows.csv", *words, *of_file[:2], "--drop", "patient", *of_file[4:]).error
+    assert "there is no column 'patient' of groups" in refused
+
+
 def test_a_file_that_cannot_be_compared_is_refused(cli: Callable, numbers: Path, tmp_path: Path) -> None:
     pd.DataFrame({"a": X[:, 0], "city": "Oslo", "y": Y}).to_csv(tmp_path / "rows.csv", index=False)
     words = ("--estimators", "ridge", *THREADS)

@@ -65,7 +65,8 @@ _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
     "--group",
     default=None,
     metavar="COLUMN",
-    help="All rows of a group are in one fold; the column is no feature then. [default: equal rows are]",
+    help="All rows of a group are in one fold; the column is no feature then. Groups of text are the column that --id "
+    "names. [default: equal rows are]",
 )
 @section_option(
     _FOLDS,
