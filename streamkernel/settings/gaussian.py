@@ -87,8 +87,8 @@ class TunedSettings(BasisSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         # A function has no lengthscale of which a slope could be missing.
-        searched = isinstance(self.kernel, Kernel) and self.tunes
-        own = [kind for kind in user_kernel_classes(self.kernel) if isinstance(kind, type)] if searched else []
+        found = user_kernel_classes(self.kernel) if isinstance(self.kernel, Kernel) and self.tunes else []
+        own = [kind for kind in found if isinstance(kind, type)]
         if own:
             raise ParameterError(
                 f"the slope of the kernel {own[0].__name__} by its lengthscale is not known, which the search by "
