@@ -185,6 +185,7 @@ def test_messages_in_reliability_are_real(case: str, tmp_path: Path, monkeypatch
 
 
 WARNED: dict[str, Callable[[], object]] = {
+    "labels": lambda: open_table(X, np.where(Y > 0, "yes", "Yes"), classify=True),
     "more functions than rows": lambda: KernelRidge(700, **PLAIN).fit(X[:600], Y[:600]),
     "few query points": lambda: committee(block_size=100),
     "indefinite in the middle": lambda: of_matrix(in_pairs(2400, 1024, 1376), alpha=1.0, rule="uniform", n=600),
