@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 
 from streamkernel.compiled_loops import Compiled
 from streamkernel.errors import ModelFormatError, ParameterError
@@ -87,6 +88,12 @@ def loops_of_kernels() -> tuple[Compiled, ...]:
     return (*LOOPS, *map(writer_of, TRANSFORMS))
 
 
+def _hint(name: Unchecked) -> str:
+    """The name that was meant, if one is near."""
+    near = get_close_matches(name.lower(), KERNEL_NAMES, 1) if isinstance(name, str) else []
+    return f"did you mean {near[0]}? Or " if near else ""
+
+
 def as_kernel(
     kernel: str | Kernel | FieldsView | Callable[..., Unchecked],
     *,
@@ -143,8 +150,8 @@ def as_kernel(
         return Precomputed()
     if not isinstance(kernel, str) or kernel.lower() not in NAMES:
         raise ParameterError(
-            f"{option('kernel')} = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)}, an expression such "
-            "as '2*gaussian + linear', or a Kernel"
+            f"{option('kernel')} = {kernel!r} is not known; {_hint(kernel)}give one of {', '.join(KERNEL_NAMES)}, an "
+            "expression such as '2*gaussian + linear', or a Kernel"
         )
     kind, fixed = NAMES[kernel.lower()]
     if gamma is not None and issubclass(kind, LengthscaleKernel):
@@ -187,7 +194,7 @@ def _of_expression(text: str, lengthscale: Unchecked, others: list[str]) -> Kern
 def _named(name: str, given: Fields) -> Kernel:
     """The kernel with a name of an expression."""
     if name.lower() not in NAMES:
-        raise ParameterError(f"{name!r} is not known; give one of {', '.join(KERNEL_NAMES)}")
+        raise ParameterError(f"{name!r} is not known; {_hint(name)}give one of {', '.join(KERNEL_NAMES)}")
     _, fixed = NAMES[name.lower()]
     takes = [*(each for each in parameters_of(name.lower()) if each not in fixed), "columns"]
     for each in given:

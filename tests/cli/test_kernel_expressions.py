@@ -34,7 +34,12 @@ def test_the_plan_counts_both_parts(cli: Callable, store: Path) -> None:
 
 def test_a_wrong_one_is_one_line(cli: Callable, store: Path, tmp_path: Path) -> None:
     said = cli("fit", store, tmp_path / "m", "--kernel", "2*gaussian + linaer", *THREADS).error
-    assert "--kernel = '2*gaussian + linaer' is wrong at character 14: 'linaer' is not known" in said
+    wrong = (
+        "--kernel = '2*gaussian + linaer' is wrong at character 14: 'linaer' is not known; did you mean linear? Or give"
+    )
+    assert wrong in said
+    said = cli("fit", store, tmp_path / "m", "--kernel", "Gausian", *THREADS).error
+    assert "--kernel = 'Gausian' is not known; did you mean gaussian? Or give one of gaussian, rbf," in said
     said = cli("plan", store, "--kernel", "polynomial + linear", "--degree", 2, *THREADS).error
     assert "--degree cannot be told apart in an expression" in said
     assert not list(tmp_path.iterdir())

@@ -85,7 +85,7 @@ WRONG = {
     "-2*gaussian": (1, "factor = -2 is out of range"),
     "linear + 0*gaussian": (10, "factor = 0 is out of range"),
     "1e999*gaussian": (1, "factor = inf is out of range"),
-    "2*gausian": (3, "'gausian' is not known; give one of gaussian, rbf, "),
+    "2*gausian": (3, r"'gausian' is not known; did you mean gaussian\? Or give one of gaussian, rbf, "),
     "auto + linear": (1, "'auto' is not known"),
     "gaussian(2)": (10, "give parameters by name"),
     "linear + gaussian(width=2)": (10, "gaussian has no parameter 'width'; it has lengthscale, gamma, columns"),
