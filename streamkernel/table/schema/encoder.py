@@ -27,6 +27,7 @@ from streamkernel.wording import option
 
 # What a message calls a place: a row of the source as "file:line".
 Where = Callable[[int], str]
+_OTHER_KIND = "or give the column another kind or format in the schema"
 
 
 @dataclass
@@ -196,9 +197,12 @@ def read_numbers(column: Column, values: Untyped, start: int, where: Where) -> F
         if infinite.size:
             raise WrongValueError(int(infinite[0]), float(found[infinite[0]]), "is not finite")
     except WrongValueError as error:
+        kinds = (
+            f"name the column among {option('categories')} or {option('dates')}, or give it another kind in the schema"
+        )
+        other = kinds if column.kind == "number" and isinstance(error.value, str) else _OTHER_KIND
         raise SourceFormatError(
-            f"{where(start + error.row)}: {error.value!r:.60} of {column} {error.why}; correct it, or give the column "
-            "another kind or format in the schema"
+            f"{where(start + error.row)}: {error.value!r:.60} of {column} {error.why}; correct it, {other}"
         ) from None
     return found
 

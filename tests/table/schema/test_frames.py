@@ -17,7 +17,7 @@ import pytest
 from messy_tables import messy
 
 from streamkernel import KernelRidge, TableEncoder, ingest, open_table
-from streamkernel.errors import DTypeError, EmptyDataError, ParameterError
+from streamkernel.errors import DTypeError, EmptyDataError, NonFiniteDataError, ParameterError, SourceFormatError
 
 M = 60
 Y = np.arange(M, dtype=float)
@@ -159,3 +159,53 @@ def test_a_polars_frame_is_ingested_encoded_and_fitted(tmp_path: Path) -> None:
 def test_a_query_of_real_polars_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="LazyFrame"):
         ingest(pl.DataFrame({"a": Y}).lazy(), tmp_path / "s", schema="auto")
+
+
+ODD = {
+    "cut": (pd.cut(Y, [-1, 20, 60]), ["=(-1, 20]", "=(20, 60]"]),
+    "intervals": (pd.arrays.IntervalArray.from_breaks([0, 1, 2]).take([0, 1] * 29 + [-1, 0], allow_fill=True), None),
+    "periods": (pd.period_range("2020-01", periods=M, freq="M"), [" (elapsed)", " (sine of the year)"]),
+    "quarters": (pd.Categorical(pd.period_range("2020-01", periods=2, freq="Q").repeat(30)), ["=2020Q1", "=2020Q2"]),
+    "mixed": (["u", 1, 1.0, None, True, "1"] * 10, ["=1", "=true", "=u", " is missing"]),
+    "mixed categories": (pd.Categorical(["u", 1] * 30), ["=1", "=u"]),
+    "numbers in text": (["1", 2, 2.5, None] * 15, ["", " is missing"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_columns_of_pandas_without_a_type_of_arrow_are_read_as_from_csv(name: str, tmp_path: Path) -> None:
+    values, features = ODD[name]
+    frame = pd.DataFrame({"a": Y, "c": values, "y": Y})
+    before = frame.copy()
+    found, names = stored(frame, tmp_path, schema="auto")
+    if features is not None:
+        assert list(names[1 : 1 + len(features)]) == [f"c{each}" for each in features]
+    pd.testing.assert_frame_equal(frame, before)
+    if name != "periods":  # whose text, 2020-01, is no date in CSV
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        again, same = stored(tmp_path / "rows.csv", tmp_path, "csv", schema="auto")
+        assert same == names
+        np.testing.assert_array_equal(found, again)
+    encoder = TableEncoder().fit(frame[["a", "c"]], Y)
+    np.testing.assert_array_equal(encoder.transform(frame[["c", "a"]][:9]), encoder.transform(frame[["a", "c"]])[:9])
+
+
+def test_values_of_no_kind_are_named_with_their_column() -> None:
+    for values, shown in ((Y * 1j, "complex, such as 0j"), ([{1}, "u"] * 30, "type set, such as {1}")):
+        with pytest.raises(DTypeError, match=rf"DataFrame: column 'c' holds values of the .*{shown}.*leave it out"):
+            TableEncoder().fit(pd.DataFrame({"a": Y, "c": values}))
+
+
+def test_a_frame_of_pandas_has_the_options_of_files(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": Y, "c": ["u", "v"] * 30, "gap": np.where(Y > 3, Y, np.nan), "y": Y})
+    with pytest.raises(SourceFormatError, match=r"'u' of column 'c' is not a number; .*categories or"):
+        ingest(frame, tmp_path / "s", target="y")
+    with pytest.raises(NonFiniteDataError, match=r"column 'gap' has no value in row 0; fill .* by missing='mean'"):
+        ingest(frame, tmp_path / "s", target="y", drop=["c"])
+    X, names = stored(frame, tmp_path, drop=["c", "gap"])
+    assert names == ("a",)
+    np.testing.assert_array_equal(X[:, 0], Y)
+    assert ingest(frame, tmp_path / "kept", target="y", weight="a", keep=["y", "gap"], missing="mean").weight == "a"
+    assert ingest(frame[["a", "c"]], tmp_path / "t", target="c").classes == ("u", "v")
+    # Numbers alone keep their dtype.
+    assert ingest(frame[["a", "y"]].astype(np.float32), tmp_path / "n", target=-1, dtype="keep").dtype == "float32"

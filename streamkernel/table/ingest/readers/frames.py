@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamkernel.errors import DTypeError, EmptyDataError, ParameterError
 from streamkernel.table.columns import check_distinct, default_names
+from streamkernel.table.ingest.readers._pandas_columns import pandas_as_arrow
 from streamkernel.table.ingest.readers.reader import BATCH_BYTES
 from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
 from streamkernel.type_aliases import Unchecked, Untyped
@@ -57,6 +58,7 @@ class FrameStream(ColumnStream):
         self._place = place
         if is_pandas(frame):
             frame, self.named = _named(frame, place)
+            frame = pandas_as_arrow(frame, place)
         try:
             self.table = _arrow_table(frame)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError) as error:
@@ -162,6 +164,4 @@ def _arrow_table(frame: Unchecked) -> Untyped:
         return pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
         return frame
-    if is_pandas(frame):
-        return pa.Table.from_pandas(frame, preserve_index=False)
     return pa.table(frame)

@@ -13,6 +13,7 @@ from streamkernel.table.ingest.readers._columns import ColumnsReader, TypedStrea
 from streamkernel.table.ingest.readers._datasets import dataset_reader
 from streamkernel.table.ingest.readers._libsvm import LibsvmReader
 from streamkernel.table.ingest.readers._numpy_files import NpyReader, NpzReader
+from streamkernel.table.ingest.readers._pandas_columns import is_array_with_names
 from streamkernel.table.ingest.readers._tables import TableReader
 from streamkernel.table.ingest.readers._zarr import zarr_reader
 from streamkernel.table.ingest.readers.csv.rows import CsvReader, CsvStream
@@ -42,8 +43,7 @@ def open_reader(source: Unchecked, options: SourceOptions) -> Reader:
         options.refuse_sparse(str(source))
         return _of_columns(CsvStream([source], options.csv, target), str(source), options)
     several = several_sources(source)
-    # A frame of pandas whose columns are all numbers is an array with names; other frames are columns in any case.
-    if not several and is_frame(source) and (options.described or not is_pandas(source)):
+    if not several and is_frame(source) and not (is_pandas(source) and _is_array(source, options)):
         options.refuse_csv(name_of(source))
         options.refuse_names(name_of(source), "has none")
         options.refuse_sparse(name_of(source))
@@ -119,6 +119,11 @@ def has_columns(source: Unchecked) -> bool:
     if len(sources) == 1 and is_zarr(display_form(sources[0])):
         return False
     return source_files(sources)[0].kind not in _ONE_FILE
+
+
+def _is_array(frame: Unchecked, options: SourceOptions) -> bool:
+    """Whether a frame of pandas is an array with names: all columns are numbers, and nothing more is said of them."""
+    return not (options.described or options.drop or options.keep is not None) and is_array_with_names(frame)
 
 
 def _of_columns(stream: CsvStream | TypedStream, place: str, options: SourceOptions) -> Reader:
