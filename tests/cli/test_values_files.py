@@ -86,7 +86,13 @@ def test_columns_are_named_by_targets_levels_and_classes(cli: Run, tmp_path: Pat
         "gp": ("x", ["prediction", "std"]),
         "gp-classifier": ("c", ["prediction", "probability_down", "probability_up"]),
     }
-    options = {"quantile": ["--quantile", "0.1,0.9"], "ridge": ["--alpha", "1"]}
+    given = ["--lengthscale", "1", "--signal-variance", "1"]
+    options = {
+        "quantile": ["--quantile", "0.1,0.9"],
+        "ridge": ["--alpha", "1"],
+        "gp": [*given, "--noise-variance", ".1"],
+        "gp-classifier": given,
+    }
     for kind, (table, names) in kinds.items():
         model, out = str(tmp_path / kind), tmp_path / f"{kind}.csv"
         fitted = cli(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,26 +39,36 @@ class Ending(Silent):
             raise KeyboardInterrupt
 
 
+# Of a learner whose members sweep the rows.
+SWEPT = BoostingSettings(**{**SMALL, "learner": "kmp"}, n_components=10)
+
+
+@cache
+def undisturbed() -> str:
+    """The digest of a run that nothing ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = open_table(zarr_of_chunks(Path(folder) / "rows.zarr", X, Y.astype(float), 100), classify=True)
+        return str(fit_boosting(table, SWEPT, Session(ThreadExecutor(1)), estimator="boosting").digest)
+
+
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("sweeps", [2, 4, 7])
 def test_a_run_that_was_ended_between_members_goes_on_with_equal_bits(tmp_path: Path, sweeps: int, lost: bool) -> None:
     """Also where the codes of its members are lost, which are then computed again."""
-    settings = BoostingSettings(**{**SMALL, "learner": "kmp"}, n_components=10)
     table = open_table(zarr_of_chunks(tmp_path / "rows.zarr", X, Y.astype(float), 100), classify=True)
-    whole = fit_boosting(table, settings, Session(ThreadExecutor(1)), estimator="boosting")
     with Checkpoints(tmp_path / "run", {}) as checkpoints:
         session = Session(ThreadExecutor(1), progress=Ending(sweeps), checkpoints=checkpoints)
         with pytest.raises(KeyboardInterrupt):
-            fit_boosting(table, settings, session, estimator="boosting")
+            fit_boosting(table, SWEPT, session, estimator="boosting")
     assert (tmp_path / "run" / "rows").is_dir()
     if lost:
         shutil.rmtree(tmp_path / "run" / "rows")
     with Checkpoints(tmp_path / "run", {}) as checkpoints:
         session = Session(ThreadExecutor(2), checkpoints=checkpoints)
-        model = fit_boosting(table, settings, session, estimator="boosting")
+        model = fit_boosting(table, SWEPT, session, estimator="boosting")
         assert sum(record.resumed for record in session.records) == sweeps
         checkpoints.discard()
-    assert model.digest == whole.digest
+    assert model.digest == undisturbed()
     assert not (tmp_path / "run").exists()
 
 
