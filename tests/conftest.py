@@ -19,6 +19,7 @@ import data_sets
 import numpy as np
 import pytest
 from clusters import Cluster
+from forks import Forks
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 from s3_server import S3Server, running_s3
@@ -99,6 +100,13 @@ def blas_is_given_back() -> Iterator[None]:
     while threads is not None and threads._depth:
         assert time.monotonic() < until, "something that was started here still limits BLAS"
         time.sleep(0.01)
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """``forks.run(code, *arguments)`` is ``python -c``, without the second that loading the libraries takes."""
+    with Forks(tmp_path_factory.mktemp("forks")) as loaded:
+        yield loaded
 
 
 @pytest.fixture(scope="session")

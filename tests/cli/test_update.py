@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forks import Forks
 
 from streamkernel import Nystroem, append_rows, ingest, open_table
 from streamkernel.cli.main import main
@@ -178,12 +179,11 @@ _QUICK = ("model replaced",)
     ],
 )
 def test_killed_at_any_moment(
-    cli: Callable, store: Path, own: Path, updated: str, moment: tuple, done: bool, resumed: int
+    forks: Forks, cli: Callable, store: Path, own: Path, updated: str, moment: tuple, done: bool, resumed: int
 ) -> None:
     """The old model is there, or the new one, whole; the same command then ends with the new one, each row once."""
     before = RidgeModel.load(own).digest
-    command = [sys.executable, "-c", _KILLED, *moment, "update", str(own), str(store), *THREADS, "--quiet"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    ended = forks.run(_KILLED, *moment, "update", own, store, *THREADS, "--quiet")
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert RidgeModel.load(own).digest == (updated if done else before)
     result = cli("update", own, store, *THREADS, "--json").result
@@ -194,16 +194,14 @@ def test_killed_at_any_moment(
 
 
 @pytest.mark.slow
-def test_killed_while_the_model_is_written(cli: Callable, store: Path, own: Path, updated: str) -> None:
+def test_killed_while_the_model_is_written(forks: Forks, cli: Callable, store: Path, own: Path, updated: str) -> None:
     """The second bundle that is written is the model; the first is the checkpoint."""
     before = RidgeModel.load(own).digest
     counted = _KILLED.replace('if when == "before":', "left.append(1)\n    if len(left) == 2:").replace(
         "    os.kill(os.getpid(), signal.SIGKILL)\nsetattr", "left = []\nsetattr"
     )
-    command = [sys.executable, "-c", counted, "streamkernel.outputs.partial", "", "publish_folder", "-"]
-    ended = subprocess.run(
-        [*command, "update", str(own), str(store), *THREADS], capture_output=True, text=True, check=False
-    )
+    moment = ("streamkernel.outputs.partial", "", "publish_folder", "-")
+    ended = forks.run(counted, *moment, "update", own, store, *THREADS)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert RidgeModel.load(own).digest == before
     result = cli("update", own, store, *THREADS, "--json").result
@@ -212,10 +210,11 @@ def test_killed_while_the_model_is_written(cli: Callable, store: Path, own: Path
 
 
 @pytest.mark.slow
-def test_what_another_update_left_is_of_no_use_to_this_one(cli: Callable, store: Path, own: Path, updated: str) -> None:
+def test_what_another_update_left_is_of_no_use_to_this_one(
+    forks: Forks, cli: Callable, store: Path, own: Path, updated: str
+) -> None:
     moment = ("streamkernel.store", "Checkpoints", "save", "after")
-    command = [sys.executable, "-c", _KILLED, *moment, "update", str(own), str(store), "--rows", "5000:5100", *THREADS]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    ended = forks.run(_KILLED, *moment, "update", own, store, "--rows", "5000:5100", *THREADS)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert (own.parent / ".m.update").is_dir()
     # And of one that was killed while it cleared up.

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import fitting
 import numpy as np
 import pytest
 from fitting import RECIPE_SETTINGS, fit_recipe
+from forks import Forks
 from problems import zarr_of_chunks
 
 from streamkernel.engine import Silent, ThreadExecutor
@@ -117,16 +115,14 @@ def test_local_clusters(stores: dict[str, str], whole: Whole) -> None:
         ),
     ],
 )
-def test_killed_and_resumed(stores: dict[str, str], whole: Whole, name: str, tmp_path: Path) -> None:
+def test_killed_and_resumed(forks: Forks, stores: dict[str, str], whole: Whole, name: str, tmp_path: Path) -> None:
     folder, config = tmp_path / "run", {"estimator": name}
-    environment = {**os.environ, "PYTHONPATH": str(Path(fitting.__file__).parent.parent)}
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]); from fitting import *\n"
         "with Checkpoints(sys.argv[3], {'estimator': sys.argv[4]}) as checkpoints:\n"
         "    fit_recipe(sys.argv[2], sys.argv[4], progress=Killer(2, None), checkpoints=checkpoints)"
     )
-    command = [sys.executable, "-c", program, str(Path(fitting.__file__).parent), stores[name], str(folder), name]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = forks.run(program, Path(fitting.__file__).parent, stores[name], folder, name)
     assert done.returncode == -signal.SIGKILL, done.stderr
     with Checkpoints(folder, config) as checkpoints:
         assert len(checkpoints.steps()) == 2

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from forks import Forks
 from sklearn.metrics.pairwise import rbf_kernel
 from thread_clients import thread_client
 
@@ -153,9 +152,9 @@ def files(folder: Path, depth: int) -> dict[tuple[str, ...], tuple[int, int]]:
     }
 
 
-def test_killed_and_resumed_is_the_undisturbed_one(tmp_path: Path, small_chunks: None) -> None:
+def test_killed_and_resumed_is_the_undisturbed_one(forks: Forks, tmp_path: Path, small_chunks: None) -> None:
     whole = factorize(rows(), tmp_path / "W", n_components=40)
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "F"), "6"], check=False)
+    done = forks.run(SCRIPT, tmp_path / "F", 6)
     assert done.returncode == -signal.SIGKILL
     with pytest.raises(IncompleteStoreError, match=r"factorize\(resume=\.\.\.\)"):
         Factor.load(tmp_path / "F")
@@ -169,8 +168,8 @@ def test_killed_and_resumed_is_the_undisturbed_one(tmp_path: Path, small_chunks:
 
 
 @pytest.mark.slow
-def test_resuming_something_else_is_refused(tmp_path: Path, small_chunks: None) -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "F"), "3"], check=False)
+def test_resuming_something_else_is_refused(forks: Forks, tmp_path: Path, small_chunks: None) -> None:
+    done = forks.run(SCRIPT, tmp_path / "F", 3)
     assert done.returncode == -signal.SIGKILL
     with pytest.raises(CheckpointMismatchError, match="fingerprint"):
         factorize(rows(), tmp_path / "F", n_components=40, lengthscale=1.0, resume=True)

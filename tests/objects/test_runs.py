@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forks import Forks
 
 from streamkernel.blobs import blobs_at
 from streamkernel.cli import main
@@ -93,15 +93,13 @@ main(sys.argv[1:])
 
 
 def test_a_killed_fit_is_resumed_with_the_same_bits(
-    run: Callable[..., dict[str, Any]], sources: tuple[Path, Path], tmp_path: Path, s3: str, short: None
+    forks: Forks, run: Callable[..., dict[str, Any]], sources: tuple[Path, Path], tmp_path: Path, s3: str, short: None
 ) -> None:
     ingest(sources[0], f"{s3}/t", chunk_rows=256)
     ingest(sources[0], tmp_path / "t", chunk_rows=256)
     want = run("fit", tmp_path / "t", tmp_path / "m", *FIT)["digest"]
     command = ["fit", f"{s3}/t", f"{s3}/m", *FIT, "--quiet"]
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, *command], capture_output=True, text=True, env=os.environ, check=False
-    )
+    done = forks.run(KILLED, *command)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert blobs_at(f"{s3}/m").keys() == []
     found = run("fit", f"{s3}/t", f"{s3}/m", *FIT, "--resume")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import pairwise
 from typing import Any
 
 import naive
 import numpy as np
 import pytest
+from forks import Forks
 from problems import cut_session, table_of_chunks
 
 from streamkernel.engine import Session, ThreadExecutor
@@ -293,17 +292,17 @@ def test_rows_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
         solved(X, of_labels(RNG.standard_normal(160)), Hinge(1.0), limits=LinearLimits(50, 20))
 
 
-def test_nothing_is_printed() -> None:
+def test_nothing_is_printed(forks: Forks) -> None:
     code = (
         "import numpy as np; from streamkernel.solvers._highs import BoxProgram; p = BoxProgram(1.0, intercept=True);"
         "p.add_variables(np.ones(2), np.zeros(2), np.ones(2), np.zeros((2, 0))); p.solve()"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert (found.stdout, found.stderr) == (b"", b"")
+    found = forks.run(code)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2])
-def test_other_programs_of_the_process_may_use_any_number_of_threads(threads: int) -> None:
+def test_other_programs_of_the_process_may_use_any_number_of_threads(forks: Forks, threads: int) -> None:
     """HiGHS has one pool of threads in a process, and refuses a program that asks for another size."""
     code = (
         "import highspy, numpy as np; from streamkernel.solvers._highs import BoxProgram\n"
@@ -312,7 +311,8 @@ def test_other_programs_of_the_process_may_use_any_number_of_threads(threads: in
         "p = BoxProgram(1.0, intercept=True)\n"
         "p.add_variables(np.ones(2), np.zeros(2), np.ones(2), np.zeros((2, 0))); p.solve()"
     )
-    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    done = forks.run(code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_numbers_that_highs_takes_for_infinite_are_one_error() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from forks import Forks
 
 from streamkernel import errors
 from streamkernel.store import Bundle, Checkpoints, RowSink, plain, read_bundle, write_bundle
@@ -165,16 +166,16 @@ FULL_DISK = """
 
 
 @pytest.mark.parametrize("what", ["bundle", "checkpoint", "rows"])
-def test_full_disk_keeps_the_former_generation(tmp_path: Path, what: str) -> None:
+def test_full_disk_keeps_the_former_generation(forks: Forks, tmp_path: Path, what: str) -> None:
     path = tmp_path / "out"
     if what == "bundle":
         write_bundle(path, Bundle("model", 1, {"generation": 1}))
     elif what == "rows":
         sink = RowSink.create(path, 1, {"a": (None, "f8")}, 1)
         sink.finish(sink.write("a", 0, [3.0]))
-    output, complaint = start(FULL_DISK, what, path).communicate(timeout=20)
-    assert "no space left while writing" in output, complaint
-    assert output.count("\n") == 1
+    done = forks.run(textwrap.dedent(FULL_DISK), what, path)
+    assert "no space left while writing" in done.stdout, done.stderr
+    assert done.stdout.count("\n") == 1
     assert os.listdir(tmp_path) == ["out"]
     if what == "bundle":
         assert read_bundle(path, "model").config == {"generation": 1}

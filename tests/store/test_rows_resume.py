@@ -6,22 +6,19 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forks import Forks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamkernel import errors
 from streamkernel.store import RowSink
 from streamkernel.table import open_table
-
-ROOT = Path(__file__).resolve().parents[2]
 
 M, CHUNK = 50, 4
 COLUMNS = {"G": (3, np.float32), "code": (None, np.int64)}
@@ -136,14 +133,8 @@ WRITER = """
 """
 
 
-def killed(path: Path, stage: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(WRITER), str(path), stage, str(Path(__file__).parent)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
+def killed(forks: Forks, path: Path, stage: str) -> None:
+    done = forks.run(textwrap.dedent(WRITER), path, stage, Path(__file__).parent)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
@@ -151,9 +142,9 @@ def killed(path: Path, stage: str) -> None:
     ("stage", "chunks"),
     [("in a chunk", 5), ("before the note", 5), ("in the note", 5), ("before COMPLETE", 26), ("before publishing", 26)],
 )
-def test_killed_writer(tmp_path: Path, undisturbed: str, stage: str, chunks: int) -> None:
+def test_killed_writer(forks: Forks, tmp_path: Path, undisturbed: str, stage: str, chunks: int) -> None:
     path = tmp_path / "out"
-    killed(path, stage)
+    killed(forks, path, stage)
     assert os.listdir(tmp_path) == [".out.unfinished"]
     [folder] = [f for f in (tmp_path / ".out.unfinished").iterdir() if f.is_dir() and f.suffix != ".journal"]
     assert (folder / "COMPLETE").exists() == (stage == "before publishing")
@@ -173,14 +164,14 @@ def test_killed_writer(tmp_path: Path, undisturbed: str, stage: str, chunks: int
 
 
 @pytest.mark.parametrize("former", ["none", "equal", "other"])
-def test_killed_after_publishing(tmp_path: Path, undisturbed: str, former: str) -> None:
+def test_killed_after_publishing(forks: Forks, tmp_path: Path, undisturbed: str, former: str) -> None:
     path = tmp_path / "out"
     if former == "equal":
         write_rest(sink_at(path))
     elif former == "other":
         other = sink_at(path, attributes={"generation": 0})
         write_rest(other)
-    killed(path, "after publishing")
+    killed(forks, path, "after publishing")
     assert (path / "COMPLETE").read_text() == undisturbed
     with pytest.raises(errors.StoreExistsError):
         sink_at(path)

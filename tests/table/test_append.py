@@ -7,8 +7,6 @@ import os
 import pickle
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from forks import Forks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from table.zarr_stores import WANT, X, Y, chunk_files, foreign, gathered
@@ -347,14 +346,15 @@ append_rows(source, store)
     ],
 )
 @pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_killed_at_any_moment(tmp_path: Path, store: Path, moment: tuple, rows: int, weighted: bool) -> None:
+def test_killed_at_any_moment(
+    forks: Forks, tmp_path: Path, store: Path, moment: tuple, rows: int, weighted: bool
+) -> None:
     """The old rows are there, or all; what was left behind is gone after the next append."""
     W = np.arange(1.0, M + 1)
     if weighted:
         np.savez(tmp_path / "source.npz", X=X, y=Y, w=W)
         ingest(tmp_path / "source.npz", store, weight="w", chunk_rows=32, overwrite=True)
-    arguments = [*map(str, moment), str(tmp_path / "source.npz"), str(store)]
-    done = subprocess.run([sys.executable, "-c", _KILLED, *arguments], capture_output=True, text=True, check=False)
+    done = forks.run(_KILLED, *moment, tmp_path / "source.npz", store)
     assert done.returncode == -signal.SIGKILL, done.stderr
     table = open_table(store)
     np.testing.assert_array_equal(gathered(table), np.concatenate([WANT] * (rows // M)))
