@@ -16,9 +16,10 @@ from typing import Any
 
 import psutil
 
-__all__ = ["Process", "Processes", "StartError", "end_with_parent", "wait_until"]
+__all__ = ["Patience", "Process", "Processes", "StartError", "end_with_parent", "wait_until"]
 
 _PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
+_LOOK = 2.0  # seconds from one look to the next, at most; in what is longer this process stood still
 _PR_SET_PDEATHSIG = 1
 
 
@@ -138,16 +139,30 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+class Patience:
+    """So many seconds of waiting; those in which this process was stopped do not count: others were stopped with it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left, self._looked = seconds, time.monotonic()
+
+    def is_over(self) -> bool:
+        """To be asked again and again: a long time between two looks counts as a short one."""
+        now = time.monotonic()
+        self._left -= min(now - self._looked, _LOOK)
+        self._looked = now
+        return self._left < 0
+
+
 def wait_until(what: str, process: Process, ready: Callable[[], Any], seconds: float) -> Any:
     """The first true value of `ready`, or why it does not come."""
-    deadline = time.monotonic() + seconds
+    patience = Patience(seconds)
     while True:
         found = ready()
         if found:
             return found
         if not process.alive:
             raise StartError(f"{what} ended while it was starting; {_last_words(process)}")
-        if time.monotonic() > deadline:
+        if patience.is_over():
             raise StartError(f"{what} was not ready in {seconds:.0f} s; {_last_words(process)}")
         time.sleep(0.05)
 

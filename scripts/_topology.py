@@ -23,7 +23,7 @@ __all__ = ["BUCKET", "Topology"]
 
 ROOT = Path(__file__).resolve().parent.parent
 BUCKET = "streamkernel"
-_SECONDS = 60.0  # to come up; a busy machine is slow, and a hang must end
+_SECONDS = 180.0  # to come up: a few, and a hundred where twenty others share the cores; a hang must end
 
 
 @dataclass

@@ -6,7 +6,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,24 @@ ROOT = Path(__file__).resolve().parents[1]
 # What lies there calls its neighbours by name, as scripts do.
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from _processes import Process, Processes, StartError, wait_until  # noqa: E402
+from _processes import Patience, Process, Processes, StartError, wait_until  # noqa: E402
 from _topology import BUCKET, Topology  # noqa: E402
 
-__all__ = ["BUCKET", "ROOT", "Cluster", "Process", "StartError", "topology", "wait_until"]
+__all__ = ["BUCKET", "HANG", "ROOT", "Cluster", "Patience", "Process", "StartError", "topology", "until", "wait_until"]
+
+# Seconds after which what has not come is a hang: of thirty processes on two cores a job of a second took more than 60.
+HANG = 180.0
 
 _THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+
+
+def until(what: Callable[[], Any], seconds: float = HANG) -> Any:
+    """The first true value."""
+    patience = Patience(seconds)
+    while not (value := what()):
+        assert not patience.is_over(), "it did not come to that"
+        time.sleep(0.02)
+    return value
 
 
 def topology(folder: Path, **options: Any) -> Topology:
@@ -90,4 +103,4 @@ class Cluster:
             found = re.search(pattern, Path(process.log).read_bytes())
             return found and found[1].decode()
 
-        return str(wait_until(f"the {process.name[3:]}", process, said, 60))
+        return str(wait_until(f"the {process.name[3:]}", process, said, HANG))

@@ -7,6 +7,7 @@ from typing import Any
 
 import psutil
 import pytest
+from clusters import HANG
 
 from streamkernel import KernelRidge, connect
 from streamkernel.engine.security import tls_security
@@ -26,7 +27,7 @@ def test_a_job_has_the_bits_of_threads(
         connect(address)
     with connect(address, security) as session:
         job = session.submit(KernelRidge(40), store, tmp_path / "model.zarr")
-        fitted = job.result(60)
+        fitted = job.result(HANG)
     assert fitted.model_.digest == KernelRidge(40).fit(str(store)).model_.digest
     progress = job.progress
     assert progress["worker"].startswith("tls://127.0.0.1:")

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import data_sets
 import numpy as np
 import psutil
+from clusters import until
 from problems import zarr_of_chunks
 
 from streamkernel.engine import Session, Silent, ThreadExecutor
@@ -51,15 +51,6 @@ def fit(store: str, executor: Any = None, **session: Any) -> RidgeModel:
 def run_of(store: str, folder: Any) -> Checkpoints:
     config = {"table": open_table(store).fingerprint, "settings": settings().to_config()}
     return Checkpoints(folder, config)
-
-
-def until(what: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """The first true value."""
-    deadline = time.monotonic() + seconds
-    while not (value := what()):
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
-    return value
 
 
 class Counter(Silent):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from clusters import until
 from problems import zarr_of_chunks
 
 from streamkernel import KernelRidge
@@ -67,12 +66,3 @@ def written(place: Path, table: str, model: Path, *, lease: float = 1.5, number:
     if state:
         assert records.state.append({**queued.value, **state}, after=queued) is not None
     return records
-
-
-def until(what: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """The first true value."""
-    deadline = time.monotonic() + seconds
-    while not (value := what()):
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
-    return value

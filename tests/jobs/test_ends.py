@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from clusters import HANG
 from fits import estimator, events, failure, rows_at, small, sweeps_begun, until
 
 from streamkernel import connect, open_table
@@ -48,7 +49,7 @@ def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_pa
         job.cancel()
     assert job.resume() >= 2
     assert job.resume() >= 2  # driven already: nothing to do
-    assert job.result(60).model_.digest == digest
+    assert job.result(HANG).model_.digest == digest
     assert job.to_config()["result"]["resumed_sweeps"] >= 2
     assert len(events(job, "resubmitted")) == 1
     with pytest.raises(ParameterError, match="done already"):

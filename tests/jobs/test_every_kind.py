@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clusters import HANG
 from problems import zarr_of_chunks
 
 import streamkernel
@@ -85,7 +86,7 @@ def test_what_a_job_made_is_the_local_fit(
     rows = tables["labels" if KINDS[kind].classify else "numbers"]
     estimator = KINDS[kind].estimator(random_state=1, **GIVEN.get(kind, {"n_components": 12}))
     job = session.submit(estimator, rows, tmp_path / "model")
-    fitted = job.result(60)
+    fitted = job.result(HANG)
     assert type(fitted) is type(estimator)
     assert fitted.model_.digest == estimator.fit(rows).model_.digest
     # What the command line and the service tell of it is there for this kind, too.

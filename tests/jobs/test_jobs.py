@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from clusters import Cluster
+from clusters import HANG, Cluster
 from distributed import Client
 from fits import estimator, events, rows_at, small, sweeps_begun, until
 from problems import zarr_of_chunks
@@ -34,7 +34,7 @@ from streamkernel.selection.rules import as_rule
 def test_a_job_is_the_local_fit(session: JobsSession, tmp_path: Path) -> None:
     rows = rows_at(tmp_path / "rows.zarr")
     job = session.submit(small(), rows, tmp_path / "model")
-    fitted = job.result(60)
+    fitted = job.result(HANG)
     assert isinstance(fitted, KernelRidge)
     assert fitted.model_.digest == small().fit(rows).model_.digest
     assert job.status == "done"
@@ -84,7 +84,7 @@ def test_rows_and_queries_and_a_name(session: JobsSession, tmp_path: Path) -> No
     rows, queries = rows_at(tmp_path / "rows.zarr"), rows_at(tmp_path / "queries.zarr", rows=10)
     given = {"n_components": 40, "block_size": 100, "tune": "none", "signal_variance": 1.0, "noise_variance": 0.1}
     job = session.submit("committee", rows, tmp_path / "model", settings=given, rows=(0, 400), queries=queries)
-    fitted = job.result(60)
+    fitted = job.result(HANG)
     assert isinstance(fitted, BayesianCommitteeMachine)
     assert fitted.model_.config["rows"] == {"start": 0, "stop": 400, "count": 400}
     points = np.asarray(open_table(queries).read(0, 10).X)
@@ -96,7 +96,7 @@ def test_rows_and_queries_and_a_name(session: JobsSession, tmp_path: Path) -> No
 def test_a_table_that_is_made_when_it_is_read(session: JobsSession, tmp_path: Path) -> None:
     url = "synthetic://friedman?rows=1e3&features=5"
     job = session.submit(small(), url, tmp_path / "model")
-    assert job.result(60).model_.digest == small().fit(url).model_.digest
+    assert job.result(HANG).model_.digest == small().fit(url).model_.digest
     assert JobRecords(job.jobs, job.id).work().table == "synthetic://friedman?rows=1000&seed=0&features=5"
     with pytest.raises(ParameterError, match="no generator 'x'"):
         session.submit(small(), "synthetic://x?rows=9", tmp_path / "other")
@@ -125,7 +125,7 @@ def test_one_job_makes_a_model_at_a_time(session: JobsSession, store: str, tmp_p
     with pytest.raises(StoreExistsError):
         session.submit(small(10), rows, tmp_path / "model")
     third = session.submit(small(10), rows, tmp_path / "model", overwrite=True)
-    assert len(third.result(60).components_) == 10
+    assert len(third.result(HANG).components_) == 10
     assert session.job(tmp_path / "model").id == third.id
 
 
@@ -135,7 +135,7 @@ def test_a_second_driver_is_refused(dask_cluster: Cluster, session: JobsSession,
     until(lambda: sweeps_begun(job))
     with Client(dask_cluster.address, set_as_default=False) as client:
         second = client.submit(drive, job.jobs, job.id, pure=False)
-        assert second.result(60) in ("driven by another", "done")
+        assert second.result(HANG) in ("driven by another", "done")
     assert job.wait(60)
     assert len(events(job, "started")) == 1
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clusters import Cluster, Process
+from clusters import HANG, Cluster, Process
 from fits import estimator, events, failure, rows_at, small, sweeps_begun, until
 
 from streamkernel import connect
@@ -61,7 +61,7 @@ def test_a_client_that_is_killed_is_not_missed(dask_cluster: Cluster, store: str
     assert client.returncode == -signal.SIGKILL, client.stderr
     with connect(dask_cluster.address, jobs=tmp_path / ".jobs") as session:
         job = session.job(client.stdout.strip())
-        assert job.result(60).model_.digest == digest
+        assert job.result(HANG).model_.digest == digest
         assert attempts(job) == 1
         assert job.to_config()["result"]["digest"] == digest
     assert sorted(path.name for path in tmp_path.iterdir()) == [".jobs", "model"]
@@ -95,7 +95,7 @@ def test_workers_that_are_not_there_yet_and_no_longer(
         job = submitted(session, store, tmp_path / "model")
         running.kill(driver(running, job, 3))
         os.kill(driver(running, job, 6, attempt=2).pid, signal.SIGTERM)
-        assert job.result(60).model_.digest == digest
+        assert job.result(HANG).model_.digest == digest
     assert attempts(job) == 3
     assert repeated(job) <= 2
     assert job.to_config()["result"]["resumed_sweeps"] >= 4
@@ -133,7 +133,7 @@ def test_the_scheduler_is_killed(cluster: Callable[..., Cluster], store: str, di
         looker.join()
     assert len(found) == 2
     with connect(second.address, jobs=tmp_path / ".jobs") as session:
-        assert session.job(job.id).result(60).model_.digest == digest
+        assert session.job(job.id).result(HANG).model_.digest == digest
     assert len(events(job, "resubmitted")) == 1
     assert attempts(job) == 2
     assert repeated(job) <= 1
@@ -156,7 +156,7 @@ def test_a_driver_that_wakes_after_its_lease_writes_nothing(
         os.kill(stopped.pid, signal.SIGSTOP)
         until(lambda: attempts(job) == 2 and job.progress["sweeps_done"] > 4)
         os.kill(stopped.pid, signal.SIGCONT)
-        assert job.result(60).model_.digest == digest
+        assert job.result(HANG).model_.digest == digest
     until(lambda: not stopped.alive or b"wrote nothing more" in Path(stopped.log).read_bytes())
     second = next(event for event in events(job, "started") if "driver 2" in event["text"])
     assert not [event for event in events(job) if event["process"] == stopped.pid and event["time"] > second["time"]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clusters import Cluster
+from clusters import HANG, Cluster
 from fits import estimator, events, sweeps_begun, until
 
 from streamkernel import connect
@@ -24,7 +24,7 @@ def test_records_in_a_bucket(s3: str, dask_cluster: Cluster, store: str, digest:
         until(lambda: looking.job(job.id).status == "cancelled")
     with connect(dask_cluster.address, jobs=f"{s3}/jobs") as session:
         session.job(job.id).resume()
-        assert session.job(tmp_path / "model").result(60).model_.digest == digest
+        assert session.job(tmp_path / "model").result(HANG).model_.digest == digest
         assert [each.status for each in session.jobs()] == ["done"]
     assert len(events(job, "started")) == 2
     assert blobs_at(f"{s3}/jobs").read(f"specs/{job.id}.json") is not None
@@ -47,6 +47,6 @@ def test_everything_in_a_bucket(s3: str, cluster: Callable[..., Cluster], store:
         job = session.submit(estimator(), rows, f"{s3}/model.zarr", lease_seconds=4.0)
         until(lambda: len(sweeps_begun(job)) >= 4)
         running.kill(running.worker_of(job.progress["process"]))
-        assert session.job(f"{s3}/model.zarr").result(60).model_.digest == digest
+        assert session.job(f"{s3}/model.zarr").result(HANG).model_.digest == digest
     assert job.to_config()["result"]["resumed_sweeps"] >= 3
     assert {key.split("/")[0] for key in blobs_at(s3).keys("")} == {".jobs", "model.zarr", "rows.zarr"}

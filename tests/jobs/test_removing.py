@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters import HANG
 from fits import events, rows_at, small, written
 
 from streamkernel import connect
@@ -48,7 +49,7 @@ def left(folder: Path) -> set[str]:
 def test_a_done_job_leaves_its_model(session: JobsSession, looking: JobsSession, place: Path, tmp_path: Path) -> None:
     rows = rows_at(tmp_path / "rows.zarr", rows=200)
     job = session.submit(small(), rows, tmp_path / "model")
-    digest = job.result(60).model_.digest
+    digest = job.result(HANG).model_.digest
     session.remove(job.id)  # while its driver lets go
     assert digest == type(small()).load(tmp_path / "model").model_.digest
     assert {path.split("/")[0] for path in left(place)} == {"models"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from clusters import HANG
 from sparse_rows import sparse_problem
 
 from streamkernel import BayesianCommitteeMachine, KernelRidge, KernelRidgeClassifier, ingest, open_table
@@ -26,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_what_a_job_made_is_the_local_fit(
     session: JobsSession, store: str, tmp_path: Path, estimator: KernelRidge
 ) -> None:
-    fitted = session.submit(estimator, store, tmp_path / "model", rows=(0, 300)).result(60)
+    fitted = session.submit(estimator, store, tmp_path / "model", rows=(0, 300)).result(HANG)
     whole = open_table(store, sparse=True, classify=isinstance(estimator, KernelRidgeClassifier))
     assert fitted.component_indices_.tolist() == estimator.fit(whole.slice(0, 300)).component_indices_.tolist()
     np.testing.assert_array_equal(fitted.dual_coef_, estimator.dual_coef_)

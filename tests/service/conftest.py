@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import clusters
 import data_sets
 import httpx
 import numpy as np
@@ -105,14 +105,7 @@ def live() -> Iterator[Callable[..., Live]]:
 @pytest.fixture(scope="session")
 def until() -> Callable[..., None]:
     """``until(holds)`` waits for it."""
-
-    def wait(holds: Callable[[], object], seconds: float = 20) -> None:
-        end = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < end
-            time.sleep(0.01)
-
-    return wait
+    return clusters.until
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
+from clusters import until
 
 from streamkernel.service import JobsPlace, Settings
 
@@ -25,14 +24,6 @@ def settings_of(folder: Path, scheduler: str | None, **changes: Any) -> Settings
 
 def asked(model: str, table: str = "rows.zarr", **changes: Any) -> dict[str, Any]:
     return {"estimator": "ridge", "options": OPTIONS, "table": table, "model": model, **changes}
-
-
-def until(what: Callable[[], Any], seconds: float = 60.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (value := what()):
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
-    return value
 
 
 def ended(client: httpx.Client, id: str) -> dict[str, Any]:

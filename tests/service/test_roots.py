@@ -137,7 +137,7 @@ def test_a_job_makes_a_model_in_the_bucket_that_is_served(
         asked = {name: ASKED[name] for name in ("estimator", "options", "table", "model")}
         told = client.post("/v1/jobs", json=asked).json()
         assert (told["table"], told["model"]) == ("rows.zarr", "fresh")
-        until(lambda: client.get(f"/v1/jobs/{told['id']}").json()["status"] == "done", 60)
+        until(lambda: client.get(f"/v1/jobs/{told['id']}").json()["status"] == "done")
         until(lambda: [model["name"] for model in client.get("/v1/models").json()["models"]] == ["fresh"])
         answer = client.post("/v1/models/fresh/predict", json={"row": problem.X[3].tolist()})
         assert answer.json() == {"prediction": local.predict(problem.X[3][None])[0]}
