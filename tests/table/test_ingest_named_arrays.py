@@ -1,6 +1,7 @@
 """Arrays of other names than X and y: NPZ, Zarr groups, and Datasets that xarray wrote."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -190,3 +191,12 @@ def test_without_xarray_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(ParameterError, match=r"pip install 'streamkernel\[xarray\]'"):
         ingest(tmp_path / "d", tmp_path / "s")
+
+
+def test_a_group_of_groups_is_told_to_name_its_arrays(tmp_path: Path) -> None:
+    zarr.open_group(tmp_path / "g", mode="w").create_array("train/images", data=X)
+    with pytest.raises(
+        StoreNotFoundError, match=r"no array X, and is no Dataset of xarray; name its arrays by X and y"
+    ):
+        ingest(tmp_path / "g", tmp_path / "s")
+    assert ingest(tmp_path / "g", tmp_path / "s", X="train/images").rows == len(X)

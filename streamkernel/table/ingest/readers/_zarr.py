@@ -43,15 +43,19 @@ def zarr_reader(path: str | Path, options: SourceOptions, place: str) -> Reader:
         found = [X, *(_array_metadata(store, join(inner, name)) for name in others)]
         if X is None or (chosen and X[1]) or any(each is not None and each[0] & _PACKED for each in found):
             options.refuse_sparse(str(path))
+            dataset = None
             try:
-                return dataset_reader(stored_dataset(store, inner, place), options, place)
+                dataset = stored_dataset(store, inner, place)
             except SourceFormatError:
                 if X is not None:
                     raise
+            # xarray reads a group of groups as a Dataset without variables.
+            if dataset is None or not dataset.variables:
                 raise StoreNotFoundError(
                     f"the Zarr group {place} has no array {options.X or 'X'}, and is no Dataset of xarray; name its "
                     f"arrays by {option('X')} and {option('y')}, or give the path of a 2-d array in it"
-                ) from None
+                )
+            return dataset_reader(dataset, options, place)
     table = _named_table(path, store, inner, options) if chosen else open_table(path, sparse=True)
     options.refuse_sparse(str(path), sparse=table.sparse)
     table = table.as_sparse(False) if options.sparse is False else table
