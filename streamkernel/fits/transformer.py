@@ -13,7 +13,7 @@ from streamkernel.errors import warn_user
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits.ridge.ridge import plan_ridge
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
-from streamkernel.fits.steps.kernel_matrix import final_sums
+from streamkernel.fits.steps.kernel_matrix import final_sums, final_work
 from streamkernel.fits.steps.record import basis_arrays, basis_of_model, fitted_fields
 from streamkernel.fits.steps.run import checked_plan, measured, size_of_fit
 from streamkernel.linalg import solve_lower
@@ -95,8 +95,9 @@ def fit_kernel_pca(
 
 
 def _sums(work: FeatureGram, chosen: Chosen, session: Session) -> FeatureSums:
-    found: FeatureSums = final_sums(work, chosen.table, chosen.selection.basis, session, told=chosen.indefinite)
-    return found
+    found = session.sweep(final_work(work, chosen.table, chosen.selection.basis), chosen.table, "final sweep")
+    sums: FeatureSums = final_sums(found, chosen.table, told=chosen.indefinite)
+    return sums
 
 
 def plan_transformer(table: Table, settings: TransformerSettings, machine: Machine, n: int | None = None) -> Plan:

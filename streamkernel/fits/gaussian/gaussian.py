@@ -69,7 +69,8 @@ def fit_gaussian(
             noise, sums, weights = sums_of_members(chosen, noise, session, settings)
         elif sums is None or not settings.sums_of_polish:
             equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
-            sums = final_sums(equations, chosen.table, equations.basis, session, told=chosen.indefinite)
+            found = session.sweep(final_work(equations, chosen.table, equations.basis), chosen.table, "final sweep")
+            sums = final_sums(found, chosen.table, told=chosen.indefinite)
         solution = solved(
             GaussianSystem(chosen.selection.basis, sums, noise, scale=chosen.scale, independent=chosen.independent),
             settings.signal_variance,

@@ -8,7 +8,7 @@ from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_p
 from streamkernel.fits.ridge._decomposition import by_decomposition, decomposition_steps
 from streamkernel.fits.ridge._iterations import by_iterations, iteration_steps
 from streamkernel.fits.steps.choose_basis import choose_basis
-from streamkernel.fits.steps.kernel_matrix import final_sums
+from streamkernel.fits.steps.kernel_matrix import final_sums, final_work
 from streamkernel.fits.steps.plan_steps import check_step, steps_of_choice
 from streamkernel.fits.steps.supervised import SupervisedRun, check_numbers
 from streamkernel.models.ridge import RidgeModel
@@ -42,7 +42,8 @@ def fit_ridge(
         else:
             equations = NormalEquations.of(basis, chosen.centre, table.counted, settings.given_alpha)
             work: Reduction[RidgeSums | FoldSums] = equations if folds is None else FoldEquations(equations, folds)
-            sums = final_sums(work, table, basis, session, told=chosen.indefinite)
+            found = session.sweep(final_work(work, table, basis), table, "final sweep")
+            sums = final_sums(found, table, told=chosen.indefinite)
             solved = by_decomposition(chosen, settings, session, sums, folds)
         coefficients, intercept = solved.arrays["dual_coef"], solved.arrays["intercept"]
         values = Predictions(basis, coefficients, intercept)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.matrix_rows import kernel_values_in, own_in
 from streamkernel.reductions import Both, Sample
@@ -110,16 +109,14 @@ def final_work(work: AnyReduction, table: Table, basis: Basis) -> AnyReduction:
     return Both(work, LeastResidual(basis)) if table.of_matrix and not _seen(table) else work
 
 
-def final_sums(work: AnyReduction, table: Table, basis: Basis, session: Session, *, told: bool) -> Any:
-    """The result of a last sweep over the rows of a fit, which warns of a matrix that it finds to be indefinite.
+def final_sums(found: Any, table: Table, *, told: bool) -> Any:
+    """The sums in the result of `final_work`, after a warning of a matrix that it shows to be indefinite.
 
     Parameters
     ----------
     told : whether the user has been warned of that.
     """
-    whole = final_work(work, table, basis)
-    found = session.sweep(whole, table, "final sweep")
-    if whole is work:
+    if not table.of_matrix or _seen(table):
         return found
     sums, shortfall = found
     text = "" if told else _told_of(shortfall, table)
