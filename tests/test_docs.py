@@ -116,6 +116,8 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     search_less(monkeypatch)
     # A page's cluster has its workers in this process: those of their own are tested where clusters are.
     monkeypatch.setattr("dask.distributed.Client", partial(Client, processes=False))
+    # Nor has a reader's process the gigabytes that other tests have left in this one, and in clusters that they share.
+    monkeypatch.setattr("streamkernel.estimators.base.resident_bytes", lambda: 500_000_000)
     for name in set(re.findall(r"\b[\w-]+\.csv\b", page.read_text(encoding="utf-8"))):
         write_csv(tmp_path / name)
     python = blocks(page, "python")
