@@ -166,7 +166,7 @@ def test_every_field_has_its_place_on_the_page(written: Callable[[str], Path], n
     assert told["format"][0].startswith(f'`"{header["format"]}"`, {header["format_version"]}:')
     assert header["kind"] == KINDS[section]
     assert f'`"{header["kind"]}"`' in told["kind"][0]
-    assert f"and {header['version']}:" in told["version"][0]
+    assert re.search(rf"\b(and|or) {header['version']}\b", told["version"][0])
     general = named(tables("Fields of every configuration", "field")[0])
     described = general | named(tables(section, "field")[0])
     # The other sections refer to the fields of a model.

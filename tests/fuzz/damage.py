@@ -199,6 +199,7 @@ def resealed(files: Files, below: str = "") -> Files:
         for key in manifest["metadata"]:
             name = key if key.endswith(".json") else f"{key}/zarr.json".lstrip("/")
             manifest["metadata"][key] = text_digest(files[f"{below}{name}"].decode())
+        manifest.pop("content", None)  # as of a table of an earlier release
         return {**files, f"{below}COMPLETE": json.dumps(manifest).encode()}
     except (KeyError, TypeError, ValueError, RecursionError):
         return files
