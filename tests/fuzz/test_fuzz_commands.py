@@ -63,12 +63,25 @@ def fuzz_command(yard: Yard, files: Files, command: str, name: str, rows: dict[s
     # A table has no bundle to be forged.
     forgery = None if name in STORES else Forgery(yard, files, parts[0])
     forged = st.none() if forgery is None else st.none() | forgery.drawn()
+    output = "out.html" if command == "report" else "out.zarr"
+
+    def places() -> tuple[Path, Path, list[Path]]:
+        """Where the model lies, where the output goes, and where the command may write."""
+        model, out, left = yard.place("store"), yard.place(output), yard.place(".store.update")
+        # What an update has swept is kept for the next one.
+        return model, out, [model, left] if command == "update" else [out]
+
+    # Otherwise all inputs may be refused for something that is not damaged, and nobody sees it.
+    model, out, may_write = places()
+    lay(model, files, [])
+    arguments = arguments_of(command, model, table, out)
+    assert yard.run(lambda: commanded(*arguments), may_write=may_write, counted=False) is None
 
     @of_inputs(examples)
     @seed(1)
     @given(damaged=files_damaged(files), known=st.booleans(), drawn=forged)
     def run(damaged: tuple[Files, list[Any], list[str]], known: bool, drawn: Any) -> None:
-        model, out, left = yard.place("store"), yard.place("out.html"), yard.place(".store.update")
+        model, out, may_write = places()
         if drawn is not None and forgery is not None:
             forgery.lay(model, drawn)
         else:
@@ -77,8 +90,6 @@ def fuzz_command(yard: Yard, files: Files, command: str, name: str, rows: dict[s
                 found = resealed(found, part)
             lay(model, found, changes)
         before = snapshot(model)
-        # What an update has swept is kept for the next one.
-        may_write = [model, left] if command == "update" else [out]
         error = yard.run(lambda: commanded(*arguments_of(command, model, table, out)), may_write=may_write)
         if error is None:
             assert out.exists() == (command in ("predict", "report"))
@@ -87,8 +98,7 @@ def fuzz_command(yard: Yard, files: Files, command: str, name: str, rows: dict[s
             assert snapshot(model) == before
 
     run()
-    for name in ("store", "out.html", ".store.update"):
-        yard.place(name)
+    places()
 
 
 def fuzz_append(yard: Yard, files: Files, examples: int) -> None:
