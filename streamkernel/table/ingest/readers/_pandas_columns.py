@@ -67,7 +67,7 @@ def _column(column: Untyped, name: str, place: str) -> Untyped:
             shown = next((value for value in values if value is not None), None) if odd is None else odd
             raise DTypeError(
                 f"{place}: column {name!r} holds values of the type {type(shown).__name__}, such as {shown!r:.60}; "
-                "give numbers, text or dates, one type a column, or leave it out"
+                "give each column one type, of numbers, text or dates, or leave it out"
             ) from error
         return pa.array([None if value is None else str(value) for value in values], pa.string())
 
