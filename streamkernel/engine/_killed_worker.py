@@ -44,7 +44,8 @@ def blame(
     start, stop = found or suspects[0]
     where = work[1].features.where
     what = f"the task of rows {start}:{stop}, {' to '.join(dict.fromkeys([where(start), where(stop - 1)]))}"
-    return killed_worker(client, error, what if found else f"one of {len(suspects)} tasks, perhaps {what}")
+    certain = found or len(suspects) == 1
+    return killed_worker(client, error, what if certain else f"one of {len(suspects)} tasks, perhaps {what}")
 
 
 def _pieces(work: AnyReduction | RowMap, table: Table, span: tuple[int, int]) -> list[tuple[int, int]]:
