@@ -94,7 +94,7 @@ def test_arrays_of_text_and_numbers():
 
 
 def test_a_frame_with_values_of_several_types_says_so():
-    with pytest.raises(DataError, match="one type a column"):
+    with pytest.raises(DataError, match="give each column one type"):
         TableEncoder().fit(pd.DataFrame({"a": [1, "x", (2,)]}))
 
 

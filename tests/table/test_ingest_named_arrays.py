@@ -194,7 +194,7 @@ def test_without_xarray_the_error_names_the_extra(tmp_path, monkeypatch):
 
 
 def test_a_group_of_groups_is_told_to_name_its_arrays(tmp_path: Path) -> None:
-    zarr.open_group(tmp_path / "g", mode="w").create_array("train/images", data=X)
+    zarr.open_group(tmp_path / "g", mode="w").create_array("train/images", data=X, compressors=CHECKED)
     with pytest.raises(
         StoreNotFoundError, match=r"no array X, and is no Dataset of xarray; name its arrays by X and y"
     ):
