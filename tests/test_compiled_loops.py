@@ -239,7 +239,10 @@ def test_loaded_objects_count_as_old(frozen: bool, monkeypatch: pytest.MonkeyPat
     loaded: list[list[int]] = []
     one = loop()
     monkeypatch.setattr(one, "_compile", lambda signature, *, cache: loaded.append([1]))
-    gc.unfreeze()  # what a command of another test has frozen
+    enabled, held = gc.isenabled(), gc.get_freeze_count()
+    # As in a process of its own: this one has frozen what it had when the tests were found.
+    gc.unfreeze()
+    gc.enable()
     if frozen:
         gc.freeze()
     try:
@@ -249,4 +252,5 @@ def test_loaded_objects_count_as_old(frozen: bool, monkeypatch: pytest.MonkeyPat
         old = gc.get_objects(generation=2)
         assert any(each is loaded[0] for each in old) != frozen
     finally:
-        gc.unfreeze()
+        (gc.freeze if held else gc.unfreeze)()
+        (gc.enable if enabled else gc.disable)()
