@@ -234,14 +234,13 @@ def eigenvectors(A: Float) -> tuple[Float, Float]:
     return values, vectors
 
 
-def pivoted_factor(A: Float) -> tuple[Float, Int, int]:
+def pivoted_factor(A: Float) -> tuple[Float, Int]:
     """U (r, n) with ``U^T U = A[order][:, order]`` of a positive semidefinite A (n, n), by pivots that fall.
 
     Returns
     -------
-    U : (r, n), upper triangle.
+    U : (r, n), upper triangle; r is the number of pivots above ``n eps max_i A_ii``, as LAPACK's dpstrf takes them.
     order : (n,) positions in A.
-    rank : r, the number of pivots above ``n eps max_i A_ii``, as LAPACK's dpstrf takes them.
     """
     U, n = np.array(A, np.float64, order="F"), _int(len(A))
     order, rank, numbers = np.zeros(len(A), np.intc), ctypes.c_int(), np.empty(2 * len(A))
@@ -250,7 +249,7 @@ def pivoted_factor(A: Float) -> tuple[Float, Int, int]:
             b"U", n, U.ctypes.data, n, order.ctypes.data_as(_INT), ctypes.byref(rank), _scalar(-1.0, _DOUBLE),
             numbers.ctypes.data, ctypes.byref(ctypes.c_int()),
         )  # fmt: skip
-    return np.triu(U)[: rank.value], order.astype(np.int64) - 1, rank.value
+    return np.triu(U)[: rank.value], order.astype(np.int64) - 1
 
 
 def invert_lower(L: Float) -> None:

@@ -176,8 +176,8 @@ def root_of_gram(gram: Float, first: int) -> tuple[Float, int]:
     below = len(leading.kept)
     across = solve_lower(leading.L, scaled[leading.kept]) if below else np.zeros((0, len(gram)))
     rest = scaled[first:, first:] - across[:, first:].T @ across[:, first:]
-    factor, order, rank = pivoted_factor(rest)
-    U = np.zeros((below + rank, len(gram)))
+    factor, order = pivoted_factor(rest)
+    U = np.zeros((below + len(factor), len(gram)))
     U[:below] = across
     U[below:, first + order] = factor
     return U * unit, below
