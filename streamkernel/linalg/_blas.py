@@ -63,7 +63,8 @@ _SYGST = _routine("dsygst", _INT, _CHAR, _INT, _PTR, _INT, _PTR, _INT, _INT, lib
 _SYEVD = _routine("dsyevd", _CHAR, _CHAR, _INT, _PTR, _INT, _PTR, _PTR, _INT, _INT, _INT, _INT, library=_cython_lapack)
 _PSTRF = _routine("dpstrf", _CHAR, _INT, _PTR, _INT, _INT, _INT, _PTR, _PTR, _INT, library=_cython_lapack)
 _DOUBLE = np.dtype(np.float64)
-_MOST_WORK = 2**31 - 1  # numbers of a work array, which LAPACK counts in 32 bits
+# Rows of a matrix whose eigenvectors are computed at once: the work array has 2 n^2 numbers, counted in 32 bits.
+MOST_DECOMPOSED = 32_766
 
 
 # Made once for each value: BLAS takes numbers by reference, and a call has about ten of them.
@@ -211,15 +212,15 @@ def whiten_gram(H: Float, L: Float) -> None:
 def eigenvectors(A: Float) -> tuple[Float, Float]:
     """Ascending eigenvalues (n,) of a symmetric matrix (n, n), whose lower triangle is read, and eigenvectors (n, n).
 
+    There are at most `MOST_DECOMPOSED` rows.
+
     Raises
     ------
     numpy.linalg.LinAlgError
-        The eigenvalues did not converge, or the matrix is too large for a LAPACK of 32-bit integers.
+        The eigenvalues did not converge.
     """
     size = len(A)
     work = 1 + 6 * size + 2 * size * size
-    if work > _MOST_WORK:
-        raise np.linalg.LinAlgError(f"{size:,} rows are more than LAPACK decomposes at once")
     vectors, values = np.array(A, np.float64, order="F"), np.empty(size)
     if size == 0:
         return values, vectors

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from streamkernel.errors import NumericalError
-from streamkernel.linalg._blas import eigenvectors
+from streamkernel.linalg._blas import MOST_DECOMPOSED, eigenvectors
 from streamkernel.linalg.finite import require_finite
 from streamkernel.type_aliases import AnyArray, Bool, Float
 
@@ -27,8 +27,13 @@ def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
     Raises
     ------
     NumericalError
-        A is not finite, or the eigenvalues did not converge; the message names `what`.
+        A is not finite, has more rows than LAPACK decomposes, or the eigenvalues did not converge; the message names
+        `what`.
     """
+    if len(A) > MOST_DECOMPOSED:
+        raise NumericalError(
+            f"{what} has {len(A):,} rows, and LAPACK decomposes at most {MOST_DECOMPOSED:,}; take fewer basis functions"
+        )
     require_finite(A, what)
     try:
         values, vectors = eigenvectors(A)

@@ -12,6 +12,7 @@ import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkernel.errors import NumericalError
 from streamkernel.linalg import (
     pivoted_factor,
     single_threaded_blas,
@@ -20,6 +21,7 @@ from streamkernel.linalg import (
     symmetric_eigen,
     whitened,
 )
+from streamkernel.linalg._blas import MOST_DECOMPOSED
 
 SIZES = st.integers(1, 40)
 
@@ -85,6 +87,15 @@ def test_eigenvectors(n: int) -> None:
         np.testing.assert_array_equal(found.vectors, vectors)
     assert found.vectors.shape == (n, n)
     assert (before == S).all()
+
+
+def test_more_rows_than_lapack_decomposes_are_refused_before_any_memory() -> None:
+    """Its work array has 2 n^2 + 6 n + 1 numbers, which are counted in 32 bits."""
+    fits, beyond = (2 * n**2 + 6 * n + 1 for n in (MOST_DECOMPOSED, MOST_DECOMPOSED + 1))
+    assert fits < 2**31 <= beyond
+    large = np.broadcast_to(0.0, (MOST_DECOMPOSED + 1, MOST_DECOMPOSED + 1))
+    with pytest.raises(NumericalError, match=r"the matrix has 32,767 rows, and LAPACK decomposes at most 32,766"):
+        symmetric_eigen(large)
 
 
 @given(st.integers(0, 30), st.integers(0, 30))
