@@ -192,17 +192,24 @@ class ScoreFeatures(MeanFeatures):
         apart = np.minimum(2.0 * (f - own[:, None]), 500.0)
         return np.asarray(1.0 - 1.0 / np.exp(apart).sum(axis=1))
 
+    def multipliers(self, F: Float, Y: Float) -> Float:
+        """``[Y, (1 - p) Y]``, (b, 2 C), of rows with kernel values F (b, n)."""
+        f = F @ self.features.coefficients(self.beta) + self.intercept
+        return np.concatenate([Y, self.doubt(f, Y)[:, None] * Y], axis=1)
+
+    def fitted(self, scaled: AnyArray) -> tuple[Float, Float]:
+        """Features g (b, n) of scaled rows, and their fitted values f (b, C)."""
+        G = np.asarray(self.features.of(scaled), np.float64)
+        return G, G @ self.beta + self.intercept
+
     def factors(self, scaled: AnyArray, Y: Float | None) -> tuple[Float, Float]:
         assert Y is not None
         F = self.features.raw(scaled)
-        f = F @ self.features.coefficients(self.beta) + self.intercept
-        A = np.concatenate([F, self._beside(scaled)], axis=1)
-        return A, np.concatenate([Y, self.doubt(f, Y)[:, None] * Y], axis=1)
+        return np.concatenate([F, self._beside(scaled)], axis=1), self.multipliers(F, Y)
 
     def of(self, X: AnyArray, Y: Float) -> Float:
         scaled = self.scaling.of(X)
-        G = np.asarray(self.features.of(scaled), np.float64)
-        f = G @ self.beta + self.intercept
+        G, f = self.fitted(scaled)
         psi = np.concatenate([G, self._beside(scaled)], axis=1)
         doubt = SCORE * self.doubt(f, Y)[:, None]
         return np.concatenate([PLAIN * psi, doubt * psi, np.sqrt(2.0) * f], axis=1)

@@ -5,7 +5,7 @@ compression asks of them are sums and products::
 
     (x - c) . v = x . v - c . v        |x - c|^2 = |x|^2 - 2 c . x + |c|^2        sum t (x - c) = sum t x - c sum t
 
-x as stored has only its entries. What is left of the digits is what the kernels of sparse rows have, too.
+x as stored has only its entries. These differences lose as many digits as the distances of sparse rows do.
 """
 
 from __future__ import annotations
@@ -88,16 +88,14 @@ class SparseScores(ScoreFeatures):
 
     def rows_of(self, X: AnyArray, Y: Float) -> ScoreRows:
         scaled = self.scaling.of(X)
-        G = np.asarray(self.features.of(scaled), np.float64)
-        f = G @ self.beta + self.intercept
+        G, f = self.fitted(scaled)
         return ScoreRows(G, *self._columns(scaled), SCORE * self.doubt(f, Y), f)
 
     def sums(self, X: AnyArray, Y: Float | None, weights: Float | None) -> Float:
         assert Y is not None
         scaled = self.scaling.of(X)
         F = self.features.raw(scaled)
-        f = F @ self.features.coefficients(self.beta) + self.intercept
-        T = np.concatenate([Y, self.doubt(f, Y)[:, None] * Y], axis=1)
+        T = self.multipliers(F, Y)
         if weights is not None:
             T *= weights[:, None]
         entries, centre = self._columns(scaled)
