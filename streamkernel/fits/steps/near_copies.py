@@ -62,8 +62,8 @@ def rounding_of_copies(table: Table, session: Session) -> RowRounding:
         plain = table.without_targets() if table.classes is not None else table
         statistics = session.sweep(Moments.of(plain, plain.n_targets), plain, "column statistics")
     features = Cells.of(statistics.X, sparse=table.sparse)
-    numbers = table.classes is None and statistics.y is not None
-    targets = Cells.of(statistics.y) if numbers and statistics.y is not None else Cells(np.ones(table.n_targets))
+    y = statistics.y if table.classes is None else None
+    targets = Cells(np.ones(table.n_targets)) if y is None else Cells.of(y)
     work = CellSample(features, targets, _LOOKED_AT, table.width, table.sparse)
     return cells_of_copies(features, session.sweep(work, table, "near copies")) or NO_ROUNDING
 
