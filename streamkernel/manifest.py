@@ -146,7 +146,7 @@ class Manifest:
 
 
 def table_content(arrays: Mapping[str, ArrayManifest], attributes: FieldsView) -> str:
-    """Digest of the rows and the schema of a table, whatever it was made of: its fingerprint is made of this.
+    """Digest of the rows and the schema of a table. The source does not count. The fingerprint contains this digest.
 
     Equal for equal chunks, columns, targets, classes, weights and statistics.
     """

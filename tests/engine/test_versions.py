@@ -122,7 +122,7 @@ def test_a_worker_that_is_gone_is_not_asked() -> None:
 
 @pytest.mark.parametrize("build", ["edited", "without it"])
 def test_a_process_with_another_build_answers(build: str, tmp_path: Path) -> None:
-    """What is asked is pickled by value: another build reads it, and says what it is, or that it cannot tell."""
+    """The question is pickled by value: another build can read it, and answers with its digest or with None."""
     package = Path(streamkernel.__file__).parent
     if build == "edited":
         shutil.copytree(package, tmp_path / "streamkernel", ignore=shutil.ignore_patterns("__pycache__"))

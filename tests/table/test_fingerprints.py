@@ -1,4 +1,4 @@
-"""The fingerprint of a table is that of its rows and its schema, whatever it was made of, and whoever reads it."""
+"""The fingerprint of a table depends on its rows and its schema. Its source and its reader do not count."""
 
 from __future__ import annotations
 

@@ -182,5 +182,5 @@ def test_labels_of_arrays_are_looked_at_too() -> None:
     with pytest.warns(StreamKernelWarning, match=r"^y has labels that differ in case or spaces alone, 'Yes', 'yes':"):
         table = open_table(np.eye(3), np.array(["yes", "Yes", "no"]), classify=True)
     assert table.classes.tolist() == ["Yes", "no", "yes"]
-    # Numbers are no text, whatever they look like as text.
+    # Numbers are no text, even where their text looks like a label.
     assert open_table(np.eye(3), np.array([1, 2, 1]), classify=True).classes.tolist() == [1, 2]
