@@ -101,6 +101,22 @@ def test_the_metric_finds_the_direction() -> None:
     assert choice.record.rounds[choice.record.best].error < 0.5 * choice.record.rounds[0].error
 
 
+def test_lengthscales_of_the_plain_kernel_are_tried_unless_the_first_metric_halves_its_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def plain(choice: MetricChoice) -> list[float]:
+        return [each.lengthscale for each in choice.record.rounds if each.form == "none"]
+
+    clear = _search(_sample())
+    assert min(each.error for each in clear.record.rounds if each.round == 1) <= 0.5 * clear.record.plain_error
+    assert len(plain(clear)) == 1
+    monkeypatch.setattr(metric, "_CLEAR", 0.0)
+    searched = _search(_sample())
+    assert len(plain(searched)) >= 3
+    assert searched.record.plain_error <= clear.record.plain_error
+    np.testing.assert_array_equal(searched.metric, clear.metric)
+
+
 def test_forms_are_those_that_were_asked_for() -> None:
     diagonal = _search(_sample(), "diagonal")
     assert diagonal.metric is not None
