@@ -1,6 +1,6 @@
 """Blocks and spans: how a sweep cuts the rows. Set by the table's layout and the reduction alone.
 
-A block is the unit of work of the kernel loop and BLAS. A span is whole chunks of rows, in stored order. Its state is a
+A block is the unit of work of the kernel loop and BLAS. A span is neighbouring rows, in stored order. Its state is a
 leaf of the tree (`_tree.py`). Equal tables and reductions are cut equally on every machine and for every cluster, which
 is half of the promise of equal bits; the tree is the other half.
 
@@ -15,6 +15,9 @@ The number of spans L follows from the work F of the sweep::
 From 2,048 spans on they grow to 16,384 rows, or to five seconds where these take longer: a state of many functions (n >
 1,500) is not added for less. A task of a cluster has several spans where a scheduler could not hand them out singly
 (`_task_leaves.py`).
+
+Spans are whole chunks, so that each chunk is read once. The few spans of a short sweep are equal instead where that
+costs little reading (`cuts_chunks`): with 18 chunks in 16 leaves, one of two threads would have 10 of them.
 
 A row counts as its operations or its bytes, whichever takes longer (object stores give a core some 100 MB/s), so that
 passes that only read are shared, too.
@@ -46,6 +49,7 @@ _SHORT_SPAN, _LONG_SPAN = 4e10, 2e11  # operations: about one second and five of
 _LONG_ROWS = 16_384  # n^2 operations each, beside which the 24 n^2 bytes of a sum take little time
 _BYTE_FLOPS = 400  # operations in the time that a core takes to fetch and decode a byte
 _MIN_SPAN = 4096
+_MOST_READING = 0.25  # of the work of a sweep, that chunks which are read twice may take; it runs beside the work
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
 _MIN_SPANS, _SHORT_SPANS, _MAX_SPANS = 16, 2048, 16_384
 _WORTH_SENDING = 4e10  # operations, about a second of a core, below which a sample is not sent to workers
@@ -60,16 +64,40 @@ class Layout:
     block_rows: int
 
 
-def leaf_count(rows: int, flops_per_row: float, row_bytes: int = 0, chunks: int | None = None) -> int:
+def leaf_count(
+    rows: int, flops_per_row: float, row_bytes: int = 0, chunks: int | None = None, chunk_rows: int = 0
+) -> int:
     """Number of leaves of a sweep over `rows` rows, before any row is cut.
 
     Parameters
     ----------
     row_bytes : bytes of a row as stored (`TableShape.row_bytes`).
-    chunks : number of chunks, of which a leaf has at least one; None where they are not known, or for outputs of rows.
+    chunks : number of chunks, of which a leaf has at least one unless they are cut (`cuts_chunks`); None where they are
+        not known, or for outputs of rows.
+    chunk_rows : rows of a chunk.
     """
     each = span_rows(rows, flops_per_row, row_bytes)
-    return max(1, -(-rows // each) if chunks is None else min(rows // each, chunks))
+    if chunks is None:
+        return max(1, -(-rows // each))
+    if cuts_chunks(rows, flops_per_row, row_bytes, chunk_rows):
+        return rows // each
+    return max(1, min(rows // each, chunks))
+
+
+def cuts_chunks(rows: int, flops_per_row: float, row_bytes: int, chunk_rows: int) -> bool:
+    """Whether the spans of a sweep are equal, and therefore parts of chunks.
+
+    They are where spans are few, so that a chunk more or less is much of one, and where the chunks that two spans share
+    are read in a small part of the time that the work takes.
+    """
+    leaves = rows // span_rows(rows, flops_per_row, row_bytes)
+    again = (leaves - 1) * min(chunk_rows, rows) * float(_BYTE_FLOPS * row_bytes)
+    return 1 < leaves <= _MIN_SPANS and again <= _MOST_READING * rows * flops_per_row
+
+
+def equal_spans(start: int, stop: int, count: int) -> list[tuple[int, int]]:
+    """So many spans of rows [start, stop), equal but for a row."""
+    return list(pairwise(start + (stop - start) * index // count for index in range(count + 1)))
 
 
 def block_rows(

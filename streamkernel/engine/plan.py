@@ -209,7 +209,7 @@ def step_of(
         shape = TableShape.of(table) if sampled is None else TableShape.of(table).sample(sampled)
         rows, cut_bytes = shape.rows, shape.cut_bytes
         chunks = shape.chunks if isinstance(work, Reduction) else None
-        spans = leaf_count(rows, work.flops_per_row(), shape.row_bytes, chunks)
+        spans = leaf_count(rows, work.flops_per_row(), shape.row_bytes, chunks, shape.chunk_rows)
     divided = work.divided(rows) if where == "shared" and isinstance(work, Reduction) else None
     parts = divided and Parts.of(divided)
     if where == "shared" and not worth_sending(rows * work.flops_per_row()):

@@ -19,6 +19,8 @@ from streamkernel.engine.layout import (
     Parts,
     aligned_spans,
     block_rows_of,
+    cuts_chunks,
+    equal_spans,
     leaf_count,
     span_rows,
     worth_sending,
@@ -56,7 +58,11 @@ def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
     """The spans and blocks of a table for this work; they depend only on these two."""
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
     shape = TableShape.of(table)
-    spans = table.spans(span_rows(table.n_rows, work.flops_per_row(), shape.row_bytes))
+    cut = table.n_rows, work.flops_per_row(), shape.row_bytes
+    if cuts_chunks(*cut, shape.chunk_rows):
+        spans = equal_spans(table.start, table.stop, table.n_rows // span_rows(*cut))
+    else:
+        spans = table.spans(span_rows(*cut))
     return Layout(aligned_spans(spans, multiple), block_rows_of(work, shape.cut_bytes))
 
 

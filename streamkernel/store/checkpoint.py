@@ -39,8 +39,9 @@ KIND = "checkpoint"
 # Number of the way in which fits compute their states, raised with each change of it: a state of another way would be
 # taken for one of this way, and give a wrong model. 2: sums of partly whitened blocks, the sample of the search;
 # 3: more functions whitened; 4: up to 16,384 spans of a sweep in place of 256, so that sums have other last digits;
-# 5: the same, for sweeps of more than 2,048 spans; 6: the sums of a ridge regression in one matrix.
-REVISION = 6
+# 5: the same, for sweeps of more than 2,048 spans; 6: the sums of a ridge regression in one matrix;
+# 7: equal spans of short sweeps.
+REVISION = 7
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _STEP = re.compile(r"(\d{4,})-([a-z][a-z0-9_]*)")
