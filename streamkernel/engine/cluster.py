@@ -37,6 +37,8 @@ DASK_CONFIG = {
     # others wait for it (`_leaf_tasks`).
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.worker.profile.enabled": False,  # takes a few percent of a core for each worker, for a dashboard
+    # The watch over an event loop wakes it 50 times a second, which takes one or two percent of a core in each process.
+    "distributed.admin.tick.interval": "500ms",
     # Our payload is a few n x n matrices, sent once: the warning is for graphs that carry data.
     "distributed.admin.large-graph-warning-threshold": "4GiB",
     # One thread for each library: tasks are the parallelism, and bits must not depend on a number of threads.
@@ -115,7 +117,9 @@ def local_cluster(
                     )
                 )
                 stack.enter_context(_ended_at_once(cluster))
-                client = stack.enter_context(Client(cluster, timeout=_PATIENCE))
+                # Sums come from the workers, not by way of the scheduler, which is in this process and would send them
+                # to itself.
+                client = stack.enter_context(Client(cluster, timeout=_PATIENCE, direct_to_workers=True))
             cluster.scale(count)
             _wait_for_workers(cluster, client, count)
             warm_up_workers(client, tell)
