@@ -20,7 +20,7 @@ from distributed import Client, KilledWorker
 
 from streamkernel.engine._branch_sums import BranchSums
 from streamkernel.engine._branches import Branches, branch_leaves, summed_states
-from streamkernel.engine._cluster_tasks import combine_states, hold, map_leaves, write_leaf
+from streamkernel.engine._cluster_tasks import Payload, combine_states, map_leaves, write_leaf
 from streamkernel.engine._killed_worker import blame, killed_worker
 from streamkernel.engine._leaf_tasks import LeafTasks
 from streamkernel.engine._paused_workers import PauseWatch
@@ -153,7 +153,7 @@ class ClusterExecutor:
         prefix = f"{self._run_id}/{self._sweeps}"
         self._sent = payload
         with self._translated_loss(f"during sweep {self._sweeps}"):
-            held = self._submit(hold, f"{prefix}/payload", *payload)
+            held = self._submit(Payload, f"{prefix}/payload", *payload)
             try:
                 yield prefix, held
             except (FutureCancelledError, FuturesCancelledError, ImportError, AttributeError) as error:
@@ -207,7 +207,7 @@ class ClusterExecutor:
             keys = [f"{prefix}/leaf-{leaves.start}" + ("" if attempt == 1 else f"/{attempt}") for leaves in tasks]
             if attempt > 1:
                 number = f"{prefix}/payload-{len(payloads)}"
-                payloads.append(self._submit(hold, number, *self._sent, workers=workers))
+                payloads.append(self._submit(Payload, number, *self._sent, workers=workers))
             spans = [layout.spans[leaves.start : leaves.stop] for leaves in tasks]
             # One message for all of these tasks: the scheduler needs half the time that it needs for single messages.
             futures = self._client.map(
@@ -249,7 +249,7 @@ class ClusterExecutor:
         # Release, not cancel: the scheduler fails on a cancel where a task has raised already (distributed 2026.8).
         for future in list(self._futures):
             future.release()
-        payload = self._submit(hold, f"{prefix}/payload-again", *self._sent)
+        payload = self._submit(Payload, f"{prefix}/payload-again", *self._sent)
 
         def attempt(piece: tuple[int, int], worker: str) -> Future:
             key = f"{prefix}/alone-{piece[0]}-{piece[1]}"

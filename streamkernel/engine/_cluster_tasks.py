@@ -11,10 +11,9 @@ from streamkernel.engine._tasks import Written, map_spans, write_span
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.compiling import LOOPS
 from streamkernel.engine.peak_memory import limit_heaps
-from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import RowMap, State
+from streamkernel.linalg import BlockMemory, single_threaded_blas
+from streamkernel.reductions import State
 from streamkernel.reductions.contract import AnyReduction
-from streamkernel.store import RowSink
 from streamkernel.table import Table
 
 
@@ -25,38 +24,48 @@ def warm_up() -> None:
         LOOPS.compile()
 
 
-def hold(*payload: Any) -> tuple[Any, ...]:
-    return payload
+class Payload:
+    """What all tasks of a sweep need, sent once; the tasks of a worker share the memory of their blocks with it.
+
+    A task has one leaf, as a rule. Its blocks would otherwise be in new memory, which the system fills with zeros.
+    """
+
+    def __init__(self, table: Table, work: Any, *others: Any) -> None:
+        self.table, self.work, self.others = table, work, others
+        self.memory = BlockMemory()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was sent: memory stays where it is."""
+        return Payload, (self.table, self.work, *self.others)
 
 
-def map_leaves(payload: tuple[Table, AnyReduction, int], spans: Sequence[tuple[int, int]]) -> State:
+def map_leaves(payload: Payload, spans: Sequence[tuple[int, int]]) -> State:
     """The sum of neighbouring leaves, added up as in the tree."""
-    table, reduction, rows = payload
+    [rows] = payload.others
+    reduction: AnyReduction = payload.work
     memory = StateMemory(reduction)
     tree: PairingTree[State] = PairingTree(len(spans), memory.absorb)
-    map_spans(table, reduction, iter(enumerate(spans)), rows, tree.add, memory.empty)
+    map_spans(payload.table, reduction, iter(enumerate(spans)), rows, tree.add, memory.empty, payload.memory)
     return tree.root()
 
 
-def combine_states(
-    payload: tuple[Table, AnyReduction, int], places: Sequence[tuple[int, int]], *states: State
-) -> State:
+def combine_states(payload: Payload, places: Sequence[tuple[int, int]], *states: State) -> State:
     """The sum of neighbouring nodes, added up as in the tree.
 
     Parameters
     ----------
     places : first leaf, and that after the last one, of each node, counted from the first leaf of all.
     """
-    tree: PairingTree[State] = PairingTree(places[-1][1], payload[1].combine)
+    tree: PairingTree[State] = PairingTree(places[-1][1], payload.work.combine)
     for (first, stop), state in zip(places, states, strict=True):
         level = (stop - first - 1).bit_length()
         tree.add(first >> level, state, level)
     return tree.root()
 
 
-def write_leaf(payload: tuple[Table, RowMap, RowSink, int], spans: Sequence[tuple[int, int]]) -> Written:
+def write_leaf(payload: Payload, spans: Sequence[tuple[int, int]]) -> Written:
     """Write the values of one leaf."""
-    table, values, sink, rows = payload
+    sink, rows = payload.others
     [span] = spans
     with ChunkWriter(sink) as writer:
-        return write_span(table, values, writer, span, rows).wait()
+        return write_span(payload.table, payload.work, writer, span, rows).wait()

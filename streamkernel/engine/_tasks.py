@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from streamkernel.engine._chunk_writer import ChunkWriter
 from streamkernel.engine._read_ahead import blocks_ahead, read_ahead
 from streamkernel.engine.layout import aligned_blocks
-from streamkernel.linalg import reused_blocks, single_threaded_blas, within_range
+from streamkernel.linalg import BlockMemory, reused_blocks, single_threaded_blas, within_range
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import RowBlock, Table
@@ -31,6 +31,7 @@ def map_spans(
     block_rows: int,
     done: Callable[[int, State], None],
     empty: Callable[[], State | None],
+    memory: BlockMemory | None = None,
 ) -> None:
     """The states of numbered spans, one after another; rows of the next one are read while the last ones are worked on.
 
@@ -38,6 +39,7 @@ def map_spans(
     ----------
     done : function that gets the number and the state of each span.
     empty : function for the state to which the first block of a span is added; None where that block makes it.
+    memory : memory of the blocks of this and of later calls; None for memory of this call.
     """
     rows = max(block_rows, reduction.row_multiple)
     leaf, state = -1, None
@@ -45,7 +47,7 @@ def map_spans(
     with (
         single_threaded_blas(),
         within_range(),
-        reused_blocks(),
+        reused_blocks(memory),
         read_ahead(blocks, _ahead(table, rows)) as items,
     ):
         for number, block in items:

@@ -2,7 +2,7 @@
 
 from streamkernel.compiled_loops import Compiled
 from streamkernel.linalg._blas import add_product, factor_lower, pivoted_factor, subtract_gram, subtract_product, syrk
-from streamkernel.linalg.block_memory import block_array, reused_blocks
+from streamkernel.linalg.block_memory import BlockMemory, block_array, reused_blocks
 from streamkernel.linalg.box_program import box_maximum
 from streamkernel.linalg.cholesky import (
     RankRevealed,
@@ -26,6 +26,7 @@ from streamkernel.linalg.threads import single_threaded_blas
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener, even_panels
 
 __all__ = [
+    "BlockMemory",
     "PANEL_ROWS",
     "DualityPath",
     "InPlaceCholesky",

@@ -21,7 +21,7 @@ _map_spans = cluster_tasks.map_spans
 _FILE = Path(os.environ["STREAMKERNEL_ODD"])
 
 
-def _oddly(table: Any, reduction: Any, spans: Any, rows: int, done: Any, empty: Any) -> None:
+def _oddly(table: Any, reduction: Any, spans: Any, rows: int, done: Any, empty: Any, memory: Any) -> None:
     odd = json.loads(_FILE.read_text()) if _FILE.exists() else {}
     for number, span in spans:
         time.sleep(odd.get("sleep", 0.0))
@@ -31,8 +31,8 @@ def _oddly(table: Any, reduction: Any, spans: Any, rows: int, done: Any, empty: 
             held = np.ones(odd.get("hold", 0), np.uint8)
             time.sleep(2.0 if held.size else 0.0)  # for the nanny, which looks every 0.1 s
         if odd.get("twice"):
-            _map_spans(table, reduction, iter([(number, span)]), rows, lambda leaf, state: None, empty)
-        _map_spans(table, reduction, iter([(number, span)]), rows, done, empty)
+            _map_spans(table, reduction, iter([(number, span)]), rows, lambda leaf, state: None, empty, memory)
+        _map_spans(table, reduction, iter([(number, span)]), rows, done, empty, memory)
 
 
 def dask_setup(worker: object) -> None:

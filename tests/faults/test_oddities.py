@@ -21,7 +21,7 @@ from streamkernel.table import open_table
 def test_sums_of_odd_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, oddly: dict[str, Any]) -> None:
     X = np.random.default_rng(5).normal(size=(60, 3))
     work = NormalEquations.of(Basis(Gaussian(2.0), X[:9], np.arange(9)), np.zeros(1), len(X))
-    payload = (open_table(X, X[:, 0]), work, 10)
+    payload = _cluster_tasks.Payload(open_table(X, X[:, 0]), work, 10)
     spans = [(0, 20), (20, 40), (40, 60)]
     expected = _cluster_tasks.map_leaves(payload, spans)
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from streamkernel.linalg import block_array, reused_blocks
+from streamkernel.linalg import BlockMemory, block_array, reused_blocks
 
 
 def memory_of(array: np.ndarray) -> int:
@@ -101,3 +101,28 @@ def test_blocks_without_values() -> None:
     with reused_blocks():
         assert block_array("values", (0, 3)).shape == (0, 3)
         assert block_array("values", (5, 0)).shape == (5, 0)
+
+
+def test_tasks_of_a_sweep_share_memory() -> None:
+    """One after another in a thread; a task within a task, and another thread, have memory of their own."""
+    held = BlockMemory()
+    with reused_blocks(held):
+        first = block_array("values", (10, 3))
+    with reused_blocks(held):
+        again = block_array("values", (10, 3))
+        assert memory_of(again) == memory_of(first)
+        again[:] = 1.0
+        with reused_blocks(held):
+            block_array("values", (10, 3))[:] = 2.0
+        thread = threading.Thread(target=_fill, args=(held,))
+        thread.start()
+        thread.join()
+        assert (again == 1.0).all()
+        assert memory_of(block_array("values", (10, 3))) == memory_of(again)
+    with reused_blocks(held):
+        assert memory_of(block_array("values", (10, 3))) == memory_of(first)
+
+
+def _fill(held: BlockMemory) -> None:
+    with reused_blocks(held):
+        block_array("values", (10, 3))[:] = 3.0
