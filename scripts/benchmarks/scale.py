@@ -277,7 +277,7 @@ def thousand(quick: bool, sets: tuple[str, ...] | None) -> tuple[list[list[Any]]
     step = next(step for step in plan.steps if step.name == "final sweep")
     cost = sweep_cost(step, plan, rates)
     of = (cost.leaves, 1000, cost.work * rates.busy, 3 * cost.state_bytes / rates.memory_bytes)
-    size = branch_leaves(cost.leaves, round(cost.state_bytes), 1000)
+    size = branch_leaves(cost.leaves, round(cost.state_bytes), 1000, cost.work * rates.busy)
     tree = size, summed_states(round(cost.state_bytes))
     simulated = simulated_seconds(*of, cost.state_bytes / rates.network_bytes, rates.task_seconds, *tree)
     predicted = sweep_seconds(cost, Slots(1000), rates.changed(sweep_seconds=0.0)).seconds

@@ -19,13 +19,20 @@ from streamkernel.reductions import State
 
 F = TypeVar("F")
 
-_BYTES, _STATES = 25e6, 20  # that the driver takes in a second; leaves take a second of a core or more
+_BYTES, _STATES = 25e6, 20  # that the driver takes in a second
+_LEAST_SECONDS = 0.02  # of a leaf, beside the time of a task
 _SUM_BYTES, _MOST_SUMMED = 40e6, 8  # states that a task adds: four of n = 1,000
 
 
-def branch_leaves(leaves: int, state_bytes: int, threads: int) -> int:
-    """Leaves of a branch, a power of two, for a cluster of so many threads."""
-    wanted = max(threads * state_bytes / _BYTES, threads / _STATES)
+def branch_leaves(leaves: int, state_bytes: int, threads: int, leaf_seconds: float) -> int:
+    """Leaves of a branch, a power of two, for a cluster of so many threads.
+
+    Parameters
+    ----------
+    leaf_seconds : seconds of a thread for a leaf. More than one counts as one: small branches lose less with a worker.
+    """
+    at_once = threads / min(max(leaf_seconds, _LEAST_SECONDS), 1.0)  # leaves that end in a second
+    wanted = max(at_once * state_bytes / _BYTES, at_once / _STATES)
     size = 1
     while size < min(wanted, leaves):
         size *= 2

@@ -104,9 +104,9 @@ class ClusterExecutor:
                 return self._submit(combine_states, key, payloads[-1], places, *states, priority=1)
 
             threads = sum(worker_threads(self._client).values())
-            size = branch_leaves(leaves, reduction.share_bytes(1 / leaves), threads)
-            sum_bytes = reduction.share_bytes(min(size / leaves, 1.0))
             seconds = leaf_seconds(layout, reduction.flops_per_row(), TableShape.of(table).row_bytes)
+            size = branch_leaves(leaves, reduction.share_bytes(1 / leaves), threads, seconds)
+            sum_bytes = reduction.share_bytes(min(size / leaves, 1.0))
             tasks = self._leaves(map_leaves, prefix, payloads, layout, size, seconds)
             summed = summed_states(sum_bytes)
             branches: Branches[Future] = Branches(leaves, size, summed, combine, reduction.combine)

@@ -320,7 +320,8 @@ def make_plan(
         if step.grows:
             return 4  # all sums together are one
         leaves = max(step.leaves if step.spans is None else step.spans, 1)
-        size = branch_leaves(leaves, step.state_bytes, machine.workers * machine.threads)
+        # Of leaves that take a second: shorter ones make larger branches, of which the driver has fewer.
+        size = branch_leaves(leaves, step.state_bytes, machine.workers * machine.threads, 1.0)
         return 4 + (-(-leaves // size) - 1).bit_length()
 
     worker, driver = 0, 0

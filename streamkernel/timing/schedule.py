@@ -121,7 +121,7 @@ def sweep_seconds(cost: SweepCost, slots: Slots, rates: Rates) -> SweepSeconds:
             combine(1 << each) for each in range(_levels(cost.leaves))
         )
         return SweepSeconds(rounds * leaf + sums * slower + check + rates.thread_sweep_seconds, 0.0, bound)
-    size = branch_leaves(cost.leaves, round(cost.node_bytes(1)), slots.count)
+    size = branch_leaves(cost.leaves, round(cost.node_bytes(1)), slots.count, leaf)
     summed = summed_states(round(cost.node_bytes(size)))
     sizes = task_sizes(cost.leaves, slots.count, leaf, size)
     counts, branches = sizes.counts(cost.leaves), math.ceil(cost.leaves / size)

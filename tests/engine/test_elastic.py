@@ -22,7 +22,7 @@ from ordered_sums import ROWS, NotedSums, OrderedSums, layout, table
 
 from streamkernel.engine import ThreadExecutor, _cluster_executor, _task_leaves
 from streamkernel.engine._branches import Branches, branch_leaves
-from streamkernel.engine._cluster_tasks import combine_states
+from streamkernel.engine._cluster_tasks import Payload, combine_states
 from streamkernel.engine._task_leaves import TaskSizes
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
@@ -124,7 +124,7 @@ def test_a_branch_of_several_leaves_loses_a_worker(
     cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """Sums of its parts were with the worker: the branch runs again, and no other one."""
-    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads: 8)
+    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads, seconds: 8)
     running = cluster(3)
     work, leaves = noted(tmp_path), 64
 
@@ -141,7 +141,7 @@ def test_tasks_of_several_leaves_lose_a_worker(
     cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """It costs the tasks that it had, one that ran and one that waited, and what was not added up yet."""
-    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads: 4)
+    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads, seconds: 4)
     monkeypatch.setattr(_task_leaves, "task_sizes", lambda leaves, threads, seconds, branch: TaskSizes(1, 4, threads))
     running = cluster(3)
     work, leaves = noted(tmp_path, 0.1), 50
@@ -222,7 +222,7 @@ def test_tasks_and_branches_are_parts_of_the_tree(leaves: int, size: int, summed
         return cast("str", combine_states(payload, places, *states))  # type: ignore[arg-type]
 
     def summed_up(places: Sequence[range], states: Sequence[str]) -> str:
-        return of((None, SimpleNamespace(combine=joined), 0), [(each.start, each.stop) for each in places], *states)
+        return of(Payload(None, SimpleNamespace(combine=joined)), [(each.start, each.stop) for each in places], *states)
 
     whole: PairingTree[str] = PairingTree(leaves, joined)
     for leaf in range(leaves):
@@ -255,6 +255,7 @@ def test_tasks_and_branches_are_parts_of_the_tree(leaves: int, size: int, summed
     ],
 )
 def test_the_driver_takes_in_little(threads: int, state: int, size: int) -> None:
-    assert branch_leaves(16_384, state, threads) == size
-    assert branch_leaves(4, state, threads) <= 4
+    assert branch_leaves(16_384, state, threads, 1.0) == branch_leaves(16_384, state, threads, 60.0) == size
+    assert branch_leaves(4, state, threads, 1.0) <= 4
+    assert branch_leaves(16_384, state, threads, 0.25) in (size, 2 * size, 4 * size)  # four times as many a second
     assert threads * state / size <= 25e6 or size == 16_384

@@ -73,7 +73,7 @@ def test_few_threads_have_a_leaf_a_task() -> None:
 def test_a_thousand_threads_are_kept_busy(seconds: float, most: int) -> None:
     """Of a billion rows: tasks and sums take a scheduler of 2.5 ms less time than the leaves take the threads."""
     leaves, state = 15_259, 8 * MEGABYTE
-    branch, summed = branch_leaves(leaves, state, 1000), summed_states(state)
+    branch, summed = branch_leaves(leaves, state, 1000, seconds), summed_states(state)
     sizes = task_sizes(leaves, 1000, seconds, branch)
     counts = sizes.counts(leaves)
     tasks = sum(counts.values())

@@ -47,7 +47,7 @@ def test_the_formula_is_the_schedule_to_some_percent(
     known = known.changed(network_bytes=size / send if send and size else 1e30)
     if not size:
         combine = send = 0.0
-    of = branch_leaves(leaves, size, slots), summed_states(size)
+    of = branch_leaves(leaves, size, slots, 1.0), summed_states(size)
     found = seconds(SweepCost(leaves, 1.0, state_bytes=size), Slots(slots), known)
     assert found == pytest.approx(simulated_seconds(leaves, slots, 1.0, combine, send, task, *of), rel=0.2)
 
@@ -55,7 +55,7 @@ def test_the_formula_is_the_schedule_to_some_percent(
 @given(leaves=st.integers(1, 1000), slots=st.integers(1, 100))
 def test_without_costs_beside_the_leaves_it_is_exact(leaves: int, slots: int) -> None:
     assert seconds(SweepCost(leaves, 1.0), Slots(slots), rates()) == pytest.approx(math.ceil(leaves / slots))
-    assert simulated_seconds(leaves, slots, 1.0, branch=branch_leaves(leaves, 0, slots)) == pytest.approx(
+    assert simulated_seconds(leaves, slots, 1.0, branch=branch_leaves(leaves, 0, slots, 1.0)) == pytest.approx(
         math.ceil(leaves / slots)
     )
 
@@ -148,6 +148,6 @@ def test_bytes_over_the_network() -> None:
     four = sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0, payload_bytes=10.0), Slots(4), rates())
     assert four.network_bytes == 40.0 + 16 * 100.0  # such small states come to the driver at once
     many = sweep_seconds(SweepCost(1600, 1.0, state_bytes=100.0, payload_bytes=10.0), Slots(40), rates())
-    assert branch_leaves(1600, 100, 40) == 2  # 800 sums on the workers, of states one of which is elsewhere
+    assert branch_leaves(1600, 100, 40, 1.0) == 2  # 800 sums on the workers, of states one of which is elsewhere
     assert many.network_bytes == pytest.approx(400.0 + 100.0 * (800 * 39 / 40 + 800))
     assert sweep_seconds(SweepCost(16, 1.0, state_bytes=100.0), Slots(0, 4), rates()).network_bytes == 0.0
