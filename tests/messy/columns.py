@@ -196,6 +196,13 @@ COLUMNS = [
         "when (elapsed)",
     ),
     Case(
+        "months as 2020-01, 2020/01 and 01.2020",
+        text("a,b,c,y\n" + "".join(f"2020-{i:02d},2020/{i:02d},{i:02d}.2020,{i}\n" for i in range(1, 8))),
+        "ingest rows.csv rows.zarr --target y --schema auto",
+        "a (elapsed), a (sine of the week), a (cosine of the week), b (elapsed), b (sine of the week), "
+        "b (cosine of the week), c (elapsed), c (sine of the week), c (cosine of the week)",
+    ),
+    Case(
         "dates as Jan 31, 2020, and hours of a.m. and p.m.",
         text("day,at,y\n" + "".join(f'"Jan {i + 1}, 2020",01/{i + 13}/2020 {i + 1}:30 PM,{i}\n' for i in range(9))),
         "ingest rows.csv rows.zarr --target y --schema auto",

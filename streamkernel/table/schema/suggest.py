@@ -7,7 +7,8 @@ numbers, without leading zeros; durations, in days             number
 numbers, and words for no value such as "?" or "n.a.", or      number; that text is a missing value
 one other text in at most a twentieth of the rows
 true and false, yes and no, t and f, y and n                   boolean
-dates and times, of ISO 8601 or of one format only; 20200131   date
+dates and times, of ISO 8601 or of one format only; 20200131;  date
+months, such as 2020-01, 2020/01, 01.2020 and Jan 2020
 text with at most 32 different values                          category, one-hot
 text with more values, each of which stands twice on average   category, target-mean where there is a target
 other text                                                     left out
@@ -48,8 +49,13 @@ _FORMATS = (
     "%d-%b-%y",
     "%b %d, %Y",
     "%B %d, %Y",
+    "%Y/%m",
+    "%m/%Y",
+    "%m.%Y",
+    "%b %Y",
+    "%B %Y",
 )
-_COMPACT = "%Y%m%d"
+_COMPACT, _MONTH = "%Y%m%d", "%m.%Y"
 _ID = re.compile(r"(.*[_\W])?(id|index|uuid|key|name)|.*[a-z](Id|ID)|row_?(number|id)?", re.ASCII)
 _BOOLEAN = {frozenset(pair) for pair in (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))}
 _ODD_SHARE = 0.05
@@ -64,6 +70,7 @@ _SIGNS = frozenset("(+\u2212$€£¥%,'’\u00a0 ")
 # 1,000 may be one thousand, or 1 with three decimals.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _DATE_OF_DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)
+_MONTH_OF_DIGITS = re.compile(r"(0[1-9]|1[0-2])\.(19|20)\d\d", re.ASCII)
 
 
 def suggested(
@@ -145,6 +152,9 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
         digits = not odd and len(labels) > 2 and all(map(_DATE_OF_DIGITS.fullmatch, labels))
         if digits and date_formats(pa.array(labels, pa.string())) == (_COMPACT,):
             return replace(known, kind="date", format=_COMPACT)
+        # No number is written 01.2020, and 10.2020 alone may be one.
+        if not odd and any(label[0] == "0" for label in labels) and all(map(_MONTH_OF_DIGITS.fullmatch, labels)):
+            return replace(known, kind="date", format=_MONTH)
         if _are_no_values(name, codes, labels, odd):
             if whole and not odd and _ID.fullmatch(name) and len(labels) == there.size > 1:
                 return Column(name, "number", "id")

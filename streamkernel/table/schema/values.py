@@ -295,6 +295,8 @@ def _iso_dates(labels: Untyped) -> Float:
     # Databases and programs write a zone after a space, or that of Greenwich by its name.
     text = pc.replace_substring_regex(text, pattern=r"(:[0-9.]+) ?(UTC|GMT)$", replacement=r"\1Z")
     text = pc.replace_substring_regex(text, pattern=r"(:[0-9.]+) ([+-][0-9]{2}(:?[0-9]{2})?)$", replacement=r"\1\2")
+    # A month is its first day.
+    text = pc.replace_substring_regex(text, pattern=r"^([0-9]{4}-[0-9]{2})$", replacement=r"\1-01")
     zoned = pc.match_substring_regex(text, r"[T ].*([Zz]|[+-][0-9:]+)$")
     mask: Bool = zoned.to_numpy(zero_copy_only=False)
     found = np.empty(len(text))

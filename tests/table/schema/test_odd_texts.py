@@ -30,6 +30,16 @@ from streamkernel.table.schema.values import WrongValueError, dates
         (["Jan 2, 2020"], ("%b %d, %Y",)),
         (["15-Mar-21"], ("%d-%b-%y",)),
         (["20200131", "19991231"], ("%Y%m%d",)),
+        (["2020-01", "2020-12"], (None,)),
+        (["2020-01", "2020-02-15"], (None,)),
+        (["2020/01", "2020/2"], ("%Y/%m",)),
+        (["01/2020", "12/2020"], ("%m/%Y",)),
+        (["01.2020", "12.1999"], ("%m.%Y",)),
+        (["Jan 2020", "May 2020"], ("%b %Y",)),
+        (["January 2020", "May 2020"], ("%B %Y",)),
+        (["2020-13"], ()),
+        (["13.2020"], ()),
+        (["2020-1"], ()),
         (["20200231"], ()),
         (["2020013"], ()),
         (["31.02.2020"], ()),
@@ -74,6 +84,34 @@ def test_words_for_no_value(tmp_path: Path) -> None:
     # Codes of digits are dates only where all are.
     assert look(tmp_path, ["20200101", "20200102", "20200103"]).format == "%Y%m%d"
     assert look(tmp_path, ["20200101", "20200102", "20201303"]).kind == "number"
+
+
+def test_a_month_is_its_first_day() -> None:
+    first = dates(pa.array(["2020-01-01", "1999-12-01"]), None)
+    for texts, form in (
+        (["2020-01", "1999-12"], None),
+        (["2020/01", "1999/12"], "%Y/%m"),
+        (["01.2020", "12.1999"], "%m.%Y"),
+        (["Jan 2020", "Dec 1999"], "%b %Y"),
+    ):
+        np.testing.assert_array_equal(dates(pa.array(texts), form), first)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["01.2020", "02.2020", "12.1999"], "date"),
+        (["01.2020", "01.2020", "", "10.2020"], "date"),
+        (["10.2020", "11.2020", "12.2020"], "number"),  # nothing shows that they are no numbers
+        (["01.2020", "02.5"], "number"),
+        (["00.2020", "01.2020"], "number"),
+        (["13.2020", "01.2020"], "number"),
+        (["2020-01", "2020-02"], "date"),
+        (["2020-01", "2020-13"], "category"),
+    ],
+)
+def test_months_among_numbers_and_codes(tmp_path: Path, values: list[str], kind: str) -> None:
+    assert look(tmp_path, values).kind == kind
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
