@@ -110,6 +110,10 @@ def test_every_front_end_has_its_words() -> None:
         'give "fit_intercept": false, "memory_limit": "4GB" or alpha; give "overwrite": true, ingest(chunk_rows=...), '
         '"estimator": "kmp", help(KernelRidge)'
     )
+    repeated = option("drop", ["a", "zip code"])
+    assert worded(repeated, in_python) == "drop=['a', 'zip code']"
+    assert worded(repeated, in_flags) == "--drop a --drop 'zip code'"
+    assert worded(repeated, in_json) == '"drop": ["a", "zip code"]'
     assert [each.name for each in mentions(message)][:3] == ["fit_intercept", "memory_limit", "alpha"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib import import_module
 
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
@@ -57,7 +58,9 @@ def in_flags(mention: Mention) -> str:
         return f"give {flag}"
     if values and isinstance(values[0], bool):
         return flag if values[0] else OPPOSITES.get(flag, flag.replace("--", "--no-", 1))
-    return " ".join([flag, *map(str, values)])
+    # A flag that may be repeated has one value; a name with spaces needs quotes.
+    given = values[0] if values and isinstance(values[0], list) else values
+    return " ".join(f"{flag} {shlex.quote(str(value))}" for value in given) or flag
 
 
 def text_of(error: object) -> str:

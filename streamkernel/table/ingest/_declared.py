@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from streamkernel.errors import DataError, ParameterError, SourceFormatError
-from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.options import SourceOptions, absent_column
 from streamkernel.table.ingest.readers.reader import position_of
 from streamkernel.table.ingest.readers.streams import ColumnStream
 from streamkernel.table.schema import Column
@@ -32,8 +32,8 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
         An option names a column that is not there, or the schema has a feature that the source has not.
     """
     names = stream.names
-    targets = [_named(names, each, "target column", place) for each in options.targets]
-    weight = None if options.weight is None else _named(names, options.weight, "column of row weights", place)
+    targets = [_named(names, each, "target", place) for each in options.targets]
+    weight = None if options.weight is None else _named(names, options.weight, "weight", place)
     used = [name for name in (*targets, weight, options.id, *options.categories, *options.dates) if name is not None]
     options.columns_of(names, used, place)
     for what, given in (
@@ -43,9 +43,7 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
     ):
         for each in given:
             if each not in names:
-                raise ParameterError(
-                    f"{place}: there is no column {each!r} for {option(what)}; its columns are {listed(names, 20)}"
-                )
+                raise ParameterError(absent_column(place, names, each, what))
     _check_uses(
         place,
         {
@@ -200,6 +198,6 @@ def _first_rows(stream: ColumnStream, names: Sequence[str]) -> Untyped:
     return look.slice(0, MOST_ROWS)
 
 
-def _named(names: Sequence[str], wanted: str | int, what: str, place: str) -> str:
-    """Name of a column by its name, or its index."""
-    return names[position_of(names, wanted, what, place)]
+def _named(names: Sequence[str], wanted: str | int, name: str, place: str) -> str:
+    """Name of the column that an option gives, by its name or its index."""
+    return names[position_of(names, wanted, name, place)]

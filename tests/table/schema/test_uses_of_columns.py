@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from streamkernel import TableEncoder, append_rows, ingest, open_table
+from streamkernel.cli.wording import in_flags
 from streamkernel.errors import NonFiniteDataError, NumericRangeError, ParameterError
 
 ROWS = pa.table({"a": ["b", "c", "b"], "a=b": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 1.0], "w": [1.0, 1.0, 1.0]})
@@ -78,3 +80,24 @@ def test_rows_of_numbers_are_not_appended_to_columns_of_a_schema(tmp_path):
             append_rows(source, tmp_path / "s")
     append_rows(ROWS.select(["y", "a"]), tmp_path / "s")
     assert open_table(tmp_path / "s").n_rows == 6
+
+
+@pytest.mark.parametrize("name", ["categories", "dates", "drop", "keep", "target"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_names_between_commas_are_told_to_be_named_one_by_one(tmp_path, name, suffix):
+    source = tmp_path / f"rows.{suffix}"
+    frame = pd.DataFrame({"zip code": [1.0, 2.0], "b": [1.0, 2.0], "y": [1.0, 2.0]})
+    frame.to_csv(source, index=False) if suffix == "csv" else frame.to_parquet(source, index=False)
+    given = "zip code, b" if name == "target" else ["zip code, b"]
+    with pytest.raises(ParameterError) as caught:
+        ingest(source, tmp_path / "s", **{"target": "y", name: given})
+    assert "'zip code, b'" in str(caught.value)
+    assert f"but 'zip code' and 'b' are there; name each by itself, {name}=['zip code', 'b']" in str(caught.value)
+    assert f"name each by itself, --{name} 'zip code' --{name} b" in caught.value.worded(in_flags)
+    with pytest.raises(ParameterError, match=r"there is no .*'b,c'.*; its columns are zip code, b, y"):
+        ingest(source, tmp_path / "s", **{"target": "y", name: "b,c" if name == "target" else ["b,c"]})
+
+
+def test_a_column_may_have_a_comma_in_its_name(tmp_path):
+    frame = pd.DataFrame({"a,b": ["u", "v"], "a": [1.0, 2.0], "b": [1.0, 2.0]})
+    assert ingest(frame, tmp_path / "s", target="b", categories=["a,b"]).columns == ("a,b=u", "a,b=v", "a")

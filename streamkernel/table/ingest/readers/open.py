@@ -130,7 +130,7 @@ def _of_columns(stream: CsvStream | TypedStream, place: str, options: SourceOpti
     if isinstance(stream, CsvStream) and (name := stream.row_numbers) is not None and options.takes_unasked(name):
         warn_user(
             f"{place}: the first column has no name and another whole number in each row, as the index that pandas "
-            f"writes; it is the feature {name!r}; leave it out by {option('drop', name)}"
+            f"writes; it is the feature {name!r}; leave it out by {option('drop', [name])}"
         )
     if options.described:
         return EncodedReader(stream, place, options)

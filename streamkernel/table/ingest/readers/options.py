@@ -172,7 +172,7 @@ class SourceOptions:
         for name, given in (("drop", self.drop), ("keep", self.keep or ())):
             for each in given:
                 if each not in names:
-                    raise ParameterError(f"{place}: there is no column {each!r}; its columns are {listed(names, 20)}")
+                    raise ParameterError(absent_column(place, names, each, name))
                 if name == "drop" and each in used:
                     raise ParameterError(f"{place}: column {each!r} is in use, and cannot be dropped as well")
         return [
@@ -247,6 +247,27 @@ class SourceOptions:
         for each in fields(CsvFormat):
             if getattr(self.csv, each.name) != each.default:
                 raise ParameterError(f"{option(each.name)} is for CSV, and {place} is none; leave it out")
+
+
+# Options that name one column each time.
+_REPEATED = ("target", "drop", "keep", "categories", "dates")
+_NOUNS = {"target": "target column", "weight": "column of row weights"}
+
+
+def absent_column(place: object, names: Sequence[str], wanted: object, name: str, hint: str = "") -> str:
+    """A message: an option names a column that is not there, and what to do.
+
+    Parameters
+    ----------
+    name : of the option. A command that has a model names its target and its features itself.
+    hint : what else to say of the columns that are there.
+    """
+    use = f" for {option(name)}" if name in ("categories", "dates", "id") else ""
+    absent = f"{place}: there is no {_NOUNS.get(name, 'column')} {wanted!r}{use}"
+    parts = [part.strip() for part in wanted.split(",")] if isinstance(wanted, str) else []
+    if name in _REPEATED and len(parts) > 1 and {*parts} <= {*names}:
+        return f"{absent}, but {' and '.join(map(repr, parts))} are there; name each by itself, {option(name, parts)}"
+    return f"{absent}; its columns are {listed(names, 20)}{hint}"
 
 
 def targets_of(target: str | int | Sequence[str | int] | None) -> tuple[str | int, ...]:

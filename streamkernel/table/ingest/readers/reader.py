@@ -12,9 +12,8 @@ import numpy as np
 
 from streamkernel.errors import EmptyDataError, ParameterError
 from streamkernel.table.ingest.progress import Progress
-from streamkernel.table.ingest.readers.options import SourceOptions
+from streamkernel.table.ingest.readers.options import SourceOptions, absent_column
 from streamkernel.table.schema import Schema
-from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 from streamkernel.wording import option
 
@@ -127,10 +126,10 @@ class Reader(ABC):
     ) -> None:
         """Set the names of the features, of the target and of the row weights."""
         if target is not None:
-            self._target = position_of(columns, target, "target column", where)
+            self._target = position_of(columns, target, "target", where)
             self.target_names = (columns[self._target],)
         if weight is not None:
-            self._weight = position_of(columns, weight, "column of row weights", where)
+            self._weight = position_of(columns, weight, "weight", where)
             self.weight = columns[self._weight]
             if self._weight == self._target:
                 raise ParameterError(
@@ -145,8 +144,8 @@ class Reader(ABC):
     def _choose_of(self, names: Sequence[str], options: SourceOptions, where: str) -> list[str]:
         """Set the names of features, target and row weights among the columns of the source; return those to read."""
         target, weight = (
-            None if wanted is None else names[position_of(names, wanted, what, where)]
-            for wanted, what in ((options.target, "target column"), (options.weight, "column of row weights"))
+            None if wanted is None else names[position_of(names, wanted, name, where)]
+            for wanted, name in ((options.target, "target"), (options.weight, "weight"))
         )
         read = options.columns_of(names, [name for name in (target, weight) if name is not None], where)
         self._choose(read, target, weight, where)
@@ -164,8 +163,8 @@ class Reader(ABC):
         return np.delete(values, taken, axis=1) if taken else values, y, w
 
 
-def position_of(columns: Sequence[str], wanted: str | int, what: str, where: Path | str) -> int:
-    """Position of a column by name or index.
+def position_of(columns: Sequence[str], wanted: str | int, name: str, where: Path | str) -> int:
+    """Position of the column that an option gives, by name or index.
 
     A name is tried first. Text that is a whole number but not a name is an index, because a command line passes text.
     """
@@ -174,8 +173,6 @@ def position_of(columns: Sequence[str], wanted: str | int, what: str, where: Pat
     except ValueError:
         index = len(columns)
     if not -len(columns) <= index < len(columns):
-        raise ParameterError(
-            f"{where}: there is no {what} {wanted!r}; its columns are {listed(columns, 20)} (or give an index)"
-            + (f"; if this is a line of several fields, give {option('separator')}" if len(columns) == 1 else "")
-        )
+        lines = f"; if this is a line of several fields, give {option('separator')}" if len(columns) == 1 else ""
+        raise ParameterError(absent_column(where, columns, wanted, name, f" (or give an index){lines}"))
     return index % len(columns)
