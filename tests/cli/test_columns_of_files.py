@@ -68,6 +68,36 @@ def test_a_file_without_the_target_is_not_evaluated_and_not_appended(cli: Run, f
     assert "have the target y, and the source has none; give rows with it" in error
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--append",),
+        ("--shuffle",),
+        ("--seed", 0),
+        ("--chunk-rows", 64),
+        ("--dtype", "float32"),
+        ("--sparse",),
+        ("--dense",),
+        ("--columns", 3),
+        ("--X", "X"),
+        ("--y", "y"),
+    ],
+)
+def test_a_suggestion_refuses_what_has_no_effect_on_it(cli: Run, folder: Path, option: tuple[object, ...]) -> None:
+    for place in ("s.toml", "-"):
+        refused = cli("ingest", folder / "rows.csv", place, "--suggest-schema", "--target", "y", *option).error
+        assert f"{option[0]} means nothing with --suggest-schema: " in refused
+        assert refused.endswith("; leave it out")
+    assert not (folder / "s.toml").exists()
+
+
+def test_a_printed_suggestion_replaces_nothing_and_is_json_where_that_is_asked_for(cli: Run, folder: Path) -> None:
+    arguments = ("ingest", folder / "rows.csv", "-", "--suggest-schema", "--target", "y")
+    assert "--overwrite means nothing with --suggest-schema to -" in cli(*arguments, "--overwrite").error
+    printed = cli(*arguments, "--json").result
+    assert Schema.from_config(printed, "stdout").to_toml() == cli(*arguments).out
+
+
 def test_a_suggested_schema_is_changed_and_given(cli: Run, folder: Path) -> None:
     arguments = ("ingest", folder / "rows.csv", folder / "s.toml", "--suggest-schema", "--target", "y")
     assert cli(*arguments, "--json").result["columns"][0] == {"name": "key", "kind": "text", "role": "id"}

@@ -27,10 +27,11 @@ def _weight(value: str | None) -> str | int | None:
     return value if value is None or not value.lstrip("-").isdigit() else int(value)
 
 
-def _refuse(options: Fields) -> None:
+def _refuse(options: Fields, other: str, why: str) -> None:
+    """Refuse options that have no effect beside another one."""
     for name, value in options.items():
-        if value:
-            raise ParameterError(f"{name} means nothing with --append: the rows are stored as the table's are")
+        if value is not None and value is not False and value != ():
+            raise ParameterError(f"{name} means nothing with {other}: {why}; leave it out")
 
 
 def _check_last(sources: tuple[str, ...], store: str) -> None:
@@ -64,7 +65,9 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
     help="The dtype of X. [default: float32]",
 )
 @click.option("--shuffle", is_flag=True, help="Store the rows in a random order, so that slices are random splits.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the random order.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=None, help="The seed of the random order of --shuffle. [default: 0]"
+)
 @click.option(
     "--suggest-schema",
     "suggest",
@@ -87,7 +90,7 @@ def command(
     chunk_rows: int | None,
     dtype: Unchecked,
     shuffle: bool,
-    seed: int,
+    seed: int | None,
     suggest: bool,
     append: bool,
     overwrite: bool,
@@ -108,14 +111,26 @@ def command(
             "rows.csv rows.zarr"
         )
     source = sources[0] if len(sources) == 1 else list(sources)
+    stored: Fields = {
+        "--sparse": sparse,
+        "--dense": sparse is False,
+        "--columns": columns,
+        "--chunk-rows": chunk_rows,
+        "--dtype": dtype,
+        "--shuffle": shuffle,
+        "--seed": seed,
+    }
     if suggest:
+        why = "it looks at the columns of a file, and stores no rows"
+        _refuse({"--append": append, "--X": features, "--y": targets, **stored}, "--suggest-schema", why)
+        if store == "-":
+            _refuse({"--overwrite": overwrite}, "--suggest-schema to -", "the schema is printed")
         _suggest(source, store, kinds, csv, weight, display, overwrite=overwrite)
         return
     _check_last(sources, store)
     if append:
-        _refuse({"--sparse": sparse, "--dense": sparse is False, "--columns": columns})
-        _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
-        _refuse({f"--{name}": getattr(kinds, name) for name in OF_SCHEMA})
+        of_schema = {f"--{name}": getattr(kinds, name) for name in OF_SCHEMA}
+        _refuse({**stored, "--overwrite": overwrite, **of_schema}, "--append", "the rows are stored as the table's are")
     given: Fields = {
         **kinds.keywords(),
         **asdict(csv),
@@ -138,7 +153,7 @@ def command(
                 chunk_rows=chunk_rows,
                 dtype=dtype or "float32",
                 shuffle=shuffle,
-                seed=seed,
+                seed=seed or 0,
                 overwrite=overwrite,
                 progress=bar,
             )
@@ -168,7 +183,10 @@ def _suggest(
     """Write or print the schema that a look at the rows suggests."""
     found = suggest_schema(source, **{**kinds.keywords(), **asdict(csv)}, weight=_weight(weight))
     if place == "-":
-        sys.stdout.write(found.to_toml())
+        if display.as_json:
+            display.emit(found.to_config(), "schema")
+        else:
+            sys.stdout.write(found.to_toml())
         return
     found.write(place, overwrite=overwrite)
     shown = {column.name: _described(column) for column in found.columns}
