@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from streamkernel.comparison._fit_plans import FitPlans, Shared, fit_plans
@@ -244,7 +244,16 @@ def _with_folds(
         sharing = _sharing(table, candidates, beside)
         if rows is not None and not rows.past and not sharing:
             splits = splits_of(table, count, groups, times, rounding=rounding)
-    return CrossValidation(tuple(candidates), splits, error, sharing)
+    return CrossValidation(_settled(candidates, splits), splits, error, sharing)
+
+
+def _settled(candidates: Sequence[Candidate], splits: Splits) -> tuple[Candidate, ...]:
+    """The candidates with what their settings leave to the fit chosen once, for the fit to the most rows.
+
+    Near a number of rows from which a fit searches for a metric, some folds would search, and others not.
+    """
+    largest = max((fitted for fitted, _ in splits.tables()), key=lambda table: table.counted)
+    return tuple(replace(each, settings=each.settings.for_table(largest)) for each in candidates)
 
 
 def _sharing(table: Table, candidates: Sequence[Candidate], beside: float) -> frozenset[str]:

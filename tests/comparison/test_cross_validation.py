@@ -68,6 +68,22 @@ def exact_ridge(rows: int) -> KernelRidge:
     return KernelRidge(rows, rule="uniform", lengthscale=1.0, alpha=0.1, fit_intercept=False, metric="none")
 
 
+@pytest.mark.parametrize("sizes", [(480, 500, 520, 500, 460), (700, 700, 900)])
+def test_all_folds_search_for_a_metric_or_none_does(sizes: tuple[int, ...]) -> None:
+    """Fits of 1,940 to 2,000 rows: the size rule was taken fold by fold, so that some searched and others did not."""
+    rows = sum(sizes)
+    table = open_table(np.random.default_rng(0).standard_normal((rows, 3)), np.arange(rows) % 7.0)
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    searching = max(rows - size for size in sizes) >= 2000
+    for name in ("ridge", "svr"):
+        request = cross_validation(table, [candidate(name, name, {"n_components": 10})], folds=len(sizes), groups=groups)
+        settings = request.candidates[0].settings
+        assert (settings.metric, settings.kernel) == (("learned", "auto") if searching else ("none", "gaussian"))
+        assert all(settings == settings.for_table(fitted) for fitted, _ in request.splits.tables())
+    given = candidate("ridge", "ridge", {"metric": "none", "kernel": "laplacian", "alpha": 0.1})
+    assert cross_validation(table, [given], folds=len(sizes), groups=groups).candidates == (given,)
+
+
 def test_errors_are_those_of_scikit_learn_on_the_same_folds() -> None:
     """Given folds are groups; of equal weight each is a part of its own, in some order."""
     found = cross_validate(X, exact_ridge(M - M // K), K, y=Y, groups=FOLD)
