@@ -21,10 +21,13 @@ class Degrees:
     ----------
     used : effective degrees of freedom, without that of an intercept; of several targets the most.
     offered : number of functions, times that of the independent outputs that share `used`.
+    constants : degrees of an intercept, which any basis has: they are counted in print, as in the model's effective
+        degrees of freedom beside it.
     """
 
     used: float
     offered: int
+    constants: int = 0
 
     @property
     def saturated(self) -> bool:
@@ -37,12 +40,19 @@ class Degrees:
         if not self.saturated:
             return None
         # A trace may be above its rank by rounding.
-        used = min(round(self.used), self.offered)
-        return f"{used:,} of {self.offered:,} degrees used, a larger basis would help"
+        used, offered = round(self.used + self.constants), self.offered + self.constants
+        return f"{min(used, offered):,} of {offered:,} degrees used, a larger basis would help"
 
 
 def degrees_of(
-    used: float | Iterable[float] | None, outputs: int, size: int, *, rule: str, ended: str, chosen: bool
+    used: float | Iterable[float] | None,
+    outputs: int,
+    size: int,
+    *,
+    rule: str,
+    ended: str,
+    chosen: bool,
+    constants: int = 0,
 ) -> Degrees | None:
     """The degrees of a fit; None where they are not known, or say nothing about the size of the basis.
 
@@ -53,8 +63,9 @@ def degrees_of(
     size : number n of functions.
     rule, ended : rule of the basis, and why it ended: there is no larger basis of the columns, or of a full rank.
     chosen : whether the regularisation was chosen by the data.
+    constants : degrees of an intercept, which are not in `used`.
     """
     if used is None or not chosen or ended == "rank" or rule == "columns":
         return None
     most = float(used) if isinstance(used, (int, float)) else max(used, default=math.nan)
-    return Degrees(most, size * outputs)
+    return Degrees(most, size * outputs, constants)

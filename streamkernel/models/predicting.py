@@ -98,10 +98,12 @@ class PredictingModel(SavedModel, ABC):
         """Degrees of freedom that the fit uses; None for one that does not know them, or whose basis cannot grow."""
         return None
 
-    def _degrees(self, used: float | tuple[float, ...] | None, *, chosen: bool, outputs: int = 1) -> Degrees | None:
+    def _degrees(
+        self, used: float | tuple[float, ...] | None, *, chosen: bool, outputs: int = 1, constants: int = 0
+    ) -> Degrees | None:
         """The degrees of this basis; arguments are those of `degrees_of`."""
-        record = self.record
-        return degrees_of(used, outputs, record.basis_size, rule=record.rule, ended=record.ended, chosen=chosen)
+        size, known = self.record.basis_size, {"rule": self.record.rule, "ended": self.record.ended}
+        return degrees_of(used, outputs, size, **known, chosen=chosen, constants=constants)
 
     @property
     def _saturation(self) -> Fields:

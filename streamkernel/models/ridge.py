@@ -224,8 +224,9 @@ class RidgeModel(ModelWithCurves, UpdatableModel):
     @property
     def degrees(self) -> Degrees | None:
         settings, found = self.record.settings, self.record.solution.effective_df
-        used = None if found is None else found - settings.fit_intercept
-        return self._degrees(used, chosen=isinstance(settings.alpha, str))
+        constants = int(settings.fit_intercept)
+        used = None if found is None else found - constants
+        return self._degrees(used, chosen=isinstance(settings.alpha, str), constants=constants)
 
     def solution_fields(self) -> Fields:
         solution = self.record.solution

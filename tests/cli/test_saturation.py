@@ -31,6 +31,15 @@ def test_the_sentence() -> None:
     assert Degrees(2400.6, 2400).verdict == "2,400 of 2,400 degrees used, a larger basis would help"
 
 
+def test_an_intercept_is_counted_in_print_alone() -> None:
+    """39.85 effective degrees, that of the intercept among them, stood beside "39 of 40"."""
+    found = _degrees(38.85, size=40, constants=1)
+    assert found is not None
+    assert found.verdict == "40 of 41 degrees used, a larger basis would help"
+    assert _degrees(37.9, size=40, constants=1).verdict is None, "94.8 % of what the basis offers"
+    assert Degrees(40.6, 40, 1).verdict == "41 of 41 degrees used, a larger basis would help"
+
+
 @pytest.mark.parametrize("used", [189.9, 0.0, float("nan"), float("inf")])
 def test_not_saturated(used: float) -> None:
     found = _degrees(used)
@@ -89,5 +98,8 @@ def test_page_and_console_say_the_same(tmp_path: Path, cli: Callable[..., Any]) 
     assert (
         cli("fit", tmp_path / "rows", tmp_path / "m", *options, "--overwrite", "--json").result["saturated"] == verdict
     )
+    shown = re.search(r"effective df +([\d.]+)", printed)
+    assert shown is not None
+    assert verdict.startswith(f"{round(float(shown[1]))} of 21 degrees"), "one rounding of one number"
     given = cli("fit", tmp_path / "rows", tmp_path / "s", *options, "--alpha", 1.0).out
     assert "saturated" not in given
