@@ -76,7 +76,9 @@ def test_all_folds_search_for_a_metric_or_none_does(sizes: tuple[int, ...]) -> N
     groups = np.repeat(np.arange(len(sizes)), sizes)
     searching = max(rows - size for size in sizes) >= 2000
     for name in ("ridge", "svr"):
-        request = cross_validation(table, [candidate(name, name, {"n_components": 10})], folds=len(sizes), groups=groups)
+        request = cross_validation(
+            table, [candidate(name, name, {"n_components": 10})], folds=len(sizes), groups=groups
+        )
         settings = request.candidates[0].settings
         assert (settings.metric, settings.kernel) == (("learned", "auto") if searching else ("none", "gaussian"))
         assert all(settings == settings.for_table(fitted) for fitted, _ in request.splits.tables())

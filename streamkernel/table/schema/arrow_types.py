@@ -1,4 +1,7 @@
-"""Types of Arrow's columns: which are text, and how a message names any."""
+"""Types of Arrow's columns: which are text, and how a message names any.
+
+A column of an extension type is what it is stored as; UUIDs are their text.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,37 @@ import pyarrow as pa
 
 from streamkernel.type_aliases import Untyped
 
+_UUID = "arrow.uuid"
+
 
 def is_text(kind: Untyped) -> bool:
     """Whether an Arrow type is text, also as a dictionary."""
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
+
+
+def plain_type(kind: Untyped) -> Untyped:
+    """The type of a column without extensions: that of its storage, or text for UUIDs."""
+    if not isinstance(kind, pa.BaseExtensionType):
+        return kind
+    return pa.string() if kind.extension_name == _UUID else kind.storage_type
+
+
+def plain_batch(batch: Untyped) -> Untyped:
+    """A record batch whose columns have plain types."""
+    types = [plain_type(kind) for kind in batch.schema.types]
+    if types == batch.schema.types:
+        return batch
+    columns = [
+        column if column.type == kind else _plain(column) for column, kind in zip(batch.columns, types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _plain(column: Untyped) -> Untyped:
+    if column.type.extension_name != _UUID:
+        return column.storage
+    return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
 
 
 def words_of_type(kind: Untyped) -> str:

@@ -20,6 +20,7 @@ from streamkernel.table.schema.values import (
     categories,
     dates,
     days_since_1970,
+    is_identifier,
     numbers,
 )
 from streamkernel.type_aliases import Bool, Float, Int, Untyped
@@ -201,6 +202,11 @@ def read_numbers(column: Column, values: Untyped, start: int, where: Where) -> F
             f"name the column among {option('categories')} or {option('dates')}, or give it another kind in the schema"
         )
         other = kinds if column.kind == "number" and isinstance(error.value, str) else _OTHER_KIND
+        if is_identifier(error.value):
+            raise SourceFormatError(
+                f"{where(start + error.row)}: {error.value!r} of {column} {error.why}, but an identifier; "
+                f"{of_identifiers(column.name)}"
+            ) from None
         raise SourceFormatError(
             f"{where(start + error.row)}: {error.value!r:.60} of {column} {error.why}; correct it, {other}"
         ) from None
@@ -222,6 +228,12 @@ def read_categories(column: Column, values: Untyped, start: int, where: Where) -
             f"{where(start + error.row)}: {error.value!s:.60} of {column} {error.why}; write it as text, or leave it "
             f"out by {option('drop')}"
         ) from None
+
+
+def of_identifiers(name: str) -> str:
+    """What to do with a column of identifiers."""
+    left_out = option("drop", [name])
+    return f"name the column by {option('id', name)} if it tells which row it is, or leave it out by {left_out}"
 
 
 def codes_of(labels: Untyped, known: Untyped) -> Int:

@@ -26,6 +26,7 @@ _FIRST_DAY, _END = -719_162.0, 2_932_897.0
 _YEAR_1000 = -354_285.0
 _PER_DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 _LOOK = 100
+_UUID = re.compile(r"\{?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?", re.ASCII | re.IGNORECASE)
 
 
 class WrongValueError(Exception):
@@ -72,6 +73,11 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text  # Python's own way to write numbers
+
+
+def is_identifier(text: object) -> bool:
+    """Whether a text is a UUID, which tells a row and is neither a number nor a category."""
+    return isinstance(text, str) and _UUID.fullmatch(text.strip()) is not None
 
 
 def booleans(column: Untyped, missing: Collection[str] = ()) -> Float:

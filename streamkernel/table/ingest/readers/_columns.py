@@ -19,7 +19,7 @@ from streamkernel.table.ingest.readers.files import SourceFile, check_same_colum
 from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.ingest.readers.reader import BATCH_BYTES, FILLING, Batch, Reader
 from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
-from streamkernel.table.schema.arrow_types import is_text, words_of_type
+from streamkernel.table.schema.arrow_types import is_text, plain_batch, plain_type, words_of_type
 from streamkernel.type_aliases import AnyDType, Untyped
 from streamkernel.wording import option
 
@@ -61,7 +61,7 @@ class TypedStream(ColumnStream):
         text = self.partitions.is_text(name)
         if text is not None:
             return pa.string() if text else pa.float64()
-        return self._files[0].schema.field(name).type
+        return plain_type(self._files[0].schema.field(name).type)
 
     def float_type(self, name: str, *, is_target: bool) -> AnyDType | None:
         """The float type for a column of all files; None for text, which is allowed only for a target."""
@@ -87,7 +87,7 @@ class TypedStream(ColumnStream):
             for batch in each.batches(rows):
                 if batch.num_rows:
                     whole = self.partitions.extended(batch, each.file, before, text)
-                    yield whole.select(list(names)), batch.num_rows
+                    yield plain_batch(whole.select(list(names))), batch.num_rows
                     before += batch.num_rows
 
     def where(self, row: int) -> str:
@@ -145,7 +145,7 @@ def _pandas_index(schema: Untyped) -> set[str]:
 
 def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | None:
     """The float type for a column; None for text, which is allowed only for a target."""
-    kind = field.type
+    kind = plain_type(field.type)
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return np.dtype(np.float32)
     if (
@@ -164,6 +164,6 @@ def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | No
         )
     raise DTypeError(
         f"{file}: column {field.name!r} holds {words_of_type(kind)}; leave it out by {option('drop')}, name it among "
-        f"{option('categories')} or {option('dates')} or as {option('target')}, or let {option('schema', 'auto')} look "
-        "at the rows"
+        f"{option('categories')} or {option('dates')} or as {option('target')}, or by {option('id')} where it tells "
+        f"which row it is, or let {option('schema', 'auto')} look at the rows"
     )

@@ -1,20 +1,21 @@
 """Columns of pandas as columns of Arrow, with the values that a CSV file of the frame would have.
 
-=============================================  ===================================================
-values                                         column of Arrow
-=============================================  ===================================================
-intervals (`pandas.cut`), categories of them   their text, such as ``(0, 10]``
+==============================================  ===================================================
+values                                          column of Arrow
+==============================================  ===================================================
+intervals (`pandas.cut`), categories of them    their text, such as ``(0, 10]``
 and of periods
-periods                                        the moment at which each begins
-text, numbers and truth values in one column   text, of which a look or the schema makes its kind
-all else                                       as Arrow has it
-=============================================  ===================================================
+periods                                         the moment at which each begins
+text mixed with numbers, truth values or UUIDs  text, of which a look or the schema makes its kind
+all else                                        as Arrow has it
+==============================================  ===================================================
 """
 
 from __future__ import annotations
 
 import decimal
 import numbers
+import uuid
 
 import pyarrow as pa
 
@@ -81,4 +82,4 @@ def is_array_with_names(frame: Untyped) -> bool:
 
 
 def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, (str, numbers.Real, decimal.Decimal))
+    return value is None or isinstance(value, (str, uuid.UUID, numbers.Real, decimal.Decimal))

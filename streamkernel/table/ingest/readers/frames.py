@@ -15,6 +15,7 @@ from streamkernel.table.columns import check_distinct, default_names
 from streamkernel.table.ingest.readers._pandas_columns import pandas_as_arrow
 from streamkernel.table.ingest.readers.reader import BATCH_BYTES
 from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
+from streamkernel.table.schema.arrow_types import plain_batch, plain_type
 from streamkernel.type_aliases import Unchecked, Untyped
 
 
@@ -71,7 +72,7 @@ class FrameStream(ColumnStream):
             raise EmptyDataError(f"{place} has no rows; give at least one")
 
     def arrow_type(self, name: str) -> Untyped | None:
-        return self.table.schema.field(name).type
+        return plain_type(self.table.schema.field(name).type)
 
     def batches(
         self, names: Sequence[str], text: Collection[str], missing: Mapping[str, Collection[str]] = NO_MARKS
@@ -79,7 +80,7 @@ class FrameStream(ColumnStream):
         rows = max(1, BATCH_BYTES // (8 * max(len(names), 1)))
         for batch in self.table.select(list(names)).to_batches(max_chunksize=rows):
             if batch.num_rows:
-                yield batch, batch.num_rows
+                yield plain_batch(batch), batch.num_rows
 
     def where(self, row: int) -> str:
         return f"{self._place} (row {row})"

@@ -16,7 +16,9 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest.readers._plain_bytes import plain_bytes
 from streamkernel.table.ingest.readers.csv.format import CsvFormat
 from streamkernel.table.ingest.readers.files import SourceFile
+from streamkernel.table.schema.encoder import of_identifiers
 from streamkernel.table.schema.suggest import have_signs, with_comma
+from streamkernel.table.schema.values import is_identifier
 from streamkernel.wording import option
 
 # Text that pyarrow reads as a missing value; the finite check then names the row.
@@ -116,6 +118,8 @@ def first_problem(
                     raise SourceFormatError(
                         f"{what} a number with other signs; write numbers alone, such as 1234{form.decimal}5"
                     )
+                if is_identifier(field):
+                    raise SourceFormatError(f"{what} an identifier, not a number; {of_identifiers(columns[index])}")
                 raise SourceFormatError(
                     f"{what} not a number; mend it, leave the column out by {option('drop')}, name it among "
                     f"{option('categories')} or {option('dates')}, or let {option('schema', 'auto')} look at the rows "
