@@ -144,6 +144,19 @@ COLUMNS = [
         "ingest rows.csv rows.zarr --target y --id who",
         "a",
     ),
+    Case(
+        "UUIDs",
+        text("who,a,y\n" + "".join(f"0000000{i}-0000-0000-0000-000000000007,{i},{i}\n" for i in range(9))),
+        "ingest rows.csv rows.zarr --target y",
+        "rows.csv:2:1: '00000000-0000-0000-0000-000000000007' in column 'who' is an identifier, not a number; name the "
+        "column by --id who if it tells which row it is, or leave it out by --drop who",
+    ),
+    Case(
+        "columns named with a comma between them",
+        text("age,job,home,y\n30,baker,A,1\n40,smith,B,2\n"),
+        "ingest rows.csv rows.zarr --target y --categories job,home",
+        "there is no column 'job,home' for --categories, but 'job' and 'home' are there; name each by itself",
+    ),
     Case("two targets", text("a,u,v\n1,2,3\n4,5,6\n"), "ingest rows.csv rows.zarr --target u --target v", "a"),
     Case(
         "yes and no",
