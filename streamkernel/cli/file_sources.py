@@ -6,7 +6,7 @@ CSV from the standard input (``-``) counts as a file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -77,21 +77,38 @@ def rows_of_model(
         raise ParameterError("--unknown is of categories, and the model was fitted to numbers; leave it out")
     # Of a file with a header x1, x2, ... these are names, too.
     named = model.known_columns.named
-    y = model.record.target_names if isinstance(model, PredictingModel) and model.SUPERVISED and targets else ()
+    known = model.record.target_names if isinstance(model, PredictingModel) and model.SUPERVISED else ()
+    y = known if targets else ()
     if len(y) > 1:
         raise ParameterError(f"{source} gives one column as target, and the model has {len(y)}; ingest the rows first")
-    with _ingested(
-        source,
-        display,
-        target=y[0] if y else None,
-        weight=weight,
-        keep=model.column_names if named else None,
-        dtype=dtype,
-        **asdict(csv),
-    ) as place:
-        if y and not named and default_position(y[0]) is not None:
-            _check_unnamed(model, source, place, y[0])
-        yield place, _left(weight)
+    with contextlib.nullcontext(source) if named else _copied(source, display) as rows:
+        keep = model.column_names if named else _beside_targets(model, rows, known, csv)
+        with _ingested(
+            rows, display, target=y[0] if y else None, weight=weight, keep=keep, dtype=dtype, **asdict(csv)
+        ) as place:
+            if y and not named and default_position(y[0]) is not None:
+                _check_unnamed(model, source, place, y[0])
+            yield place, _left(weight)
+
+
+def _beside_targets(
+    model: SavedModel, rows: Unchecked, targets: Sequence[str], csv: CsvOptions
+) -> Sequence[str] | None:
+    """The features of a file for a model of columns without names, where its targets and weights are there, too.
+
+    In a file without a header x3 is the place of the target. None where all columns are features, or their number is
+    another one, which is refused later.
+    """
+    from streamkernel.table.ingest import names_in
+
+    names, of_source = names_in(rows, **asdict(csv))
+    apart = {*targets, model.record.weight_column}
+    features = [name for name in names if name not in apart]
+    if len(features) == len(names) or len(features) != len(model.column_names):
+        return None
+    # A header of x3 may name another column.
+    mistakable = any(name in names and default_position(name) is not None for name in apart)
+    return None if of_source and mistakable and {*features} != {*model.column_names} else features
 
 
 def _check_unnamed(model: SavedModel, source: str, place: str, target: str) -> None:
@@ -243,7 +260,19 @@ def _check_place(source: str, resources: Resources) -> None:
 
 
 @contextlib.contextmanager
-def _ingested(source: str, display: Display, *, weight: str | None, **options: Unchecked) -> Iterator[str]:
+def _copied(source: str, display: Display) -> Iterator[Unchecked]:
+    """The source, or a copy of the standard input, which is read more than once."""
+    from streamkernel.table.ingest import received
+
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(TemporaryFolder())
+        with IngestBar(display.quiet) as bar:
+            rows = stack.enter_context(received(source, folder / "rows", bar))
+        yield rows
+
+
+@contextlib.contextmanager
+def _ingested(source: Unchecked, display: Display, *, weight: str | None, **options: Unchecked) -> Iterator[str]:
     from streamkernel.table.ingest import ingest
 
     with TemporaryFolder() as folder:

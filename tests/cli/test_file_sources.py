@@ -148,6 +148,49 @@ def test_a_file_without_a_header_has_its_target_in_its_place(
     )
 
 
+@pytest.mark.parametrize(("target", "place"), [("-1", 3), ("0", 0), ("x2", 2)])
+def test_predictions_of_a_file_without_a_header_leave_out_its_target(
+    cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, place: int
+) -> None:
+    """The file of the fit was refused for its target, and predict has no option that drops a column."""
+    rows = np.random.default_rng(0).standard_normal((200, 4))
+    rows[:, place] = np.delete(rows, place, axis=1) @ [1.0, 2.0, -1.0]
+    bare = {"index": False, "header": False}
+    pd.DataFrame(rows).to_csv(tmp_path / "bare.csv", **bare)
+    pd.DataFrame(np.delete(rows, place, axis=1)).to_csv(tmp_path / "features.csv", **bare)
+    assert cli("fit", tmp_path / "bare.csv", tmp_path / "m", "--target", target, *PLAIN, *THREADS).status == 0
+
+    def predicted(name: str) -> Any:
+        ran = cli("predict", tmp_path / "m", tmp_path / name, tmp_path / "p.csv", "--overwrite", *THREADS)
+        return pd.read_csv(tmp_path / "p.csv")["prediction"].to_numpy() if ran.status == 0 else ran.error
+
+    expected = predicted("features.csv")
+    assert np.corrcoef(expected, rows[:, place])[0, 1] > 0.9
+    np.testing.assert_array_equal(predicted("bare.csv"), expected)
+    pd.DataFrame(rows).set_axis(["x0", "x1", "x2", "x3"], axis=1).to_csv(tmp_path / "same.csv", index=False)
+    np.testing.assert_array_equal(predicted("same.csv"), expected)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO((tmp_path / "bare.csv").read_bytes())))
+    assert cli("predict", tmp_path / "m", "-", tmp_path / "q.csv", *THREADS).status == 0
+    np.testing.assert_array_equal(pd.read_csv(tmp_path / "q.csv")["prediction"], expected)
+    # A further column could stand anywhere, and one of the target's default name in a header be another.
+    pd.DataFrame(np.column_stack([rows, rows[:, 0]])).to_csv(tmp_path / "more.csv", **bare)
+    assert "has 5 features" in predicted("more.csv")
+    other = [f"x{place}" if each == 0 else f"c{each}" for each in range(4)]
+    pd.DataFrame(rows).set_axis(other, axis=1).to_csv(tmp_path / "other.csv", index=False)
+    assert "has 4 features" in predicted("other.csv")
+
+
+def test_a_model_of_arrays_leaves_out_the_column_of_its_targets_name(cli: Run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    np.savez(tmp_path / "rows.npz", X=X, y=X[:, 0] - X[:, 1])
+    ingest(tmp_path / "rows.npz", tmp_path / "rows")
+    assert cli("fit", tmp_path / "rows", tmp_path / "m", *PLAIN, *THREADS).status == 0
+    pd.DataFrame({"a": X[:, 0], "y": X[:, 0] - X[:, 1], "b": X[:, 1]}).to_csv(tmp_path / "rows.csv", index=False)
+    assert cli("evaluate", tmp_path / "m", tmp_path / "rows.csv", *THREADS, "--json").result["r2"] > 0.9
+    assert cli("predict", tmp_path / "m", tmp_path / "rows.csv", tmp_path / "p.csv", *THREADS).status == 0
+    assert np.corrcoef(pd.read_csv(tmp_path / "p.csv")["prediction"], X[:, 0] - X[:, 1])[0, 1] > 0.9
+
+
 def test_labels_in_a_file_are_those_of_the_model(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
     frame["kind"] = np.where(frame["y"] > 0, "up", "down")
     frame[["a", "b", "kind"]].to_csv(folder / "kinds.csv", index=False)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from streamkernel.table.ingest.append import append_rows
-from streamkernel.table.ingest.ingest import ingest, suggest_schema
+from streamkernel.table.ingest.ingest import ingest, names_in, suggest_schema
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.ingest.readers.files import is_file_of_columns
-from streamkernel.table.ingest.readers.standard_input import is_standard_input
+from streamkernel.table.ingest.readers.standard_input import is_standard_input, received
 
-__all__ = ["Progress", "append_rows", "ingest", "is_file_of_columns", "is_standard_input", "suggest_schema"]
+__all__ = [
+    "Progress",
+    "append_rows",
+    "ingest",
+    "is_file_of_columns",
+    "is_standard_input",
+    "names_in",
+    "received",
+    "suggest_schema",
+]

@@ -267,6 +267,21 @@ def _check_output(path: str | Path, overwrite: bool) -> None:
         check_output(path, "table", overwrite=overwrite)
 
 
+def names_in(
+    source: Unchecked, *, separator: str | None = None, decimal: str = ".", encoding: str = "utf-8"
+) -> tuple[list[str], bool]:
+    """Names of the columns of CSV, Parquet or Arrow files or of a frame, and whether they are from the source.
+
+    Raises
+    ------
+    DataError, StoreError, ParameterError
+        As of `ingest`.
+    """
+    options = SourceOptions(csv=CsvFormat(separator, decimal, encoding))
+    stream = column_stream(source, options)
+    return list(stream.names), stream.named
+
+
 def suggest_schema(
     source: Unchecked,
     *,

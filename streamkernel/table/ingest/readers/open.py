@@ -98,6 +98,8 @@ def column_stream(source: Unchecked, options: SourceOptions) -> ColumnStream:
         The source is another one.
     """
     place, several = name_of(source), several_sources(source)
+    if isinstance(source, SourceFile):
+        return CsvStream([source], options.csv, options.target)
     if not has_columns(source):
         raise ParameterError(f"{place} has no columns of different kinds; give CSV, Parquet or Arrow files, or a frame")
     if not several and is_frame(source):
@@ -144,6 +146,8 @@ def name_of(source: Unchecked) -> str:
     if several_sources(source):
         names = [os.path.basename(os.path.normpath(os.fsdecode(one))) for one in source]
         return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    if isinstance(source, SourceFile):
+        return str(source)
     if not isinstance(source, (str, os.PathLike)):
         return type(source).__name__
     if is_standard_input(source):
