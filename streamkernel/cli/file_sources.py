@@ -1,6 +1,7 @@
-"""CSV, Parquet and Arrow files where a command wants a store: they are ingested on the way, for as long as it runs.
+"""CSV, Parquet and Arrow files, and folders of them, where a command wants a store: they are ingested on the way.
 
-CSV from the standard input (``-``) counts as a file.
+The table is there for as long as the command runs. CSV from the standard input (``-``) counts as a file.
+
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from streamkernel.table.schema import Schema
 from streamkernel.type_aliases import Fields, Unchecked
 
 _PLAIN = CsvOptions()
+_OF_FIT = "such options are those of the fit: fit the model again with them"
 
 
 @contextlib.contextmanager
@@ -66,6 +68,7 @@ def rows_of_model(
             display,
             target=list(schema.targets),
             weight=weight,
+            of_model=True,
             schema=schema,
             unknown=unknown,
             dtype=dtype,
@@ -83,9 +86,8 @@ def rows_of_model(
         raise ParameterError(f"{source} gives one column as target, and the model has {len(y)}; ingest the rows first")
     with contextlib.nullcontext(source) if named else _copied(source, display) as rows:
         keep = model.column_names if named else _beside_targets(model, rows, known, csv)
-        with _ingested(
-            rows, display, target=y[0] if y else None, weight=weight, keep=keep, dtype=dtype, **asdict(csv)
-        ) as place:
+        of_features = {"target": y[0] if y else None, "keep": keep, "dtype": dtype}
+        with _ingested(rows, display, weight=weight, of_model=True, **of_features, **asdict(csv)) as place:
             if y and not named and default_position(y[0]) is not None:
                 _check_unnamed(model, source, place, y[0])
             yield place, _left(weight)
@@ -244,7 +246,7 @@ def refuse_file(source: str, why: str) -> None:
 
 def _is_file(source: str) -> bool:
     # Readers of files load pyarrow, which takes a while: a command on a store does not wait for them.
-    if is_url(source) or Path(source).is_dir():
+    if is_url(source) or (Path(source) / "zarr.json").exists():
         return False
     from streamkernel.table.ingest import is_file_of_columns, is_standard_input
 
@@ -272,12 +274,17 @@ def _copied(source: str, display: Display) -> Iterator[Unchecked]:
 
 
 @contextlib.contextmanager
-def _ingested(source: Unchecked, display: Display, *, weight: str | None, **options: Unchecked) -> Iterator[str]:
-    from streamkernel.table.ingest import ingest
+def _ingested(
+    source: Unchecked, display: Display, *, weight: str | None, of_model: bool = False, **options: Unchecked
+) -> Iterator[str]:
+    from streamkernel.table.ingest import columns_settled, ingest
 
     with TemporaryFolder() as folder:
         place = str(folder / "rows")
-        with IngestBar(display.quiet) as bar:
+        with contextlib.ExitStack() as stack:
+            bar = stack.enter_context(IngestBar(display.quiet))
+            if of_model:
+                stack.enter_context(columns_settled(_OF_FIT))
             # `none` leaves out weights that a schema names, once they are stored.
             ingest(source, place, weight=None if weight == NO_WEIGHTS else weight, **options, progress=bar)
         yield place

@@ -32,8 +32,8 @@ _MOST_WEIGHT = 1e100
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
-    """Names for a message, the first ones of many."""
-    shown = list(map(str, names))
+    """Names for a message of one line, the first ones of many."""
+    shown = [" ".join(str(name).splitlines()) for name in names]
     return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 

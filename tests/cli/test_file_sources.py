@@ -267,3 +267,41 @@ def test_a_damaged_number_is_told_and_dropped_text_is_not(folder: Path, frame: p
     frame.to_csv(folder / "bad.csv", index=False)
     with pytest.raises(SourceFormatError, match=r"bad.csv:9:4: 'seven' in column 'a' is not a number"):
         ingest(folder / "bad.csv", folder / "t", target="y", drop=["id", "when"])
+
+
+def test_remedies_that_only_a_fit_has_are_told_to_be_of_the_fit(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
+    """They named --missing and --categories to predict, which has none."""
+    plain = frame[["a", "b", "y"]]
+    plain.to_csv(folder / "plain.csv", index=False)
+    assert cli("fit", folder / "plain.csv", folder / "m", "--target", "y", *PLAIN, *THREADS).status == 0
+    plain.assign(a=np.where(np.arange(400) % 9 == 0, np.nan, plain["a"])).to_csv(folder / "gaps.csv", index=False)
+    plain.assign(a="soon").to_csv(folder / "text.csv", index=False)
+    again = "; such options are those of the fit: fit the model again with them"
+    for name, words in (("gaps.csv", "--missing mean"), ("text.csv", "'soon' in column 'a' is not a number")):
+        for command in (
+            ("predict", folder / "m", folder / name, folder / "p.csv"),
+            ("evaluate", folder / "m", folder / name),
+        ):
+            refused = cli(*command, *THREADS).error
+            assert words in refused
+            assert refused.endswith(again)
+    ingest(folder / "plain.csv", folder / "rows", target="y")
+    appended = cli("ingest", folder / "gaps.csv", folder / "rows", "--append").error
+    assert appended.endswith("such options are those of the first rows: ingest all rows anew with them")
+    # The way out works to the end.
+    fit = ("fit", folder / "gaps.csv", folder / "m", "--target", "y", "--missing", "mean", "--overwrite")
+    assert cli(*fit, *PLAIN, *THREADS).status == 0
+    assert cli("predict", folder / "m", folder / "gaps.csv", folder / "p.csv", *THREADS).status == 0
+
+
+def test_a_folder_of_files_is_one_source(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
+    """It was so of ingest alone, beside patterns."""
+    for kind in ("cat", "a dog"):
+        (folder / "t" / f"kind={kind}").mkdir(parents=True)
+        frame[["a", "b", "y"]].to_parquet(folder / "t" / f"kind={kind}" / "part.parquet", index=False)
+    fit = ("fit", folder / "t", folder / "m", "--target", "y", "--schema", "auto")
+    assert cli(*fit, *PLAIN, *THREADS, "--json").result["rows"] == 800
+    assert cli("evaluate", folder / "m", folder / "t", *THREADS, "--json").result["rows"] == 800
+    assert cli("predict", folder / "m", folder / "t", folder / "p.csv", *THREADS).status == 0
+    (folder / "none").mkdir()
+    assert "holds no Zarr array or group" in cli("evaluate", folder / "m", folder / "none", *THREADS).error

@@ -7,10 +7,12 @@ from streamkernel.table.ingest.ingest import ingest, names_in, suggest_schema
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.ingest.readers.files import is_file_of_columns
 from streamkernel.table.ingest.readers.standard_input import is_standard_input, received
+from streamkernel.table.ingest.settled import columns_settled
 
 __all__ = [
     "Progress",
     "append_rows",
+    "columns_settled",
     "ingest",
     "is_file_of_columns",
     "is_standard_input",

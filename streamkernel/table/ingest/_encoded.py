@@ -140,8 +140,9 @@ class EncodedReader(Reader):
                 done, row = 0, row + batch.num_rows
         for name, note in encoder.unknown.items():
             warn_user(
-                f"{note.place}: {note.first!r} of column {name!r} is none of its categories; {note.rows} rows with "
-                "such values count as none of them"
+                f"{note.place}: {note.first!r} of column {name!r} is none of its categories; "
+                f"{'1 row with such a value counts' if note.rows == 1 else f'{note.rows} rows with such values count'} "
+                "as none of them"
             )
 
     def _batch(self, encoder: Encoder, batch: Untyped, row: int, done: int) -> Batch:

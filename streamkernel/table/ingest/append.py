@@ -24,6 +24,7 @@ from streamkernel.table.ingest.readers.open import has_columns, name_of, open_re
 from streamkernel.table.ingest.readers.options import SourceOptions, targets_of
 from streamkernel.table.ingest.readers.reader import Reader
 from streamkernel.table.ingest.readers.standard_input import received
+from streamkernel.table.ingest.settled import columns_settled
 from streamkernel.table.ingest.writers.appending import appending_writer
 from streamkernel.table.ingest.writers.locked_table import LockedTable, locked_store
 from streamkernel.table.schema import Schema
@@ -99,10 +100,11 @@ def append_rows(
             with received(source, path, watcher) as rows:
                 # Rows of libsvm text have the columns of the table, and stay sparse where its rows are.
                 options = replace(options, sparse=locked.table.sparse, columns=locked.table.n_features)
-                reader = _reader(rows, options, locked)
-                reader.prepare(watcher)
-                _check_names(reader, locked)
-                _write(reader, locked, watcher)
+                with columns_settled("such options are those of the first rows: ingest all rows anew with them"):
+                    reader = _reader(rows, options, locked)
+                    reader.prepare(watcher)
+                    _check_names(reader, locked)
+                    _write(reader, locked, watcher)
         finally:
             with suppress(StoreError):  # a lease expires by itself
                 locked.lock.release()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamkernel import ingest, suggest_schema
-from streamkernel.errors import DataError, SourceFormatError, StreamKernelWarning
+from streamkernel.errors import DataError, ParameterError, SourceFormatError, StreamKernelWarning
 from streamkernel.table.schema import Column
 from streamkernel.table.schema.suggest import date_formats, have_signs
 from streamkernel.table.schema.values import WrongValueError, dates
@@ -171,3 +171,10 @@ def test_dates_with_points_are_dates_beside_decimal_commas(tmp_path: Path) -> No
     (tmp_path / "thousands.csv").write_text("a;b;y\n" + "".join(f"1.{i:03d},5;{i};{i}\n" for i in range(40)))
     with pytest.warns(UserWarning, match="column 'a' holds numbers with other signs, such as '1.000,5'"):
         ingest(tmp_path / "thousands.csv", tmp_path / "t", target="y", decimal=",", schema="auto")
+
+
+def test_names_with_line_breaks_make_messages_of_one_line(tmp_path: Path) -> None:
+    rows = pa.table({"a": [1.0, 2.0], "two\nlines": [1.0, 2.0], "y": [0.0, 1.0]})
+    with pytest.raises(ParameterError) as caught:
+        ingest(rows, tmp_path / "s", target="z")
+    assert str(caught.value).endswith("its columns are a, two lines, y (or give an index)")

@@ -91,12 +91,14 @@ def is_pattern(path: str | Path) -> bool:
 
 
 def is_file_of_columns(source: str) -> bool:
-    """Whether a path is that of a CSV, Parquet or Arrow file, or a pattern of files; nothing is read."""
+    """Whether a path is that of a CSV, Parquet or Arrow file, a folder or a pattern of such files; none is read."""
     if is_url(source):
         return False
     place = display_form(source)
-    if isinstance(place, str) or place.is_dir():
+    if isinstance(place, str):
         return False
+    if place.is_dir():
+        return not is_zarr(place) and bool(_sources_below(place))
     return is_pattern(place) or KINDS.get(_suffix(place)) in _SEVERAL
 
 
@@ -171,9 +173,13 @@ def _named_folder(places: Sequence[str | Path], paths: Sequence[Path]) -> Path |
     return place if place.is_dir() else place.parent
 
 
-def _files_below(folder: Path) -> list[Path]:
+def _sources_below(folder: Path) -> list[Path]:
     found = [path for path in sorted(folder.rglob("*")) if KINDS.get(_suffix(path)) in _SEVERAL and path.is_file()]
-    found = [path for path in found if not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)]
+    return [path for path in found if not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)]
+
+
+def _files_below(folder: Path) -> list[Path]:
+    found = _sources_below(folder)
     if not found:
         raise SourceFormatError(
             f"{folder} holds no .csv, .tsv, .parquet, .feather or .arrow file and is no Zarr store; give a folder of "
