@@ -1,7 +1,6 @@
 """CSV, Parquet and Arrow files, and folders of them, where a command wants a store: they are ingested on the way.
 
 The table is there for as long as the command runs. CSV from the standard input (``-``) counts as a file.
-
 """
 
 from __future__ import annotations
