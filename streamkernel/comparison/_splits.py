@@ -12,11 +12,13 @@ from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
 from streamkernel.fits.steps.fold_rows import FoldRows
 from streamkernel.settings.checks import is_whole
 from streamkernel.table import PartFolds, Table
+from streamkernel.table.columns import columns_named
 from streamkernel.table.parts.row_parts import ContentParts, PartNumbers, RowParts, content_folds
 from streamkernel.table.parts.search import check_filled, content_parts, group_parts, time_parts
 from streamkernel.table.parts.weights import PartSums
 from streamkernel.table.row_keys import NO_ROUNDING, RowRounding
 from streamkernel.table.rows import NumpyRows, RowArray
+from streamkernel.table.values import listed
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
@@ -103,11 +105,39 @@ def without_columns(
         if name == "groups" and isinstance(given, str) and given == table.id_name:
             found = table.id_codes()
         elif isinstance(given, str):
-            table, found = table.apart(given, what, given)
+            table, found = _apart(table, given, what)
         else:
             found = _array(given, name, table, text=name == "groups")
         return (table, found, None) if name == "groups" else (table, None, found)
     return table, None, None
+
+
+def _apart(table: Table, name: str, what: str) -> tuple[Table, RowArray]:
+    """The table without a column of groups or times, and its values; of a date without all its features.
+
+    Raises
+    ------
+    ParameterError
+        There is no such column, some of its dates are missing, or it is a category.
+    """
+    made = () if name in table.columns else columns_named(name, table.columns, table.schema)
+    features = [table.columns[position] for position in made]
+    elapsed, missing = f"{name} (elapsed)", f"{name} is missing"
+    if what == "groups" and features:
+        raise ParameterError(
+            f"column {name!r} has become the features {listed(features)}; groups are a column of numbers, or the one "
+            f"that {option('id', name)} names"
+        )
+    if elapsed not in features:
+        return table.apart(name, what, name)
+    if missing in features:
+        raise ParameterError(
+            f"column {name!r} lacks some dates, which have no place among the {what}; remove those rows"
+        )
+    if len(features) == table.n_features:
+        raise ParameterError(f"{name!r} is the only column, and cannot be the {what}; add a feature")
+    beside, found = table.apart(elapsed, what, name)
+    return beside.reordered([at for at, each in enumerate(beside.columns) if each not in features]), found
 
 
 def _array(given: Unchecked, name: str, table: Table, *, text: bool) -> RowArray:

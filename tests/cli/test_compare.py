@@ -112,6 +112,32 @@ def test_groups_of_text_are_the_ids(cli: Callable, tmp_path: Path) -> None:
     assert "there is no column 'patient' of groups" in refused
 
 
+def test_folds_are_made_by_a_date_of_the_file(cli: Callable, tmp_path: Path) -> None:
+    """`--time when` said that there is no column, but "when (elapsed)", whose other features would have stayed."""
+    order = np.random.default_rng(0).permutation(len(X))
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(order, unit="D")
+    frame = pd.DataFrame({"a": X[:, 0], "when": days.strftime("%d.%m.%Y"), "b": X[:, 1], "city": "Oslo", "y": Y})
+    frame.loc[::2, "city"] = "Bergen"
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    ingest(frame[["a", "b", "y"]], tmp_path / "numbers", target="y")
+    words = ("--estimators", "ridge", *SET, "--set", "basis=10", "--set", "alpha=1", "--folds", 3, *THREADS)
+    of_file = ("--target", "y", "--dates", "when")
+    found = cli("compare", tmp_path / "rows.csv", *words, *of_file, "--drop", "city", "--time", "when", "--json").result
+    wanted = cross_validate(tmp_path / "numbers", KernelRidge(10, alpha=1.0, **PLAIN), 3, time=order).estimators[0]
+    assert found["by"] == "time"
+    np.testing.assert_allclose(found["estimators"][0]["errors"], wanted.errors, rtol=1e-12)
+    only = cli("compare", tmp_path / "rows.csv", *words, *of_file, "--keep", "when", "--time", "when").error
+    assert "'when' is the only column" in only
+    group = (*of_file, "--categories", "city", "--group", "city")
+    refused = cli("compare", tmp_path / "rows.csv", *words, *group).error
+    assert "column 'city' has become the features city=Bergen, city=Oslo" in refused
+    assert "--id city names" in refused
+    frame.loc[3, "when"] = ""
+    frame.to_csv(tmp_path / "gap.csv", index=False)
+    gap = ("--target", "y", "--schema", "auto", "--time", "when")
+    assert "column 'when' lacks some dates" in cli("compare", tmp_path / "gap.csv", *words, *gap).error
+
+
 def test_a_file_that_cannot_be_compared_is_refused(cli: Callable, numbers: Path, tmp_path: Path) -> None:
     pd.DataFrame({"a": X[:, 0], "city": "Oslo", "y": Y}).to_csv(tmp_path / "rows.csv", index=False)
     words = ("--estimators", "ridge", *THREADS)
