@@ -43,7 +43,7 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
     if isinstance(target, str):
         _check_url(target, kind, overwrite)
         return
-    check_name_length(target)
+    _check_name_length(target)
     if not os.path.lexists(target):
         _refuse_inside(target)
         return
@@ -101,8 +101,24 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False, kind:
     return target
 
 
-def check_name_length(target: Path) -> None:
-    """Raise `ParameterError` for a name that is too long for the names of the folders beside it."""
+def check_new_file(target: str | Path) -> None:
+    """Refuse an absolute path or a URL of one file to be written, for its name or for what is around it.
+
+    Raises
+    ------
+    ParameterError
+        The name is too long for the names of the folders beside it.
+    StoreExistsError
+        There is no such file yet, and it would be inside of an output of ours, or of a Zarr array.
+    """
+    if isinstance(target, Path):
+        _check_name_length(target)
+        if os.path.lexists(target):
+            return
+    _refuse_inside(target)
+
+
+def _check_name_length(target: Path) -> None:
     size = len(os.fsencode(target.name))
     if size > _MOST_NAME_BYTES:
         raise ParameterError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streamkernel.blobs import blobs_at, normalised, parent_of
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
-from streamkernel.outputs import check_name_length, new_file, translated_os_errors
+from streamkernel.outputs import check_new_file, new_file, translated_os_errors
 from streamkernel.wording import call, switch
 
 # Marks near the beginning of our pages and of our pictures, which no other program writes.
@@ -34,7 +34,7 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = 
     StoreNotFoundError
         Its folder does not exist.
     StoreExistsError
-        The file exists and may not be replaced, or is a folder or a link.
+        The file exists and may not be replaced, or is a folder or a link; or it would be inside of another output.
     """
     target = normalised(path)
     _check_suffix(parent_of(target)[1] if isinstance(target, str) else target.name, mark)
@@ -43,8 +43,10 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = 
         blobs = blobs_at(around)
         if blobs.size(name) >= 0:
             _check_replaced(target, overwrite, mark, lambda: blobs.read(name, 0, _BEGINNING) or b"")
+        else:
+            check_new_file(target)
         return target
-    check_name_length(target)
+    check_new_file(target)
     if not target.parent.is_dir():
         raise StoreNotFoundError(f"there is no folder {target.parent} to write {target.name} into; make it first")
     if target.is_dir():

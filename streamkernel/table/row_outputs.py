@@ -11,7 +11,7 @@ import numpy as np
 
 from streamkernel.blobs import is_url
 from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError, StoreNotFoundError
-from streamkernel.outputs import check_name_length, new_file, refuse_link, translated_os_errors
+from streamkernel.outputs import check_new_file, new_file, refuse_link, translated_os_errors
 from streamkernel.table._row_ids import as_texts
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.stored.location import open_row_arrays
@@ -81,7 +81,8 @@ def check_values_file(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     ParameterError
         It is a URL.
     StoreExistsError
-        Something is there. Only a file of ours is ever replaced, so that a mistyped path costs no data.
+        Something is there. Only a file of ours is ever replaced, so that a mistyped path costs no data. Or it would be
+        inside of another output.
     StoreNotFoundError
         Its folder does not exist.
     """
@@ -91,7 +92,7 @@ def check_values_file(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     found = Path(text)
     if not found.parent.is_dir():
         raise StoreNotFoundError(f"the folder {found.parent} for {found.name} does not exist; make it first")
-    check_name_length(found)
+    check_new_file(found.absolute())
     refuse_link(found)
     if found.is_dir():
         raise StoreExistsError(f"{found} is a folder; choose another path")

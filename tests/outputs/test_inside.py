@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 import zarr
 from outputs.written import WRITERS, held
 
-from streamkernel import factorize
+from streamkernel import Column, Schema, factorize
 from streamkernel.cli import main
 from streamkernel.errors import StoreExistsError
+from streamkernel.report.publish import PAGE, PICTURE, checked_output
+from streamkernel.table.row_outputs import check_values_file
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -64,3 +67,40 @@ def test_refused_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(StoreExistsError, match="is a table"):
         factorize(table, inner, n_components=3)
     assert held(tmp_path) == before
+
+
+@pytest.mark.parametrize("around", list(WRITERS))
+def test_files_are_refused_too(tmp_path: Path, around: str) -> None:
+    """A page in a model would keep that model from being replaced ever after."""
+    place = tmp_path / "around"
+    WRITERS[around](place)
+    before = held(tmp_path)
+    array = next(path.name for path in place.iterdir() if path.is_dir())
+    schema = Schema(columns=(Column("a", "number"),))
+    for inside in (place, place / array):
+        for refused in (
+            partial(checked_output, inside / "page.html", overwrite=True),
+            partial(checked_output, inside / "picture.png", overwrite=True, mark=PICTURE),
+            partial(check_values_file, inside / "rows.csv", overwrite=True),
+            partial(schema.write, inside / "schema.json", overwrite=True),
+        ):
+            with pytest.raises(StoreExistsError, match="no output is made inside of another one; choose a path beside"):
+                refused()
+    assert held(tmp_path) == before
+
+
+def test_pages_are_refused_at_urls(s3: str) -> None:
+    WRITERS["model"](f"{s3}/a/around")
+    with pytest.raises(StoreExistsError, match=rf"{s3}/a/around is a saved model .*; choose a path beside it"):
+        checked_output(f"{s3}/a/around/page.html", overwrite=False)
+    checked_output(f"{s3}/a/page.html", overwrite=False)
+
+
+def test_a_file_that_is_there_may_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier versions wrote such files."""
+    WRITERS["model"](tmp_path / "m")
+    (tmp_path / "m" / "page.html").write_bytes(PAGE)
+    checked_output(tmp_path / "m" / "page.html", overwrite=True)
+    monkeypatch.chdir(tmp_path / "m")
+    with pytest.raises(StoreExistsError, match="is a saved model"):
+        check_values_file("rows.csv", overwrite=False)

@@ -13,7 +13,7 @@ from typing import Any
 from streamkernel.atomic import json_content
 from streamkernel.errors import DataError, ParameterError, StoreNotFoundError
 from streamkernel.notebook import html_table
-from streamkernel.outputs import new_file, translated_os_errors
+from streamkernel.outputs import check_new_file, new_file, translated_os_errors
 from streamkernel.table.schema._column import Column
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Fields, Unchecked
@@ -184,12 +184,13 @@ class Schema:
         Raises
         ------
         ParameterError, StoreExistsError, StoreNotFoundError
-            The suffix is another one, something is there, or the folder does not exist.
+            The suffix is another one, something is there, the folder does not exist, or is in an output.
         """
         place = checked_suffix(path)
         if overwrite and place.exists():
             # Only a file of ours is ever replaced, so that a mistyped path costs no data.
             Schema.read(place)
+        check_new_file(place.absolute())
         text = json_content(self.to_config()) if place.suffix.lower() == ".json" else self.to_toml().encode()
         if not place.absolute().parent.is_dir():
             raise StoreNotFoundError(
