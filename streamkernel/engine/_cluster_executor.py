@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import reprlib
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -40,17 +41,43 @@ from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.versions import check_versions
 from streamkernel.engine.worker_warm_up import granted_bytes
-from streamkernel.errors import ClusterError, StreamKernelError
+from streamkernel.errors import ClusterError, ParameterError, StreamKernelError
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked
+from streamkernel.wording import option
 
 if TYPE_CHECKING:
     from streamkernel.engine.cluster_state import Future
 
 _ANSWER = 600.0  # seconds for the transfer of a finished result
+
+
+def checked_client(client: Unchecked) -> Client:
+    """A client that a user gave, if sweeps can run on it.
+
+    Raises
+    ------
+    ParameterError
+        It is something else, such as a cluster or an address, or an asynchronous client in its own event loop.
+    ClusterError
+        It was closed.
+    """
+    if not isinstance(client, Client):
+        raise ParameterError(
+            f"{option('client')} must be a distributed.Client, not {reprlib.repr(client)}; give Client(...) of a "
+            "cluster or of its address, or leave it out for threads of this process"
+        )
+    if client.asynchronous:
+        raise ParameterError(
+            f"{option('client')} is an asynchronous one, and the fit would block the event loop that it waits for; "
+            "call the fit in a thread, as by asyncio.to_thread, or give a plain Client of this scheduler"
+        )
+    if client.status in ("closing", "closed"):
+        raise ClusterError("the client is closed; connect a new one to the scheduler")
+    return client
 
 
 class ClusterExecutor:

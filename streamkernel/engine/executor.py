@@ -36,9 +36,16 @@ class Executor(Protocol):
 
 
 def executor_of(client: Untyped) -> Executor:
-    """Executor on the workers of a Dask client; without one, on threads of this process."""
+    """Executor on the workers of a Dask client; without one, on threads of this process.
+
+    Raises
+    ------
+    ParameterError, ClusterError
+        It is no client, or none on which sweeps can run; see `checked_client`.
+    """
     if client is None:
         return ThreadExecutor()
     # distributed takes longer to import than the rest of the package: only a process with a client loads it.
-    executor: Executor = import_module("streamkernel.engine._cluster_executor").ClusterExecutor(client)
+    module = import_module("streamkernel.engine._cluster_executor")
+    executor: Executor = module.ClusterExecutor(module.checked_client(client))
     return executor
