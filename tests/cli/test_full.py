@@ -51,6 +51,7 @@ sys.modules["streamkernel.cli.commands.info"] = module
 HERE = ["--scheduler", "threads", "--quiet"]
 WRITES: dict[str, list[str]] = {
     "ingest": ["ingest", "rows.npz", "new.zarr", "--quiet"],
+    "ingest shuffled": ["ingest", "rows.npz", "new.zarr", "--shuffle", "--quiet"],
     "fit": ["fit", "rows.zarr", "other", "--basis", "10", *HERE],
     "factor": ["factor", "rows.zarr", "factor", "--basis", "10", *HERE],
     "predict": ["predict", "model", "rows.zarr", "out", *HERE],
@@ -58,6 +59,7 @@ WRITES: dict[str, list[str]] = {
     "update": ["update", "model", "rows.zarr", *HERE],
     "follow": ["follow", "rows.zarr", "model", "--once", "--patience", "0", *HERE],
 }
+QUICK = ("report", "ingest shuffled")
 
 
 def run(program: str, *arguments: str, place: Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -71,7 +73,8 @@ def seen(place: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "command", ["report", *(pytest.param(name, marks=pytest.mark.slow) for name in WRITES if name != "report")]
+    "command",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WRITES],
 )
 def test_a_full_disk(place: Path, command: str) -> None:
     before = seen(place)

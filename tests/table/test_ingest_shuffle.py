@@ -1,11 +1,13 @@
 """The external shuffle is one uniform permutation, fixed by seed and number of rows, however it is carried out."""
 
+import errno
 import itertools
 import os
 
 import numpy as np
 import pytest
 import scipy.stats
+from forks import Forks
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -93,3 +95,23 @@ def test_spool_is_removed_when_the_block_is_left_by_an_error(tmp_path):
     with pytest.raises(RuntimeError, match="mid-write"):
         fail()
     assert os.listdir(tmp_path) == []
+
+
+FULL = """
+import resource, sys
+import numpy as np
+from streamkernel.table.ingest.writers.shuffle import RowSpool
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+with RowSpool(__import__("pathlib").Path(sys.argv[1]), 0, np.dtype("f8"), 16, None, 0) as spool:
+    try:
+        spool.append(np.ones((int(sys.argv[2]), 16)), None)
+    except OSError as error:
+        print(error.errno)
+"""
+
+
+@pytest.mark.parametrize("rows", [2500, 20_000])
+def test_a_full_disk_is_the_systems_error_however_few_the_rows(forks: Forks, tmp_path, rows):
+    """Of few records in a file NumPy's tofile told nothing, and of many no number of an error."""
+    done = forks.run(FULL, tmp_path / "spool", rows)
+    assert (done.returncode, done.stdout.split()) == (0, [str(errno.EFBIG)]), done.stderr

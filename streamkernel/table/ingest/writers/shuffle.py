@@ -163,8 +163,15 @@ def _scatter(records: AnyArray, files: dict[int, BinaryIO], folder: Path, level:
         if end > start:
             if bucket not in files:
                 files[bucket] = open(folder / f"{bucket:03d}", "wb", buffering=0)  # noqa: SIM115 (closed by the caller)
-            gathered[start:end].tofile(files[bucket])
+            _write(files[bucket], gathered[start:end])
         start = int(end)
+
+
+def _write(file: BinaryIO, records: AnyArray) -> None:
+    # NumPy's tofile tells of a full disk without the system's error, and of what a buffer still holds not at all.
+    left = memoryview(records.view(np.uint8))
+    while left:
+        left = left[file.write(left) :]
 
 
 def _records(path: Path, dtype: AnyDType) -> Iterator[AnyArray]:
