@@ -11,6 +11,7 @@ from forks import Forks
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from streamkernel.errors import StoreError
 from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest
 from streamkernel.table.ingest.writers.shuffle import RowSpool, row_keys
@@ -115,3 +116,16 @@ def test_a_full_disk_is_the_systems_error_however_few_the_rows(forks: Forks, tmp
     """Of few records in a file NumPy's tofile told nothing, and of many no number of an error."""
     done = forks.run(FULL, tmp_path / "spool", rows)
     assert (done.returncode, done.stdout.split()) == (0, [str(errno.EFBIG)]), done.stderr
+
+
+@pytest.mark.parametrize("bucket_bytes", [1 << 26, 256])
+@pytest.mark.parametrize("harm", [os.unlink, lambda path: os.truncate(path, 1), lambda path: os.truncate(path, 0)])
+def test_rows_that_vanish_from_the_spool_are_missed(tmp_path, harm, bucket_bytes):
+    """A table without them would be whole, and wrong."""
+    folder = tmp_path / "spool"
+    with RowSpool(folder, 0, np.dtype("f8"), 2, np.dtype("f8"), 1, bucket_bytes=bucket_bytes) as spool:
+        spool.append(np.ones((5000, 2)), np.ones(5000))
+        harm(sorted(folder.iterdir())[7])
+        with pytest.raises(StoreError, match=r"spool had \d+ of the 5000 rows.*run again"):
+            for _ in spool.rows():
+                pass

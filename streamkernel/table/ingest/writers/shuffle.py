@@ -20,6 +20,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.errors import StoreError
 from streamkernel.table._row_ids import ID_BYTES
 from streamkernel.table.ingest.readers.reader import Rows
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
@@ -102,9 +103,23 @@ class RowSpool:
         _scatter(records, self._files, self._folder, level=0)
 
     def rows(self) -> Iterator[Rows]:
-        """Pass 2: all rows in shuffled order, piece by piece; each file is removed when it is read."""
+        """Pass 2: all rows in shuffled order, piece by piece; each file is removed when it is read.
+
+        Raises
+        ------
+        StoreError
+            There are fewer rows than were added, as where something else removed or cut a file.
+        """
         _close(self._files)
-        yield from self._sorted(self._folder, level=0)
+        found = 0
+        for rows in self._sorted(self._folder, level=0):
+            found += len(rows[0])
+            yield rows
+        if found != self.n_rows:
+            raise StoreError(
+                f"{self._folder} had {found} of the {self.n_rows} rows that were written there to be shuffled; see "
+                "what removes or cuts files in it, then run again"
+            )
 
     def _sorted(self, folder: Path, level: int) -> Iterator[Rows]:
         for path in sorted(folder.iterdir()):
@@ -169,7 +184,7 @@ def _scatter(records: AnyArray, files: dict[int, BinaryIO], folder: Path, level:
 
 def _write(file: BinaryIO, records: AnyArray) -> None:
     # NumPy's tofile tells of a full disk without the system's error, and of what a buffer still holds not at all.
-    left = memoryview(records.view(np.uint8))
+    left = records.view(np.uint8).data
     while left:
         left = left[file.write(left) :]
 
