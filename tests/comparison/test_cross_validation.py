@@ -320,12 +320,16 @@ def test_near_copies_share_a_fold(jitter: float) -> None:
 
 @pytest.mark.parametrize(("jitter", "columns"), [(1e-3, 2), (5e-5, 20)])
 def test_near_copies_share_a_fold_where_many_numbers_differ_much(jitter: float, columns: int) -> None:
-    """With an alpha that is given: its choice by sums has a limit, which folds have not."""
+    """With an alpha that is given: its choice by sums has a limit, which folds have not.
+
+    With twins among the rows of the fit the error is .93 and .83 of that of the rows once, with 200 functions not less
+    of the first, at forty times the time: where no function is left that is none of those before, sums are made anew.
+    """
     data, given = NearCopies(jitter, columns, times=5), {"scale": "none", "metric": "none", "kernel": "gaussian"}
     lengthscale = 0.7 * columns**0.5
-    once = cross_validate(data.X, KernelRidge(200, alpha=0.5, lengthscale=lengthscale, **given), y=data.y)
+    once = cross_validate(data.X, KernelRidge(60, alpha=0.5, lengthscale=lengthscale, **given), y=data.y)
     # The sums of rows that stand 5 times are 5 times as large.
-    copies = KernelRidge(200, alpha=2.5, lengthscale=lengthscale, **given)
+    copies = KernelRidge(60, alpha=2.5, lengthscale=lengthscale, **given)
     assert cross_validate(data.many, copies, y=data.targets).best.mean == pytest.approx(once.best.mean, rel=0.05)
 
 
