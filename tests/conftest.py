@@ -15,6 +15,7 @@ from typing import Any
 os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
 os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL", "1s")
 
+import dask.array  # noqa: F401 - before `gc.disable`: its slices leave the collector as it was when Dask was loaded
 import data_sets
 import numpy as np
 import pytest
@@ -100,6 +101,13 @@ def blas_is_given_back() -> Iterator[None]:
     while threads is not None and threads._depth:
         assert time.monotonic() < until, "something that was started here still limits BLAS"
         time.sleep(0.01)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def garbage_is_collected() -> Iterator[None]:
+    """No module leaves the collector off behind: all later tests of the process would keep their garbage."""
+    yield
+    assert gc.isenabled(), "something here has turned the collection of garbage off"
 
 
 @pytest.fixture(scope="session")
