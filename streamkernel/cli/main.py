@@ -11,8 +11,8 @@ from typing import Any
 
 from streamkernel.cli.ending_signals import EndedBySignal, ended_by_signals
 
-# Commands whose interrupted runs can be resumed.
-_RESUMED = ("fit", "factor")
+# Commands that go on where they were interrupted, and how: with these options.
+_RESUMED = {"fit": ["--resume"], "factor": ["--resume"], "ingest": ["--repeated", "skip"]}
 
 
 def __getattr__(name: str) -> Any:
@@ -45,12 +45,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _hint(arguments: list[str]) -> str:
-    """The command that resumes one that a signal has ended; empty where it cannot be resumed."""
-    if not arguments or arguments[0] not in _RESUMED:
-        return ""
+    """The command that goes on where a signal has ended one; empty where it is simply run again."""
     # What follows "--" is no option.
     options = arguments.index("--") if "--" in arguments else len(arguments)
-    again = [*arguments]
-    if "--resume" not in arguments[:options]:
-        again.insert(options, "--resume")
+    given = arguments[:options]
+    more = _RESUMED.get(given[0]) if given else None
+    # Of appended rows nobody knows whether they are there already.
+    if more is None or (given[0] == "ingest" and "--append" not in given):
+        return ""
+    if any(each.partition("=")[0] == more[0] for each in given):
+        more = []
+    again = [*given, *more, *arguments[options:]]
     return f"; go on with: {shlex.join(['streamkernel', *again])}"

@@ -56,6 +56,8 @@ class TableInfo:
         Number of entries of all rows, where these are sparse; else None.
     schema
         What the columns of the source were, where they were not all numbers.
+    appended
+        Of an append, the number of rows that it added, 0 where these were appended before; None otherwise.
     """
 
     path: str
@@ -81,6 +83,7 @@ class TableInfo:
     weight: str | None = None
     entries: int | None = None
     schema: Fields | None = None
+    appended: int | None = None
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], seconds: float | None = None) -> TableInfo:

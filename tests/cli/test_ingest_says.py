@@ -109,3 +109,22 @@ def test_a_store_that_is_not_named_is_what_is_missing(cli: Callable, tmp_path: P
     assert f"one path was given, {tmp_path / 'rows.csv'}, and two are needed" in " ".join(ran.err.split())
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
     assert "Missing argument 'STORE'" in cli("ingest").err
+
+
+def test_rows_that_were_appended_before(cli: Callable, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a,y\n1,2\n3,4\n")
+    more = tmp_path / "more.csv"
+    more.write_text("a,y\n5,6\n7,9\n")
+    assert cli("ingest", rows, tmp_path / "t", "--target", "y", "--quiet").status == 0
+    refused = cli("ingest", rows, tmp_path / "u", "--target", "y", "--repeated", "skip")
+    assert (refused.status, "--repeated is of --append" in refused.err) == (1, True)
+    assert cli("ingest", more, tmp_path / "t", "--append", "--json").result["appended"] == 2
+    again = cli("ingest", more, tmp_path / "t", "--append")
+    assert again.status == 1
+    assert "the rows of more.csv were appended before, and are rows 2:4 of" in again.err
+    assert "give --repeated skip if they are to be there once, or --repeated append" in again.err
+    skipped = cli("ingest", more, tmp_path / "t", "--append", "--repeated", "skip")
+    assert skipped.status == 0
+    assert "no rows: they were appended before" in skipped.out
+    assert cli("ingest", more, tmp_path / "t", "--append", "--repeated", "append", "--json").result["rows"] == 6

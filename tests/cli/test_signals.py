@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import sys
 import time
@@ -172,20 +173,25 @@ def test_other_commands(rows: str, tmp_path: Path, command: str) -> None:
 @pytest.mark.parametrize(
     ("given", "again"),
     [
-        (["a", "b c", "--basis", "3"], "a 'b c' --basis 3 --resume"),
-        (["--resume", "a", "b"], "--resume a b"),
-        (["--basis", "3", "--", "--a", "--resume"], "--basis 3 --resume -- --a --resume"),
+        ("fit a 'b c' --basis 3", "fit a 'b c' --basis 3 --resume"),
+        ("fit --resume a b", "fit --resume a b"),
+        ("fit --basis 3 -- --a --resume", "fit --basis 3 --resume -- --a --resume"),
+        ("ingest --append a b", "ingest --append a b --repeated skip"),
+        ("ingest a b --append --repeated=append", "ingest a b --append --repeated=append"),
+        ("ingest a b", ""),
+        ("ingest a b -- --append", ""),
     ],
 )
 def test_the_way_to_go_on_is_a_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: list[str], again: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, again: str
 ) -> None:
     def ended(arguments: list[str]) -> int:
         raise EndedBySignal(signal.SIGTERM)
 
     monkeypatch.setattr("streamkernel.cli.command_list.run", ended)
-    assert main(["fit", *given]) == 128 + signal.SIGTERM
-    assert capsys.readouterr().err == f"error: ended by SIGTERM; go on with: streamkernel fit {again}\n"
+    assert main(shlex.split(given)) == 128 + signal.SIGTERM
+    hint = f"; go on with: streamkernel {again}" if again else ""
+    assert capsys.readouterr().err == f"error: ended by SIGTERM{hint}\n"
 
 
 def test_a_signal_that_a_library_swallows_while_it_is_loaded(

@@ -95,7 +95,7 @@ def test_appends_are_layers_and_copy_nothing(url: str, sources: tuple[Path, Path
     ingest(sources[0], url, chunk_rows=256)
     readers = [open_table(url)]
     for _ in range(3):
-        here, there = append_rows(sources[1], tmp_path / "t"), append_rows(sources[1], url)
+        here, there = (append_rows(sources[1], place, repeated="append") for place in (tmp_path / "t", url))
         assert there.fingerprint == here.fingerprint
         assert there.bytes_stored == here.bytes_stored
         readers.append(open_table(url))

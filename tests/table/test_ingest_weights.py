@@ -329,7 +329,7 @@ def test_an_append_takes_the_column_of_the_table(tmp_path):
     pinned = open_table(tmp_path / "store")
     assert append_rows(tmp_path / "s.csv", tmp_path / "store").rows == 2 * M
     pq.write_table(pa.Table.from_pandas(FRAME.rename(columns={"weight": "times"})), tmp_path / "s.parquet")
-    append_rows(tmp_path / "s.parquet", tmp_path / "store", weight="times")
+    append_rows(tmp_path / "s.parquet", tmp_path / "store", weight="times", repeated="append")
     zeros = FRAME.assign(weight=0.0)
     info = append_rows(zeros, tmp_path / "store")  # rows that do not count are rows
     assert (info.rows, info.weight, info.statistics["X"]["count"]) == (4 * M, "weight", 4 * M)

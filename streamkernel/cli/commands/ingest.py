@@ -16,7 +16,7 @@ from streamkernel.cli.output import Display
 from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.table import TableInfo
-from streamkernel.table.ingest import append_rows, ingest, suggest_schema
+from streamkernel.table.ingest import REPEATED_POLICIES, append_rows, ingest, suggest_schema
 from streamkernel.table.schema import Column
 from streamkernel.type_aliases import Fields, Unchecked
 
@@ -75,6 +75,13 @@ def _check_last(sources: tuple[str, ...], store: str) -> None:
     help="Write what a look at the first rows suggests to the file STORE (.toml or .json; - prints it), and no table.",
 )
 @click.option("--append", is_flag=True, help="Append the rows to the table at STORE.")
+@click.option(
+    "--repeated",
+    type=click.Choice(REPEATED_POLICIES),
+    default=None,
+    help="What becomes of the very rows of an earlier --append: an error, nothing (so that a job may be run again), or "
+    "they are appended once more. [default: refuse]",
+)
 @overwrite
 @common
 def command(
@@ -93,6 +100,7 @@ def command(
     seed: int | None,
     suggest: bool,
     append: bool,
+    repeated: str | None,
     overwrite: bool,
     display: Display,
 ) -> None:
@@ -122,7 +130,11 @@ def command(
     }
     if suggest:
         why = "it looks at the columns of a file, and stores no rows"
-        _refuse({"--append": append, "--X": features, "--y": targets, **stored}, "--suggest-schema", why)
+        _refuse(
+            {"--append": append, "--repeated": repeated, "--X": features, "--y": targets, **stored},
+            "--suggest-schema",
+            why,
+        )
         if store == "-":
             _refuse({"--overwrite": overwrite}, "--suggest-schema to -", "the schema is printed")
         _suggest(source, store, kinds, csv, weight, display, overwrite=overwrite)
@@ -131,6 +143,8 @@ def command(
     if append:
         of_schema = {f"--{name}": getattr(kinds, name) for name in OF_SCHEMA}
         _refuse({**stored, "--overwrite": overwrite, **of_schema}, "--append", "the rows are stored as the table's are")
+    elif repeated is not None:
+        raise ParameterError("--repeated is of --append: a new table has no earlier rows; leave it out")
     given: Fields = {
         **kinds.keywords(),
         **asdict(csv),
@@ -141,7 +155,11 @@ def command(
     with IngestBar(display.quiet) as bar:
         if append:
             info = append_rows(
-                source, store, **{name: given[name] for name in given if name not in OF_SCHEMA}, progress=bar
+                source,
+                store,
+                **{name: given[name] for name in given if name not in OF_SCHEMA},
+                repeated=repeated or "refuse",
+                progress=bar,
             )
         else:
             info = ingest(
@@ -161,6 +179,8 @@ def command(
     names = ("path", "rows", "features", "columns", "target_names", "chunk_rows", "chunks", "bytes_stored", "seconds")
     shown = {name: result[name] for name in names} | {"columns": _listed(info.columns), "target": _target_of(info)}
     del shown["target_names"]
+    if info.appended is not None:
+        shown["appended"] = info.appended or "no rows: they were appended before"
     if info.weight is not None:
         shown["weight"] = info.weight
     if info.entries is not None:

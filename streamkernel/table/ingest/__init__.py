@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamkernel.table.ingest._appended import REPEATED_POLICIES
 from streamkernel.table.ingest.append import append_rows
 from streamkernel.table.ingest.ingest import ingest, names_in, suggest_schema
 from streamkernel.table.ingest.progress import Progress
@@ -10,6 +11,7 @@ from streamkernel.table.ingest.readers.standard_input import is_standard_input, 
 from streamkernel.table.ingest.settled import columns_settled
 
 __all__ = [
+    "REPEATED_POLICIES",
     "Progress",
     "append_rows",
     "columns_settled",

@@ -17,6 +17,7 @@ from streamkernel.blobs import display_form, normalised, translated_os_errors
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table._sparse_rows import SparseRows
 from streamkernel.table.info import TableInfo, weight_name
+from streamkernel.table.ingest._appended import BatchDigest, check_repeated, place_of, with_batch
 from streamkernel.table.ingest._checked import checked_batches, missing_labels
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.ingest.readers.csv.format import CsvFormat
@@ -48,6 +49,7 @@ def append_rows(
     drop: Sequence[str] = (),
     keep: Sequence[str] | None = None,
     unknown: str | None = None,
+    repeated: str = "refuse",
     progress: Progress | Callable[[int, int | None, str], object] | None = None,
 ) -> TableInfo:
     """Stream a source into the Zarr table at `store`, after its existing rows.
@@ -77,6 +79,9 @@ def append_rows(
     unknown
         What becomes of categories that the table has not, as in `ingest`. All else of its columns is as it was for the
         first rows: the table has their schema.
+    repeated
+        What becomes of a source with the very rows of an earlier append: "refuse", an error; "skip", nothing is
+        appended, so that a job which was killed can be run again; "append", they are appended once more.
     progress
         A `Progress`, or a callable (done, total, unit).
 
@@ -88,6 +93,7 @@ def append_rows(
         Another process is appending to it.
     """
     began = time.perf_counter()
+    check_repeated(repeated)
     form = CsvFormat(separator, decimal, encoding)
     options = SourceOptions(targets_of(target), weight, form, X, y, drop, keep, unknown=unknown, appended=True)
     path = normalised(store)
@@ -104,11 +110,11 @@ def append_rows(
                     reader = _reader(rows, options, locked)
                     reader.prepare(watcher)
                     _check_names(reader, locked)
-                    _write(reader, locked, watcher)
+                    added = _write(reader, name_of(source), locked, repeated, watcher)
         finally:
             with suppress(StoreError):  # a lease expires by itself
                 locked.lock.release()
-    return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
+    return replace(TableInfo.of(display_form(store), seconds=time.perf_counter() - began), appended=added)
 
 
 def _reader(source: Unchecked, options: SourceOptions, locked: LockedTable) -> Reader:
@@ -189,21 +195,33 @@ def _check_names(reader: Reader, locked: LockedTable) -> None:
         )
 
 
-def _write(reader: Reader, locked: LockedTable, watcher: Progress) -> None:
+def _write(reader: Reader, name: str, locked: LockedTable, repeated: str, watcher: Progress) -> int:
+    """Append the rows, and return their number: 0 where they are there and are not to be repeated."""
     classes = locked.attributes["classes"]
     labels = None if classes is None else _KnownLabels(reader, classes, locked.path)
     before = locked.table.n_rows
     X = locked.table.features
     kind = X.parts.data.dtype if isinstance(X, SparseRows) else X.dtype
+    earlier, digest = locked.attributes.get("appended") or {}, BatchDigest(sparse=isinstance(X, SparseRows))
     with appending_writer(locked, reader.most_entries) as writer:
         for rows in checked_batches(reader, kind, labels, watcher):
+            digest.add(rows)
             writer.append(*rows)
         added = writer.rows_given - before
         if not added:
             raise DataError("the source has no rows; give at least one")
-        earlier = locked.attributes.get("appended") or {"times": 0, "rows": 0}
-        appended = {"times": earlier["times"] + 1, "rows": earlier["rows"] + added}
+        place = place_of(digest.value, earlier)
+        if place is not None and repeated == "skip":
+            return 0
+        if place is not None and repeated == "refuse":
+            raise DataError(
+                f"the rows of {name} were appended before, and are rows {place[0]}:{place[1]} of {locked.path}: "
+                f"nothing was appended; give {option('repeated', 'skip')} if they are to be there once, or "
+                f"{option('repeated', 'append')} to append them once more"
+            )
+        appended = with_batch(earlier, before, added, digest.value)
         writer.finish({**locked.attributes, "appended": appended}, overwrite=True)
+    return added
 
 
 class _KnownLabels:
