@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import data_sets
 import messy_tables
@@ -90,7 +91,9 @@ def write_csv(path: Path, m: int = 4000) -> None:
     if path.name == "sales.csv":
         messy_tables.messy(300).rename(columns={"y": "price"}).to_csv(path, index=False)
         return
-    rows = data_sets.friedman(m, 10, 0.5, 0)
+    # Files that are appended one after another have rows of their own.
+    seed = 0 if path.name == "measurements.csv" else crc32(path.name.encode())
+    rows = data_sets.friedman(m, 10, 0.5, seed)
     names, target = [f"x{j + 1}" for j in range(10)], rows.y.astype(str)
     if path.name == "species.csv":
         rows, target = data_sets.friedman(1000, 10, 0.5, 0), np.array([])

@@ -169,7 +169,7 @@ def test_a_fit_goes_on_while_rows_are_appended(store: Path) -> None:
 
     class Appending(Silent):
         def end(self, seconds: float) -> None:
-            append_rows(open_table(X[FITTED : FITTED + 10], Y[FITTED : FITTED + 10]), store)
+            append_rows(open_table(X[FITTED : FITTED + 10], Y[FITTED : FITTED + 10]), store, repeated="append")
 
     settings = RidgeSettings(**OPTIONS, objective="trace")
     model = fit_ridge(open_table(store), settings, Session(ThreadExecutor(2), progress=Appending()))

@@ -157,7 +157,7 @@ def test_later_rows_of_another_type_have_the_same_categories(tmp_path):
     ingest(tmp_path / "rows.csv", tmp_path / "s", categories=["a", "b"])
     (tmp_path / "more.csv").write_text("a,b\n1.0,True\n2.0,False\n")
     append_rows(tmp_path / "more.csv", tmp_path / "s")
-    append_rows(pa.table({"a": [1.0, 2.0], "b": [True, False]}), tmp_path / "s")
+    append_rows(pa.table({"a": [1.0, 2.0], "b": [True, False]}), tmp_path / "s", repeated="append")
     X = open_table(tmp_path / "s").read(0, 6).X
     np.testing.assert_array_equal(X, np.tile(X[:2], (3, 1)))
 
