@@ -66,7 +66,7 @@ _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
     default=None,
     metavar="COLUMN",
     help="All rows of a group are in one fold; the column is no feature then. Groups of text are the column that --id "
-    "names. [default: equal rows are]",
+    "names. [default: a hash of its features says in which fold a row is]",
 )
 @section_option(
     _FOLDS,

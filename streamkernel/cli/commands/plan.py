@@ -154,7 +154,10 @@ def _shown(result: Fields, request: FitRequest, found: TimedPlan) -> Fields:
 
 
 def _scaling_table(found: TimedPlan) -> RichTable:
-    table = RichTable(*_COLUMNS, box=None, header_style="dim", pad_edge=False)
+    table = RichTable(box=None, header_style="dim", pad_edge=False)
+    for name in _COLUMNS:
+        # A narrow terminal breaks a heading; it does not cut it.
+        table.add_column(name, overflow="fold")
     for each in found.scaling:
         row = each.to_config()
         table.add_row(*(_cell(field, row[field]) for field in _COLUMNS.values()))
