@@ -152,7 +152,7 @@ def test_sweeps_are_as_planned_and_targets_are_not_read() -> None:
     assert watcher.sweeps[0] == "column statistics"
     assert watcher.sweeps[-1] == "final sweep"
     assert model.n_sweeps_ == len(watcher.sweeps)
-    assert watcher.notes[0].startswith(f"{model.n_sweeps_} sweeps over 3000 rows")
+    assert watcher.notes[0].startswith(f"{model.n_sweeps_} sweeps over 3,000 rows")
 
 
 def test_equal_bits_on_a_cluster() -> None:

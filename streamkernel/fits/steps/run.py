@@ -79,7 +79,7 @@ def checked_plan(
         check_memory(plan, memory_limits(session.executor, memory_limit), lambda size: plan_of(machine, size), n)
     tell_plan(session.progress, plan)
     session.progress.note(
-        f"{plan.sweeps} sweeps over {table.n_rows} rows, {format_bytes(plan.memory_bytes)} of memory at most"
+        f"{plan.sweeps} sweeps over {table.n_rows:,} rows, {format_bytes(plan.memory_bytes)} of memory at most"
     )
     return plan
 

@@ -20,7 +20,7 @@ _MOST_DIRECTIONS = 5
 _MOST_COMPONENTS = 12  # features that are named in the directions
 _LEAST_SHARE = 1e-3  # of the sum of squares, below which directions are noise: their components would look as large
 NEGLIGIBLE = 0.05  # size of a component of a unit vector, below which it has neither a number nor a name
-_NOT_TAKEN = "no metric had a held-out error that was clearly below that of the plain kernel, which the model has"
+_NOT_TAKEN = "no metric lowered the error on held-out rows by more than chance, so that the model has the plain kernel"
 
 
 @dataclass(frozen=True)

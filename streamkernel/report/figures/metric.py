@@ -174,7 +174,11 @@ def _trials_caption(trials: MetricTrials) -> str:
         f"it nor its metric had seen ({trials.unit}). A round's metric comes from the gradients of the round before."
     )
     if taken.round == 0:
-        return f"{text} No metric was clearly better than the plain kernel: {significant(trials.plain)}."
+        # A mean of few large errors may be far lower on the figure, and still by chance.
+        return (
+            f"{text} The plain kernel was kept, with {significant(trials.plain)}: no metric lowered the errors of "
+            "the rows by more than chance (three standard errors of the gain)."
+        )
     return (
         f"{text} Taken: {taken.form}, round {taken.round}, {plural(taken.columns, 'direction')}: "
         f"{significant(value)} for {significant(trials.plain)} with the plain kernel."
