@@ -22,7 +22,7 @@ class Tried:
 
 
 TRIED = {
-    "distributed": Tried("2025.4", "2026.9", "streamkernel.engine.cluster_state"),
+    "distributed": Tried("2025.4", "2026.9", "streamkernel.engine.cluster.cluster_state"),
     "numba": Tried("0.62", "0.69", "streamkernel.kernels.loops.instructions"),
     "uvicorn": Tried("0.30", "0.55", "streamkernel.service.web_server"),
     "zarr": Tried("3.1.6", "3.2", "streamkernel.table.stored._store_values"),

@@ -46,6 +46,6 @@ def executor_of(client: Untyped) -> Executor:
     if client is None:
         return ThreadExecutor()
     # distributed takes longer to import than the rest of the package: only a process with a client loads it.
-    module = import_module("streamkernel.engine._cluster_executor")
+    module = import_module("streamkernel.engine.cluster")
     executor: Executor = module.ClusterExecutor(module.checked_client(client))
     return executor

@@ -14,9 +14,9 @@ from distributed.worker import Worker
 
 from streamkernel.engine import MemoryLimits, Plan, format_bytes, memory_limits
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
+from streamkernel.engine.cluster.worker_warm_up import warm_up_workers
 from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES
-from streamkernel.engine.worker_warm_up import warm_up_workers
 from streamkernel.errors import ClusterError
 
 

@@ -17,7 +17,7 @@ from distributed import KilledWorker, Reschedule, get_worker, secede
 from distributed.worker import Worker
 
 from streamkernel.blobs import Lease, Record
-from streamkernel.engine.cluster_state import CommClosedError, NoValidWorkerError, is_closing
+from streamkernel.engine.cluster.cluster_state import CommClosedError, NoValidWorkerError, is_closing
 from streamkernel.errors import ClusterError, DataError, NumericalError, ParameterError, RunLockedError
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._cluster import driver_executor

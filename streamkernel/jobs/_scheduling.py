@@ -6,8 +6,8 @@ import time
 
 from distributed import Client, Future, KilledWorker, fire_and_forget
 
-from streamkernel.engine.cluster_state import NoValidWorkerError, task_state
-from streamkernel.engine.lost_cluster import scheduler_of
+from streamkernel.engine.cluster.cluster_state import NoValidWorkerError, task_state
+from streamkernel.engine.cluster.lost_cluster import scheduler_of
 from streamkernel.errors import ClusterError, StoreExistsError, StreamKernelError
 from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs._reservation import reserve

@@ -16,8 +16,8 @@ from distributed import get_worker
 
 from streamkernel.compiled_loops import CompiledLoops
 from streamkernel.engine import compiling
-from streamkernel.engine import worker_warm_up as warming
 from streamkernel.engine.cluster import connect
+from streamkernel.engine.cluster import worker_warm_up as warming
 from streamkernel.errors import StoreError
 
 CODE = """

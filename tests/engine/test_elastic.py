@@ -20,12 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ordered_sums import ROWS, NotedSums, OrderedSums, layout, table
 
-from streamkernel.engine import ThreadExecutor, _cluster_executor, _task_leaves
+from streamkernel.engine import ThreadExecutor, _task_leaves
 from streamkernel.engine._branches import Branches, branch_leaves
-from streamkernel.engine._cluster_tasks import Payload, combine_states
 from streamkernel.engine._task_leaves import TaskSizes
 from streamkernel.engine._tree import PairingTree
-from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
+from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor, _executor
+from streamkernel.engine.cluster._worker_tasks import Payload, combine_states
 
 HERE = str(Path(__file__).parent)
 Workers = Callable[[int], Cluster]  # the cluster, with so many
@@ -124,7 +124,7 @@ def test_a_branch_of_several_leaves_loses_a_worker(
     cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """Sums of its parts were with the worker: the branch runs again, and no other one."""
-    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads, seconds: 8)
+    monkeypatch.setattr(_executor, "branch_leaves", lambda leaves, state_bytes, threads, seconds: 8)
     running = cluster(3)
     work, leaves = noted(tmp_path), 64
 
@@ -141,7 +141,7 @@ def test_tasks_of_several_leaves_lose_a_worker(
     cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """It costs the tasks that it had, one that ran and one that waited, and what was not added up yet."""
-    monkeypatch.setattr(_cluster_executor, "branch_leaves", lambda leaves, state_bytes, threads, seconds: 4)
+    monkeypatch.setattr(_executor, "branch_leaves", lambda leaves, state_bytes, threads, seconds: 4)
     monkeypatch.setattr(_task_leaves, "task_sizes", lambda leaves, threads, seconds, branch: TaskSizes(1, 4, threads))
     running = cluster(3)
     work, leaves = noted(tmp_path, 0.1), 50

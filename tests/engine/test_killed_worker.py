@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from distributed import KilledWorker
 
-from streamkernel.engine import _killed_worker
+from streamkernel.engine.cluster import _killed_worker
 from streamkernel.reductions import Moments
 from streamkernel.table import open_table
 

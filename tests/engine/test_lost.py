@@ -9,7 +9,7 @@ import pytest
 from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm.core import CommClosedError
 
-from streamkernel.engine.lost_cluster import dask_is_silent, translated_loss
+from streamkernel.engine.cluster.lost_cluster import dask_is_silent, translated_loss
 from streamkernel.errors import ClusterError, StoreError
 
 

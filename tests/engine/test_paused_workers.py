@@ -18,8 +18,8 @@ from thread_clients import thread_client
 
 from streamkernel import open_table
 from streamkernel.basis import Basis
-from streamkernel.engine import Session, ThreadExecutor, _leaf_tasks, _paused_workers
-from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
+from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor, _leaf_tasks, _paused_workers
 from streamkernel.errors import ResourceLimitError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import FeatureMap, Features

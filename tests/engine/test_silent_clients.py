@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamkernel.engine._branch_sums import BranchSums
 from streamkernel.engine._branches import Branches
-from streamkernel.engine.cluster_state import ClosedClientError, busy_workers, worker_threads
+from streamkernel.engine.cluster._branch_sums import BranchSums
+from streamkernel.engine.cluster.cluster_state import ClosedClientError, busy_workers, worker_threads
 from streamkernel.reductions.contract import add_states
 
 

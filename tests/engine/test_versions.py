@@ -24,8 +24,8 @@ from streamkernel import KernelRidge, open_table
 from streamkernel.cli import main
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import ClusterExecutor, connect
+from streamkernel.engine.cluster.versions import _asked, check_versions, source_digest
 from streamkernel.engine.progress import Silent
-from streamkernel.engine.versions import _asked, check_versions, source_digest
 from streamkernel.errors import ClusterError
 from streamkernel.fits import fit_ridge
 from streamkernel.settings import RidgeSettings

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-import streamkernel.engine._cluster_tasks as cluster_tasks
+import streamkernel.engine.cluster._worker_tasks as cluster_tasks
 
 _map_spans = cluster_tasks.map_spans
 _FILE = Path(os.environ["STREAMKERNEL_ODD"])

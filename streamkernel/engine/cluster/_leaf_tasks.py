@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from distributed import Client, as_completed
 
-from streamkernel.engine.cluster_state import audible_workers, await_ready, busy_workers
+from streamkernel.engine.cluster.cluster_state import audible_workers, await_ready, busy_workers
 
 if TYPE_CHECKING:
-    from streamkernel.engine.cluster_state import Future
+    from streamkernel.engine.cluster.cluster_state import Future
 
 _OUTSTANDING, _MOST_MORE = 2, 64  # tasks of a thread; and beyond these as many again, but not more of all threads
 _LOOK, _LATE_LOOK = 2.0, 0.5  # seconds between two questions for the threads; and for idle workers at the end

@@ -19,15 +19,15 @@ from weakref import WeakSet
 
 from distributed import Client, KilledWorker
 
-from streamkernel.engine._branch_sums import BranchSums
 from streamkernel.engine._branches import Branches, branch_leaves, summed_states
-from streamkernel.engine._cluster_tasks import Payload, combine_states, map_leaves, write_leaf
-from streamkernel.engine._killed_worker import blame, killed_worker
-from streamkernel.engine._leaf_tasks import LeafTasks
-from streamkernel.engine._paused_workers import PauseWatch
 from streamkernel.engine._task_leaves import FixedCut, LeafCut, task_sizes
 from streamkernel.engine._tasks import Advance, Receiver
-from streamkernel.engine.cluster_state import (
+from streamkernel.engine.cluster._branch_sums import BranchSums
+from streamkernel.engine.cluster._killed_worker import blame, killed_worker
+from streamkernel.engine.cluster._leaf_tasks import LeafTasks
+from streamkernel.engine.cluster._paused_workers import PauseWatch
+from streamkernel.engine.cluster._worker_tasks import Payload, combine_states, map_leaves, write_leaf
+from streamkernel.engine.cluster.cluster_state import (
     FutureCancelledError,
     FuturesCancelledError,
     NoValidWorkerError,
@@ -35,12 +35,12 @@ from streamkernel.engine.cluster_state import (
     await_ready,
     worker_threads,
 )
+from streamkernel.engine.cluster.lost_cluster import scheduler_of, translated_loss
+from streamkernel.engine.cluster.versions import check_versions
+from streamkernel.engine.cluster.worker_warm_up import granted_bytes
 from streamkernel.engine.layout import Layout, leaf_seconds
-from streamkernel.engine.lost_cluster import scheduler_of, translated_loss
 from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.plan import TableShape
-from streamkernel.engine.versions import check_versions
-from streamkernel.engine.worker_warm_up import granted_bytes
 from streamkernel.errors import ClusterError, ParameterError, StreamKernelError
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
@@ -50,7 +50,7 @@ from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 if TYPE_CHECKING:
-    from streamkernel.engine.cluster_state import Future
+    from streamkernel.engine.cluster.cluster_state import Future
 
 _ANSWER = 600.0  # seconds for the transfer of a finished result
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
-from streamkernel.engine.cluster_state import executing, memory_at_end
+from streamkernel.engine.cluster.cluster_state import executing, memory_at_end
 from streamkernel.engine.layout import aligned_spans
 from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError

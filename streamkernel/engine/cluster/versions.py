@@ -86,7 +86,7 @@ def _asked() -> Callable[[], str | None]:
 
     def source() -> str | None:
         try:
-            from streamkernel.engine.versions import source_digest as there
+            from streamkernel.engine.cluster.versions import source_digest as there
         except ImportError:
             return None
         return there()

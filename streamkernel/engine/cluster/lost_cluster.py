@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from distributed import Client
 
-from streamkernel.engine.cluster_state import ClosedClientError, FutureCancelledError, FuturesCancelledError
+from streamkernel.engine.cluster.cluster_state import ClosedClientError, FutureCancelledError, FuturesCancelledError
 from streamkernel.errors import ClusterError, StreamKernelError
 
 _LOGGERS = (

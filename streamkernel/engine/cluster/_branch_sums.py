@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from distributed import Client
 
 from streamkernel.engine._branches import Branches
-from streamkernel.engine._leaf_tasks import LeafTasks
-from streamkernel.engine.cluster_state import ClosedClientError, audible_workers, await_ready, worker_threads
+from streamkernel.engine.cluster._leaf_tasks import LeafTasks
+from streamkernel.engine.cluster.cluster_state import ClosedClientError, audible_workers, await_ready, worker_threads
 from streamkernel.reductions import State
 from streamkernel.type_aliases import Untyped
 
 if TYPE_CHECKING:
-    from streamkernel.engine.cluster_state import Future
+    from streamkernel.engine.cluster.cluster_state import Future
 
 _PATIENCE, _RATE = 10.0, 5e6  # seconds for an answer; bytes that a slow network brings in one
 _LOOK = 2.0  # seconds between two questions for the workers that are heard of

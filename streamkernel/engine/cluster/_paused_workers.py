@@ -10,7 +10,7 @@ import time
 
 from distributed import Client
 
-from streamkernel.engine.cluster_state import Pause, paused_workers
+from streamkernel.engine.cluster.cluster_state import Pause, paused_workers
 from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ResourceLimitError
 

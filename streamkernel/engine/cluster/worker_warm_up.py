@@ -10,7 +10,7 @@ from collections import Counter
 from distributed import Client, wait
 
 from streamkernel.engine._allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
-from streamkernel.engine._cluster_tasks import warm_up
+from streamkernel.engine.cluster._worker_tasks import warm_up
 from streamkernel.engine.compiling import COMPILING, Notify, notified_if_slow
 
 
