@@ -31,7 +31,7 @@ from streamkernel.selection import RULES, as_rule, options_of
 from streamkernel.selection import _picks as picks
 from streamkernel.settings import _kernel_choice as searched
 from streamkernel.settings.gaussian import DEGREES_ROWS, GaussianSettings
-from streamkernel.solvers.calibration import SHARES
+from streamkernel.solvers.generalised.calibration import SHARES
 from streamkernel.tuning.gaussian import tune
 
 ROOT = Path(__file__).resolve().parents[1]

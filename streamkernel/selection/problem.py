@@ -82,7 +82,7 @@ class Problem:
     def trained_on(self, sample: Sample) -> Sample:
         """The rows of a sample that are not in validation folds; all, if no two of them are left that differ.
 
-        So few distinct rows have no folds whose errors could be trusted either (`solvers.validation.LEAST_ROWS`).
+        So few distinct rows have no folds whose errors could be trusted either (`LEAST_ROWS` of `solvers`).
         """
         if self.folds is None:
             return sample

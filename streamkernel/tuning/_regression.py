@@ -12,8 +12,8 @@ from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError
 from streamkernel.linalg import require_finite, single_threaded_blas, solve_shifted
 from streamkernel.reductions.sums import RidgeSums
-from streamkernel.solvers.ridge import least_squares
-from streamkernel.solvers.validation import search
+from streamkernel.solvers.least_squares.ridge import least_squares
+from streamkernel.solvers.least_squares.validation import search
 from streamkernel.type_aliases import Float
 
 _LEAST_ALPHA, _START_ALPHA, _MOST_ALPHA = 1e-12, 1e-4, 1.0  # of the trace of the sums

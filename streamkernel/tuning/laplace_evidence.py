@@ -26,9 +26,9 @@ from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, sol
 from streamkernel.reductions import Reduction
 from streamkernel.reductions.likelihoods import Latent, Likelihood
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.laplace import precision_factor
-from streamkernel.solvers.latent_coordinates import REMEDY, Coordinates, GeneralisedFit, Result
-from streamkernel.solvers.newton import newton_minimum
+from streamkernel.solvers.generalised.laplace import precision_factor
+from streamkernel.solvers.generalised.latent_coordinates import REMEDY, Coordinates, GeneralisedFit, Result
+from streamkernel.solvers.generalised.newton import newton_minimum
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 

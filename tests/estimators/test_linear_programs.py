@@ -168,7 +168,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_equal_bits_for_any_workers_resumed_and_read_back(
     kind: str, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streamkernel.solvers.linear_programs._FIRST_ROWS", 100)
+    monkeypatch.setattr("streamkernel.solvers.linear_programs.linear_programs._FIRST_ROWS", 100)
     whole = fit(store, kind)
     shuffled = ThreadExecutor(3, lambda leaves: random.Random(0).sample(leaves, len(leaves)))
     assert fit(store, kind, shuffled).digest == whole.digest

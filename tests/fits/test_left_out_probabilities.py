@@ -16,7 +16,7 @@ from streamkernel import KernelRidge, KernelRidgeClassifier
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models import RidgeModel
 from streamkernel.reductions.scores import value_histogram
-from streamkernel.solvers.margin_calibration import platt_curves
+from streamkernel.solvers.margins.margin_calibration import platt_curves
 from streamkernel.table import Folds
 from streamkernel.table.row_keys import row_keys
 

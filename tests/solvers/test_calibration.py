@@ -14,7 +14,7 @@ from streamkernel.reductions.likelihoods import likelihood_of
 from streamkernel.reductions.predictions import ClassProbabilities, FullCovariance, LatentPosterior
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_newton
-from streamkernel.solvers.calibration import SHARES, _left_out
+from streamkernel.solvers.generalised.calibration import SHARES, _left_out
 from streamkernel.tuning.sample_evidence import sweep_rows
 
 LIKELIHOODS = ("bernoulli", "poisson", "softmax")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamkernel import GaussianProcessRegressor
-from streamkernel.solvers._evidence_curve import EvidenceCurve
+from streamkernel.solvers.gaussian_processes._evidence_curve import EvidenceCurve
 
 
 def test_targets_that_are_explained_have_the_least_noise() -> None:

@@ -16,7 +16,7 @@ from strategies import rows, seeds
 from streamkernel.errors import NumericalError, ParameterError, ResourceLimitError, ShapeError, ShapeMismatchError
 from streamkernel.kernels import Gaussian, Matern, log_lengthscales, with_log_lengthscales
 from streamkernel.solvers import ExactGP
-from streamkernel.solvers.exact_gp import MOST_ROWS
+from streamkernel.solvers.gaussian_processes.exact_gp import MOST_ROWS
 
 Float = NDArray[np.float64]
 C = naive.card()

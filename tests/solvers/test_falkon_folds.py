@@ -17,7 +17,8 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericalError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import NormalEquations, RidgeSums
-from streamkernel.solvers import FalkonFolds, FalkonSystem, alpha_of_sample, falkon_folds, functions_of_sample
+from streamkernel.solvers import FalkonFolds, FalkonSystem, alpha_of_sample, functions_of_sample
+from streamkernel.solvers.least_squares import falkon_folds
 from streamkernel.table import Folds, Table, open_table
 from streamkernel.table.row_keys import row_keys
 

@@ -19,7 +19,7 @@ from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import ConstantNoise, DiagonalNoise
 from streamkernel.solvers import GaussianSystem
-from streamkernel.solvers._evidence_curve import EvidenceCurve
+from streamkernel.solvers.gaussian_processes._evidence_curve import EvidenceCurve
 
 
 # ------------------------------------------------------------------------------------------- choosing the variances

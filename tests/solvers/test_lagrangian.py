@@ -14,7 +14,7 @@ from streamkernel.errors import ParameterError, StreamKernelWarning
 from streamkernel.reductions.margins import LagrangianStep, SquaredHinge, Target
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers import MarginSolution, solve_active_set, solve_lagrangian, solve_smooth_margins
-from streamkernel.solvers.lagrangian import steps_remembered
+from streamkernel.solvers.margins.lagrangian import steps_remembered
 from streamkernel.table import open_table
 
 CARD = naive.card()

@@ -16,9 +16,9 @@ from streamkernel.errors import NumericalError, ResourceLimitError
 from streamkernel.kernels import Gaussian, Linear, Sigmoid
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, Pinball, PricedFunction, PriceRows, Target
 from streamkernel.solvers import LinearLimits, LinearMachine, solve_linear_machines
-from streamkernel.solvers import linear_programs as module
-from streamkernel.solvers._highs import BoxProgram
-from streamkernel.solvers._sifted_program import SiftedProgram
+from streamkernel.solvers.linear_programs import linear_programs as module
+from streamkernel.solvers.linear_programs._highs import BoxProgram
+from streamkernel.solvers.linear_programs._sifted_program import SiftedProgram
 from streamkernel.table import open_table
 
 CARD = naive.card()
@@ -104,7 +104,7 @@ def test_the_optimum_is_that_of_the_whole_program(
 ) -> None:
     # Few rows at first, few variables, few columns at once: everything is generated.
     monkeypatch.setattr(module, "_FIRST_ROWS", 30)
-    monkeypatch.setattr("streamkernel.solvers._sifted_program._FREE_ROWS", 12)
+    monkeypatch.setattr("streamkernel.solvers.linear_programs._sifted_program._FREE_ROWS", 12)
     monkeypatch.setattr(module, "_COLUMN_POOL", 20)
     loss, w = LOSSES[case], (np.arange(160) % 3 * 0.7 if weighted else np.ones(160))
     y = of_labels(SIGNS) if isinstance(loss, Hinge) else NUMBERS
@@ -230,7 +230,7 @@ def test_candidates_bound_their_own_program() -> None:
 
 
 def test_few_rows_are_variables_and_the_optimum_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamkernel.solvers._sifted_program._FREE_ROWS", 40)
+    monkeypatch.setattr("streamkernel.solvers.linear_programs._sifted_program._FREE_ROWS", 40)
     rng = np.random.default_rng(2)
     rows = rng.standard_normal((1500, 2))
     t = np.where(np.sin(2 * rows[:, 0]) + rows[:, 1] + rng.standard_normal(1500) > 0.0, 1.0, -1.0)
@@ -294,7 +294,8 @@ def test_rows_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_nothing_is_printed(forks: Forks) -> None:
     code = (
-        "import numpy as np; from streamkernel.solvers._highs import BoxProgram; p = BoxProgram(1.0, intercept=True);"
+        "import numpy as np; from streamkernel.solvers.linear_programs._highs import BoxProgram;"
+        "p = BoxProgram(1.0, intercept=True);"
         "p.add_variables(np.ones(2), np.zeros(2), np.ones(2), np.zeros((2, 0))); p.solve()"
     )
     found = forks.run(code)
@@ -305,7 +306,7 @@ def test_nothing_is_printed(forks: Forks) -> None:
 def test_other_programs_of_the_process_may_use_any_number_of_threads(forks: Forks, threads: int) -> None:
     """HiGHS has one pool of threads in a process, and refuses a program that asks for another size."""
     code = (
-        "import highspy, numpy as np; from streamkernel.solvers._highs import BoxProgram\n"
+        "import highspy, numpy as np; from streamkernel.solvers.linear_programs._highs import BoxProgram\n"
         f"other = highspy.Highs(); other.silent(); other.setOptionValue('threads', {threads})\n"
         "other.addVar(0.0, 1.0); assert other.run() == highspy.HighsStatus.kOk\n"
         "p = BoxProgram(1.0, intercept=True)\n"

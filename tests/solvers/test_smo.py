@@ -16,7 +16,8 @@ from strategies import few_examples, seeds
 from streamkernel.errors import NonFiniteDataError, ParameterError, ShapeMismatchError, StreamKernelWarning
 from streamkernel.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, OneClass, Pinball
-from streamkernel.solvers import SMOSolution, _kernel_rows, smo, solve_smo
+from streamkernel.solvers import SMOSolution, solve_smo
+from streamkernel.solvers.margins import _kernel_rows, smo
 
 KERNEL = Gaussian(1.0)
 GAMMA = 0.5  # of the same kernel in libsvm

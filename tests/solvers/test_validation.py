@@ -15,7 +15,7 @@ from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import FoldSums, NormalEquations
 from streamkernel.solvers import FoldSystem, standard_error
-from streamkernel.solvers.validation import search
+from streamkernel.solvers.least_squares.validation import search
 
 
 def fold_sums(

@@ -27,7 +27,7 @@ from streamkernel.reductions.margins import Hinge
 from streamkernel.reductions.row_random import stream_generator
 from streamkernel.settings.boosting import KMP, RIDGE, BoostingSettings
 from streamkernel.solvers import solve_smo
-from streamkernel.solvers.smo import CACHE_BYTES
+from streamkernel.solvers.margins.smo import CACHE_BYTES
 from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option
 

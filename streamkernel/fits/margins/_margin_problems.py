@@ -25,7 +25,7 @@ from streamkernel.reductions.scores import HeldOutErrors
 from streamkernel.reductions.sums import Features
 from streamkernel.settings.gap import GapSettings
 from streamkernel.solvers import MarginSolution, MarginStart, solve_margins, solve_smooth_margins
-from streamkernel.solvers.latent_coordinates import STEPS
+from streamkernel.solvers.generalised.latent_coordinates import STEPS
 from streamkernel.table import Folds
 
 _SAMPLE_ROWS, _FEWER_ROWS, _MANY_FUNCTIONS = 8000, 4000, 4

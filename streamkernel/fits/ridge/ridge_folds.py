@@ -32,7 +32,7 @@ from streamkernel.reductions.sums import FoldEquations, FoldSums, NormalEquation
 from streamkernel.selection.problem import gather_step
 from streamkernel.settings.classes import BALANCED, RidgeClassifierSettings
 from streamkernel.settings.ridge import RidgeSettings
-from streamkernel.solvers.validation import classes_in, usable
+from streamkernel.solvers.least_squares.validation import classes_in, usable
 from streamkernel.table import Folds, PartFolds, Table
 
 

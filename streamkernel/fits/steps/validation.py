@@ -17,7 +17,7 @@ from streamkernel.reductions import DrawnRows, Predictions, Sample, draw_rows
 from streamkernel.reductions.predictions import Sigmoids
 from streamkernel.reductions.scores import value_histogram
 from streamkernel.solvers import FoldChoice, standard_error
-from streamkernel.solvers.margin_calibration import platt_curves
+from streamkernel.solvers.margins.margin_calibration import platt_curves
 from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import AnyArray, Float
 

@@ -20,7 +20,7 @@ from streamkernel.reductions.sums import (
     NormalProduct,
     NormalTargets,
 )
-from streamkernel.solvers.falkon_folds import STEPS
+from streamkernel.solvers.least_squares.falkon_folds import STEPS
 from streamkernel.table import Folds, Table
 
 # n^3 operations on the driver, direct: eigenvalues and eigenvectors (LAPACK's evd) and the whitening of H; CG: the

@@ -25,7 +25,7 @@ from streamkernel.linalg import single_threaded_blas
 from streamkernel.linalg.finite import require_finite
 from streamkernel.linalg.pair_steps import COUNTED, NEEDED, loop_of
 from streamkernel.reductions.margins import PiecewiseLinear
-from streamkernel.solvers._kernel_rows import KernelRows
+from streamkernel.solvers.margins._kernel_rows import KernelRows
 from streamkernel.type_aliases import Bool, Float, Int
 
 CACHE_BYTES = 200 << 20

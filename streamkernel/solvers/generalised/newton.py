@@ -15,7 +15,14 @@ import numpy as np
 from streamkernel.errors import NumericalError, warn_user
 from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart, NewtonStep
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
+from streamkernel.solvers.generalised.latent_coordinates import (
+    STEPS,
+    Coordinates,
+    GeneralisedFit,
+    Iteration,
+    Sweep,
+    accepted,
+)
 
 _SHORTENINGS = 4  # of a direction along which no length decreases the objective, each by 2^10
 

@@ -35,7 +35,7 @@ from streamkernel.reductions.sums import (
     FeatureTransposed,
     KernelProducts,
 )
-from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
+from streamkernel.solvers.least_squares._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Unchecked
 

@@ -27,7 +27,7 @@ from streamkernel.errors import NumericalError, warn_user
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.margins import ActiveSetStep, ActiveSetSums
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
+from streamkernel.solvers.margins.margin_solution import MarginIteration, MarginSolution
 from streamkernel.type_aliases import Float
 
 ActiveSetSweep = Callable[[ActiveSetStep, str], ActiveSetSums]

@@ -11,9 +11,9 @@ from streamkernel.errors import ResourceLimitError
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import Sample
 from streamkernel.reductions.margins import PiecewiseLinear, PricedFunction, Prices, Target, violations
-from streamkernel.solvers._linear_machine import LinearLimits, LinearMachine, LinearRound, LinearState
-from streamkernel.solvers._sifted_program import SiftedProgram
-from streamkernel.solvers.smo import Boxes
+from streamkernel.solvers.linear_programs._linear_machine import LinearLimits, LinearMachine, LinearRound, LinearState
+from streamkernel.solvers.linear_programs._sifted_program import SiftedProgram
+from streamkernel.solvers.margins.smo import Boxes
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option

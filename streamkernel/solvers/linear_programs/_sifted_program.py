@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.solvers._highs import BoxProgram
+from streamkernel.solvers.linear_programs._highs import BoxProgram
 from streamkernel.type_aliases import Bool, Float, Int
 
 _FREE_ROWS, _FREE_PER_COLUMN = 1000, 3  # variables of HiGHS: so many, or so many for each column

@@ -27,7 +27,7 @@ from streamkernel.linalg import (
 from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import GradientStep, Latent, Likelihood, NewtonStart, add_weighted_gram
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.latent_coordinates import (
+from streamkernel.solvers.generalised.latent_coordinates import (
     REMEDY,
     STEPS,
     Coordinates,

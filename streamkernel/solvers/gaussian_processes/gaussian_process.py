@@ -27,7 +27,7 @@ from streamkernel.kernels.parameters import checked_number
 from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.sums import BlockNoise, DiagonalNoise, GaussianSums, RowNoise
-from streamkernel.solvers._evidence_curve import EvidenceCurve
+from streamkernel.solvers.gaussian_processes._evidence_curve import EvidenceCurve
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 

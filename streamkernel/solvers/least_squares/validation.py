@@ -24,7 +24,7 @@ import numpy as np
 
 from streamkernel.linalg import require_finite, single_threaded_blas, solve_shifted
 from streamkernel.reductions.sums import FoldSums, RidgeSums, TargetSums
-from streamkernel.solvers.ridge import least_squares
+from streamkernel.solvers.least_squares.ridge import least_squares
 from streamkernel.type_aliases import Float, Int
 
 LEAST_ROWS = 30  # independent held-out rows, below which an error is too rough to choose anything by

@@ -28,8 +28,8 @@ from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.reductions import Gather, Sample, WithoutHeldOut, uniform_rows
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.margins import PiecewiseLinear, Target, ViolatingRows, Violators
-from streamkernel.solvers.margin_solution import Certified, MarginIteration
-from streamkernel.solvers.smo import CACHE_BYTES, Boxes, SMOSolution, check_problem, solve_boxes
+from streamkernel.solvers.margins.margin_solution import Certified, MarginIteration
+from streamkernel.solvers.margins.smo import CACHE_BYTES, Boxes, SMOSolution, check_problem, solve_boxes
 from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import Bool, Float, Int
 from streamkernel.wording import option

@@ -26,9 +26,9 @@ import numpy as np
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions.margins import Line, Smooth, SmoothStep, SmoothSums, StepSums, Target, largest_band
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers._band_model import band_step, newton_step
-from streamkernel.solvers.latent_coordinates import STEPS, accepted
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart
+from streamkernel.solvers.generalised.latent_coordinates import STEPS, accepted
+from streamkernel.solvers.margins._band_model import band_step, newton_step
+from streamkernel.solvers.margins.margin_solution import MarginIteration, MarginSolution, MarginStart
 from streamkernel.type_aliases import Float
 
 # Shares of an objective: below the first a difference may be rounding, below the second it is nothing else.

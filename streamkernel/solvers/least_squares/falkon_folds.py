@@ -32,10 +32,10 @@ import numpy as np
 from streamkernel.errors import NumericalError
 from streamkernel.linalg import RidgePath, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.sums import EachFold, FoldSums, NormalProduct, RidgeSums
-from streamkernel.solvers._conjugate_gradients import Columns, ConjugateGradients, column_products
-from streamkernel.solvers.falkon import FalkonSystem, relative_residual
-from streamkernel.solvers.ridge import least_squares
-from streamkernel.solvers.validation import (
+from streamkernel.solvers.least_squares._conjugate_gradients import Columns, ConjugateGradients, column_products
+from streamkernel.solvers.least_squares.falkon import FalkonSystem, relative_residual
+from streamkernel.solvers.least_squares.ridge import least_squares
+from streamkernel.solvers.least_squares.validation import (
     LEAST_ROWS,
     FoldChoice,
     FoldSolution,

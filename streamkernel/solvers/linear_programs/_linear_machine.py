@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamkernel.reductions import Sample
-from streamkernel.solvers._sifted_program import SiftedState
-from streamkernel.solvers.margin_solution import Certified, MarginIteration
+from streamkernel.solvers.linear_programs._sifted_program import SiftedState
+from streamkernel.solvers.margins.margin_solution import Certified, MarginIteration
 from streamkernel.type_aliases import Float, Int
 
 

@@ -48,7 +48,7 @@ from streamkernel.reductions.sums import (
     RidgeSums,
     TargetSums,
 )
-from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
+from streamkernel.solvers.least_squares._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Folds, Table, open_table
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option

@@ -38,7 +38,7 @@ from streamkernel.reductions.margins import (
     Target,
 )
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution, MarginStart
+from streamkernel.solvers.margins.margin_solution import MarginIteration, MarginSolution, MarginStart
 from streamkernel.type_aliases import Float
 
 # Share of the present barrier that a step aims at: it begins in the middle, falls while the barrier follows, and rises

@@ -23,7 +23,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, symmetric_eigen
 from streamkernel.reductions.predictions import FullCovariance, KroneckerCovariance, LatentCovariance, LatentPosterior
-from streamkernel.solvers.latent_coordinates import REMEDY, GeneralisedFit
+from streamkernel.solvers.generalised.latent_coordinates import REMEDY, GeneralisedFit
 from streamkernel.type_aliases import Float
 
 

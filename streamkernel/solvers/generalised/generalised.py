@@ -15,9 +15,9 @@ from streamkernel.errors import ParameterError
 from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import GradientStep, Latent, Likelihood, NewtonStart, NewtonStep
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.latent_coordinates import STEPS, GeneralisedFit, Sweep
-from streamkernel.solvers.newton import solve_newton
-from streamkernel.solvers.quasi_newton import solve_quasi_newton
+from streamkernel.solvers.generalised.latent_coordinates import STEPS, GeneralisedFit, Sweep
+from streamkernel.solvers.generalised.newton import solve_newton
+from streamkernel.solvers.generalised.quasi_newton import solve_quasi_newton
 from streamkernel.type_aliases import Fields
 
 METHODS = ("auto", "newton", "quasi-newton")

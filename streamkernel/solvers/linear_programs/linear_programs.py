@@ -29,10 +29,10 @@ from streamkernel.kernels import Kernel
 from streamkernel.reductions import Gather, Sample, WithoutHeldOut, draw_rows
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.margins import PiecewiseLinear, PricedFunction, PriceRows, Target
-from streamkernel.solvers._highs import ENTRY_BYTES
-from streamkernel.solvers._linear_function import LinearFunction
-from streamkernel.solvers._linear_machine import LinearLimits, LinearMachine
-from streamkernel.solvers._sifted_program import free_rows
+from streamkernel.solvers.linear_programs._highs import ENTRY_BYTES
+from streamkernel.solvers.linear_programs._linear_function import LinearFunction
+from streamkernel.solvers.linear_programs._linear_machine import LinearLimits, LinearMachine
+from streamkernel.solvers.linear_programs._sifted_program import free_rows
 from streamkernel.table import Folds, Table
 
 LINEAR_SWEEPS = 10  # expected sweeps of a solution

@@ -28,7 +28,7 @@ from streamkernel.errors import ParameterError, warn_user
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.margins import ActiveSetStep, ActiveSetSums, LagrangianStep, LagrangianSums
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.margin_solution import MarginIteration, MarginSolution
+from streamkernel.solvers.margins.margin_solution import MarginIteration, MarginSolution
 
 AnyLagrangianStep: TypeAlias = ActiveSetStep | LagrangianStep
 LagrangianSweep = Callable[[AnyLagrangianStep, str], ActiveSetSums | LagrangianSums]
