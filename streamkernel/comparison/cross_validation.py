@@ -9,7 +9,8 @@ estimators, so that errors are still paired by the same rows.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from streamkernel.engine import (
     resident_bytes,
 )
 from streamkernel.engine.limits import MemoryLimits, parse_bytes
-from streamkernel.errors import ParameterError
+from streamkernel.errors import DataError, NumericalError, ParameterError
 from streamkernel.fits.steps.near_copies import rounding_of_copies
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions.scores import FoldScores
@@ -107,15 +108,16 @@ class CrossValidation:
             for each in planned.alone:
                 progress.note(f"{each.name}, fold {fold} of {self.splits.folds}")
                 began = clock.perf_counter()
-                model = each.kind.fit(
-                    fitted,
-                    each.settings,
-                    Session(executor, progress=progress),
-                    memory_limit=memory_limit,
-                    **each.kind.options_of_fit(fitted),
-                )
-                scored = model.prepare(model.prepare_targets(left_out))
-                scores = Session(executor, progress=progress).sweep(model.scores(), scored, "scores")
+                with _named(each.name, fold):
+                    model = each.kind.fit(
+                        fitted,
+                        each.settings,
+                        Session(executor, progress=progress),
+                        memory_limit=memory_limit,
+                        **each.kind.options_of_fit(fitted),
+                    )
+                    scored = model.prepare(model.prepare_targets(left_out))
+                    scores = Session(executor, progress=progress).sweep(model.scores(), scored, "scores")
                 outcome = _Outcome.of(model, self._error(each, scores, fold), clock.perf_counter() - began)
                 found[each.name].append(self._told(each, fold, outcome, progress))
         together = {each.candidate.name for each in planned.shared}
@@ -170,6 +172,15 @@ class CrossValidation:
                 f"{', '.join(without_errors(scores))}; {self._lacking(candidate)}"
             )
         return float(scores[self.error])
+
+
+@contextmanager
+def _named(name: str, fold: int) -> Iterator[None]:
+    """Say in errors of a fit which of the many it is."""
+    try:
+        yield
+    except (DataError, NumericalError, ParameterError) as error:
+        raise type(error)(f"{name}, fold {fold}: {error.message}", value=error.value) from error
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from streamkernel import (
+    GaussianProcessRegressor,
     KernelPCA,
     KernelQuantileRegressor,
     KernelRidge,
@@ -84,6 +85,13 @@ def test_all_folds_search_for_a_metric_or_none_does(sizes: tuple[int, ...]) -> N
         assert all(settings == settings.for_table(fitted) for fitted, _ in request.splits.tables())
     given = candidate("ridge", "ridge", {"metric": "none", "kernel": "laplacian", "alpha": 0.1})
     assert cross_validation(table, [given], folds=len(sizes), groups=groups).candidates == (given,)
+
+
+def test_an_error_of_a_fit_says_whose_it_is() -> None:
+    """Of four estimators with constant targets the one that needs others was not named."""
+    both = {"ridge": KernelRidge(5), "process": GaussianProcessRegressor(5)}
+    with pytest.raises(DataError, match=r"^process, fold 1: the targets of all .* are constant"):
+        cross_validate(X, both, 3, y=np.ones(M))
 
 
 def test_errors_are_those_of_scikit_learn_on_the_same_folds() -> None:
