@@ -12,7 +12,12 @@ from typing import Any
 from streamkernel.cli.ending_signals import EndedBySignal, ended_by_signals
 
 # Commands that go on where they were interrupted, and how: with these options.
-_RESUMED = {"fit": ["--resume"], "factor": ["--resume"], "ingest": ["--repeated", "skip"]}
+_RESUMED = {
+    "fit": ["--resume"],
+    "factor": ["--resume"],
+    "compress": ["--resume"],
+    "ingest": ["--repeated", "skip"],
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -176,6 +176,7 @@ def test_other_commands(rows: str, tmp_path: Path, command: str) -> None:
         ("fit a 'b c' --basis 3", "fit a 'b c' --basis 3 --resume"),
         ("fit --resume a b", "fit --resume a b"),
         ("fit --basis 3 -- --a --resume", "fit --basis 3 --resume -- --a --resume"),
+        ("compress a b --rows 0:9", "compress a b --rows 0:9 --resume"),
         ("ingest --append a b", "ingest --append a b --repeated skip"),
         ("ingest a b --append --repeated=append", "ingest a b --append --repeated=append"),
         ("ingest a b", ""),
