@@ -97,6 +97,17 @@ def test_array_metadata_that_is_json_but_wrong(tmp_path, change):
         open_table(tmp_path / "g")
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_codec_that_is_not_installed(tmp_path, version):
+    """There is nothing to restore."""
+    zarr.create_array(tmp_path / "X", shape=X.shape, chunks=(40, 6), dtype="f4", zarr_format=version)[:] = X
+    file = tmp_path / "X" / ("zarr.json" if version == 3 else ".zarray")
+    other = {"codecs": [{"name": "pcodec"}]} if version == 3 else {"compressor": {"id": "pcodec"}}
+    file.write_text(json.dumps({**json.loads(file.read_text()), **other}))
+    with pytest.raises(StoreError, match=r"X at .*/X is encoded by 'pcodec', a codec that is not installed here; ins"):
+        open_table(tmp_path / "X")
+
+
 HUGE_GRIDS = [
     ((10**15, 20), (1000, 20)),
     ((100, 10**12), (10, 10**12)),

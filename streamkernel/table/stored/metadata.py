@@ -234,6 +234,13 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> ZarrArray:
     except OSError as error:
         raise StoreError(f"{where} cannot be read ({first_line(error)}); check the disk") from error
     except Exception as error:  # zarr's parsers raise errors of any class: KeyError, TypeError, AttributeError ...
+        # Of version 2 the class is numcodecs', of version 3 zarr's.
+        if type(error).__name__ == "UnknownCodecError":
+            codec = first_line(error).partition(":")[2].strip(" '")
+            raise StoreError(
+                f"{name} at {place(store, path)} is encoded by {codec!r}, a codec that is not installed here; install "
+                "the package that has it, or write the array again with another one, such as zstd"
+            ) from error
         raise CorruptMetadataError(f"{where} is not valid array metadata ({first_line(error)}); restore it") from error
     if min(band, *chunks) < 1:
         raise CorruptMetadataError(f"{where} has a chunk of no rows {chunks}; restore it")
