@@ -300,9 +300,12 @@ def make_plan(
         block = rows * of.block_row_bytes
         read += _ahead_bytes(of, rows)
         loops = workspace_bytes(table.width) if step.kernel_columns else 0
-        return read + block + loops + step.scratch_bytes + step.state_bytes
+        # States that grow are counted together, with those that wait.
+        return read + block + loops + step.scratch_bytes + (0 if step.grows else step.state_bytes)
 
     def waiting(step: Step, threads: int) -> int:
+        if step.grows:
+            return 2 * step.state_bytes  # all parts, and the sums that are being made of them
         spans = leaf_count(step.rows, step.flops_per_row) if step.spans is None else step.spans
         return min(spans, (spans - 1).bit_length() + 2 * threads) * step.state_bytes
 
