@@ -179,19 +179,24 @@ def factor_lower(C: Float) -> int | None:
 def solved_by_triangle(L: Float, B: Float, *, transposed: bool) -> tuple[Float, int | None]:
     """``L^-1 B``, or ``L^-T B``, for a lower triangle L (n, n) in either order and B (n,) or (n, d), not empty.
 
+    A leading square of a larger matrix is read where it is: a copy for each row of a factor would be O(n^3) bytes.
+
     Returns
     -------
     solution : float64, of the shape of B; in the order of Fortran.
     zero : first row with a zero on the diagonal of L, for which there is no solution; None for success.
     """
     L = np.asarray(L, np.float64)
-    if not (L.flags.f_contiguous or L.flags.c_contiguous):
+    near, far = sorted(L.strides)
+    if near != L.itemsize or far < len(L) * L.itemsize or far % L.itemsize:
         L = np.ascontiguousarray(L)
     # Fortran reads rows as columns, and so L in the order of C as an upper triangle.
-    triangle, trans = (b"L", transposed) if L.flags.f_contiguous else (b"U", not transposed)
+    of_fortran = L.strides[0] == L.itemsize
+    triangle, trans = (b"L", transposed) if of_fortran else (b"U", not transposed)
+    leading = _int(max(L.strides[1 if of_fortran else 0] // L.itemsize, len(L)))
     X, n, info = np.array(B, np.float64, order="F"), _int(len(L)), ctypes.c_int()
     _TRTRS(
-        triangle, b"T" if trans else b"N", b"N", n, _int(X.size // len(L)), L.ctypes.data, n, X.ctypes.data, n,
+        triangle, b"T" if trans else b"N", b"N", n, _int(X.size // len(L)), L.ctypes.data, leading, X.ctypes.data, n,
         ctypes.byref(info),
     )  # fmt: skip
     return X, info.value - 1 if info.value else None

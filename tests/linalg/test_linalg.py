@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -276,3 +276,15 @@ def test_leading_square_is_in_the_memory_of_the_matrix_or_a_small_copy(size: int
     np.testing.assert_array_equal(found, wanted)
     assert found.flags.c_contiguous
     assert (found.ctypes.data == place) == (2 * n * n >= size * size)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_triangle_within_a_larger_matrix(order: Literal["C", "F"], *, transposed: bool) -> None:
+    """A leading square, and views that BLAS cannot read in place: steps, and rows in reverse."""
+    rng = np.random.default_rng(2)
+    large = np.array(np.tril(rng.standard_normal((12, 12))) + 5 * np.eye(12), order=order)
+    b = rng.standard_normal((12, 2))
+    for L in (large[:7, :7], large[2:9, 2:9], large[:1, :1], large[::2, ::2], large[::-1, ::-1].T, large):
+        found = (solve_lower_t if transposed else solve_lower)(L, b[: len(L)])
+        np.testing.assert_allclose((L.T if transposed else L) @ found, b[: len(L)], rtol=0, atol=1e-12)
