@@ -16,7 +16,7 @@ import click
 
 from streamkernel.cli.ending_signals import EndedBySignal, check_signals
 from streamkernel.cli.streams import checked_streams
-from streamkernel.cli.wording import text_of
+from streamkernel.cli.wording import FLAGS, text_of
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
 
 _COMMANDS = {
@@ -106,6 +106,8 @@ def _run(arguments: list[str], *, debug: bool) -> int:
             result: Any = streamkernel.main(arguments, prog_name="streamkernel", standalone_mode=False)
         return int(result) if isinstance(result, int) else 0
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            _suggest_flag(error)
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -126,6 +128,13 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
         return _fail(f"unexpected {type(error).__name__} at {where}: {error} (--debug shows the traceback)", 1)
+
+
+def _suggest_flag(error: click.NoSuchOption) -> None:
+    """Suggest the flag of a parameter of Python that has another name here, such as ``--n-components``."""
+    flag = FLAGS.get(error.option_name.lstrip("-").replace("-", "_"))
+    if error.ctx is not None and any(flag in parameter.opts for parameter in error.ctx.command.params):
+        error.possibilities = [str(flag)]
 
 
 def _fail(message: str, status: int) -> int:

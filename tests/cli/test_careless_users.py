@@ -122,3 +122,15 @@ def test_two_targets(cli: Callable, tmp_path: Path) -> None:
     assert "column 'u' is there twice as --target; leave one of them out" in found.error
     assert not (tmp_path / "t").exists()
     assert cli(*arguments, "--target", "u", "--target", "v").result["target_names"] == ["u", "v"]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("--n-components", "--basis"), ("--random-state", "--seed"), ("--memory_limit", "--memory")]
+)
+def test_a_parameter_of_python(cli: Callable, given: str, meant: str) -> None:
+    """Who comes from Python is told the flag, and not one that only looks like it, such as ``--components``."""
+    found = cli("fit", "a", "b", given, 10)
+    assert found.status == 2
+    assert f"Did you mean '{meant}'?" in found.err
+    assert "Did you mean" not in cli("fit", "a", "b", "--xyzzy", 10).err
+    assert "Did you mean" not in cli("info", "a", "--random-state", 10).err  # which has no such flag
