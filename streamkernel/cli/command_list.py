@@ -107,7 +107,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         return int(result) if isinstance(result, int) else 0
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
-            _suggest_flag(error)
+            error = _with_flag(error)
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -130,11 +130,12 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         return _fail(f"unexpected {type(error).__name__} at {where}: {error} (--debug shows the traceback)", 1)
 
 
-def _suggest_flag(error: click.NoSuchOption) -> None:
-    """Suggest the flag of a parameter of Python that has another name here, such as ``--n-components``."""
+def _with_flag(error: click.NoSuchOption) -> click.NoSuchOption:
+    """The error, with the flag of a parameter of Python that has another name here, such as ``--n-components``."""
     flag = FLAGS.get(error.option_name.lstrip("-").replace("-", "_"))
     if error.ctx is not None and any(flag in parameter.opts for parameter in error.ctx.command.params):
-        error.possibilities = [str(flag)]
+        return click.NoSuchOption(error.option_name, possibilities=[str(flag)], ctx=error.ctx)
+    return error
 
 
 def _fail(message: str, status: int) -> int:

@@ -27,14 +27,13 @@ from streamkernel.engine import (
     Session,
     ThreadExecutor,
     check_memory,
-    cluster,
     limits,
     machine_of,
     memory_limits,
     peak_memory,
     total_memory,
 )
-from streamkernel.engine.cluster import ClusterExecutor, connect, local_cluster
+from streamkernel.engine.cluster import ClusterExecutor, _clusters, connect, local_cluster
 from streamkernel.engine.peak_memory import forget_peak, peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES, Plan
 from streamkernel.errors import ClusterError, ResourceLimitError
@@ -220,7 +219,7 @@ def test_local_workers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None
         raise TimeoutError("Only 0/1 workers arrived\nafter 120")
 
     monkeypatch.setattr(LocalCluster, "scale", lambda *_: None)
-    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    monkeypatch.setattr(_clusters, "_PATIENCE", 0.2)
     monkeypatch.setattr(Client, "wait_for_workers", late)
     said = r"1 workers of the local cluster did not start \(TimeoutError: Only 0/1 workers arrived after 120\); use"
     with pytest.raises(ClusterError, match=said), local_cluster(1):
@@ -229,8 +228,8 @@ def test_local_workers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_local_workers_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are not waited for."""
-    broken = {**cluster.DASK_CONFIG, "distributed.nanny.pre-spawn-environ.PYTHONHOME": "/nowhere"}
-    monkeypatch.setattr(cluster, "DASK_CONFIG", broken)
+    broken = {**_clusters.DASK_CONFIG, "distributed.nanny.pre-spawn-environ.PYTHONHOME": "/nowhere"}
+    monkeypatch.setattr(_clusters, "DASK_CONFIG", broken)
     # Dask sets it here while it starts a process, and leaves it where that fails: it is unset when the test ends.
     monkeypatch.setenv("PYTHONHOME", "")
     monkeypatch.delenv("PYTHONHOME")
