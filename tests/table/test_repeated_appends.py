@@ -16,7 +16,7 @@ import zarr
 from streamkernel.atomic import text_digest
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.table import open_table
-from streamkernel.table.ingest import append_rows, ingest
+from streamkernel.table.ingest import _appended, append_rows, ingest
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((40, 3)), RNG.standard_normal(40)
@@ -154,3 +154,16 @@ def test_an_append_that_was_skipped_leaves_no_trace(store: Path) -> None:
 def test_a_policy_that_there_is_not(store: Path) -> None:
     with pytest.raises(ParameterError, match="repeated must be one of refuse, skip, append, not 'twice'"):
         append_rows(batch(20, 30), store, repeated="twice")
+
+
+def test_the_oldest_appends_are_forgotten(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metadata does not grow without end; the numbers of appends and rows are those of all."""
+    monkeypatch.setattr(_appended, "_KNOWN", 2)
+    for first in range(20, 32, 4):
+        append_rows(batch(first, first + 4), store)
+    appended = json.loads((store / "zarr.json").read_text())["attributes"]["appended"]
+    assert [entry[:2] for entry in appended["batches"]] == [[24, 4], [28, 4]]
+    assert (appended["times"], appended["rows"]) == (3, 12)
+    with pytest.raises(DataError, match="rows 24:28"):
+        append_rows(batch(24, 28), store)
+    assert append_rows(batch(20, 24), store).rows == 36

@@ -4,7 +4,8 @@ A process may be killed after it has published its rows: nobody hears that they 
 of a table has an entry for each append::
 
     times, rows    numbers of appends and of rows that they added
-    batches        for each append [first row, rows, digest of its rows]; none of those that earlier releases made
+    batches        for each of the last 10,000 appends [first row, rows, digest of its rows]; none of those that earlier
+                   releases made
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from streamkernel.pairs import columns_in, values_in
 from streamkernel.table.ingest.readers.reader import Rows
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView
 from streamkernel.wording import option
+
+# An entry has some 90 bytes, and the attribute is written anew by each append and read with the table: a table with an
+# append each minute would have 45 MB of them after a year.
+_KNOWN = 10_000
 
 # What becomes of rows that were appended before.
 REPEATED_POLICIES = ("refuse", "skip", "append")
@@ -92,5 +97,5 @@ def with_batch(appended: FieldsView, first: int, rows: int, digest: str) -> Fiel
     return {
         "times": appended.get("times", 0) + 1,
         "rows": appended.get("rows", 0) + rows,
-        "batches": [*appended.get("batches", []), [first, rows, digest]],
+        "batches": [*appended.get("batches", []), [first, rows, digest]][-_KNOWN:],
     }
