@@ -134,7 +134,9 @@ def _with_flag(error: click.NoSuchOption) -> click.NoSuchOption:
     """The error, with the flag of a parameter of Python that has another name here, such as ``--n-components``."""
     flag = FLAGS.get(error.option_name.lstrip("-").replace("-", "_"))
     if error.ctx is not None and any(flag in parameter.opts for parameter in error.ctx.command.params):
-        return click.NoSuchOption(error.option_name, possibilities=[str(flag)], ctx=error.ctx)
+        # click drops possibilities that do not look like what was given.
+        said = f"No such option '{error.option_name}'. Did you mean '{flag}'?"
+        return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
     return error
 
 
