@@ -17,7 +17,7 @@ From 2,048 spans on they grow to 16,384 rows, or to five seconds where these tak
 (`_task_leaves.py`).
 
 Spans are whole chunks, so that each chunk is read once. The few spans of a short sweep are equal instead where that
-costs little reading (`cuts_chunks`): with 18 chunks in 16 leaves, one of two threads would have 10 of them.
+costs little reading (`equal_leaves`): with 18 chunks in 16 leaves, one of two threads would have 10 of them.
 
 A row counts as its operations or its bytes, whichever takes longer (object stores give a core some 100 MB/s), so that
 passes that only read are shared, too.
@@ -72,27 +72,25 @@ def leaf_count(
     Parameters
     ----------
     row_bytes : bytes of a row as stored (`TableShape.row_bytes`).
-    chunks : number of chunks, of which a leaf has at least one unless they are cut (`cuts_chunks`); None where they are
-        not known, or for outputs of rows.
+    chunks : number of chunks, of which a leaf has at least one unless they are cut (`equal_leaves`); None where they
+        are not known, or for outputs of rows.
     chunk_rows : rows of a chunk.
     """
     each = span_rows(rows, flops_per_row, row_bytes)
     if chunks is None:
         return max(1, -(-rows // each))
-    if cuts_chunks(rows, flops_per_row, row_bytes, chunk_rows):
-        return rows // each
-    return max(1, min(rows // each, chunks))
+    return equal_leaves(rows, flops_per_row, row_bytes, chunk_rows) or max(1, min(rows // each, chunks))
 
 
-def cuts_chunks(rows: int, flops_per_row: float, row_bytes: int, chunk_rows: int) -> bool:
-    """Whether the spans of a sweep are equal, and therefore parts of chunks.
+def equal_leaves(rows: int, flops_per_row: float, row_bytes: int, chunk_rows: int) -> int:
+    """Number of leaves of a sweep whose spans are equal, and therefore parts of chunks; 0 if they are whole chunks.
 
-    They are where spans are few, so that a chunk more or less is much of one, and where the chunks that two spans share
-    are read in a small part of the time that the work takes.
+    They are equal where spans are few, so that a chunk more or less is much of one, and where the chunks that two
+    spans share are read in a small part of the time that the work takes.
     """
     leaves = rows // span_rows(rows, flops_per_row, row_bytes)
     again = (leaves - 1) * min(chunk_rows, rows) * float(_BYTE_FLOPS * row_bytes)
-    return 1 < leaves <= _MIN_SPANS and again <= _MOST_READING * rows * flops_per_row
+    return leaves if 1 < leaves <= _MIN_SPANS and again <= _MOST_READING * rows * flops_per_row else 0
 
 
 def equal_spans(start: int, stop: int, count: int) -> list[tuple[int, int]]:

@@ -19,7 +19,7 @@ from streamkernel.engine.layout import (
     Parts,
     aligned_spans,
     block_rows_of,
-    cuts_chunks,
+    equal_leaves,
     equal_spans,
     leaf_count,
     span_rows,
@@ -59,10 +59,8 @@ def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
     shape = TableShape.of(table)
     cut = table.n_rows, work.flops_per_row(), shape.row_bytes
-    if cuts_chunks(*cut, shape.chunk_rows):
-        spans = equal_spans(table.start, table.stop, table.n_rows // span_rows(*cut))
-    else:
-        spans = table.spans(span_rows(*cut))
+    equal = equal_leaves(*cut, shape.chunk_rows)
+    spans = equal_spans(table.start, table.stop, equal) if equal else table.spans(span_rows(*cut))
     return Layout(aligned_spans(spans, multiple), block_rows_of(work, shape.cut_bytes))
 
 

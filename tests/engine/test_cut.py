@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Machine, Session, TableShape, layout_of, step_of
-from streamkernel.engine.layout import cuts_chunks, leaf_count, span_rows
+from streamkernel.engine.layout import equal_leaves, leaf_count, span_rows
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import Moments
 from streamkernel.reductions.sums import NormalEquations
@@ -99,7 +99,7 @@ def test_spans_are_equal_or_whole_chunks(m: int, n: int, chunk: int, columns: in
     sizes = [stop - start for start, stop in layout.spans]
     assert sum(sizes) == m
     assert [stop for _, stop in layout.spans[:-1]] == [start for start, _ in layout.spans[1:]]
-    if cuts_chunks(m, work.flops_per_row(), TableShape.of(table).row_bytes, chunk):
+    if equal_leaves(m, work.flops_per_row(), TableShape.of(table).row_bytes, chunk):
         assert max(sizes) - min(sizes) <= 1
         assert len(sizes) == step.spans <= 16
     else:
@@ -123,8 +123,8 @@ def test_sums_of_short_sweeps_are_the_same_for_every_chunking() -> None:
 
 
 def test_chunks_that_take_long_to_read_are_read_once() -> None:
-    assert cuts_chunks(600_000, flops(500), 84, 32_768)
-    assert not cuts_chunks(600_000, flops(500), 84, 600_000)  # each leaf would read all rows
-    assert not cuts_chunks(600_000, flops(500), 8000, 32_768)  # rows of a thousand columns
-    assert not cuts_chunks(600_000, flops(30), 84, 32_768)
-    assert not cuts_chunks(10**8, flops(1000), 84, 32_768)  # 2,600 leaves: one chunk more or less is little
+    assert equal_leaves(600_000, flops(500), 84, 32_768)
+    assert not equal_leaves(600_000, flops(500), 84, 600_000)  # each leaf would read all rows
+    assert not equal_leaves(600_000, flops(500), 8000, 32_768)  # rows of a thousand columns
+    assert not equal_leaves(600_000, flops(30), 84, 32_768)
+    assert not equal_leaves(10**8, flops(1000), 84, 32_768)  # 2,600 leaves: one chunk more or less is little
