@@ -1,4 +1,4 @@
-"""Sweeps on the workers of a Dask cluster, on this machine or elsewhere; the only room that needs `distributed`."""
+"""Sweeps on the workers of a Dask cluster, on this machine or elsewhere. An import loads `distributed`."""
 
 from streamkernel.engine.cluster._clusters import DASK_CONFIG, connect, local_cluster
 from streamkernel.engine.cluster._executor import ClusterExecutor, checked_client

@@ -24,8 +24,6 @@ from streamkernel.engine.security import connect_client
 from streamkernel.engine.threads import available_cpus
 from streamkernel.errors import ClusterError, ResourceLimitError
 
-__all__ = ["ClusterExecutor", "DASK_CONFIG", "connect", "local_cluster"]
-
 _LEAST_WORKER = WORKER_BYTES // 2  # with the libraries loaded and no work
 _PATIENCE = 120.0  # seconds for the start of local workers, which takes a few on an idle machine
 
