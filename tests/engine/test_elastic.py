@@ -257,5 +257,6 @@ def test_tasks_and_branches_are_parts_of_the_tree(leaves: int, size: int, summed
 def test_the_driver_takes_in_little(threads: int, state: int, size: int) -> None:
     assert branch_leaves(16_384, state, threads, 1.0) == branch_leaves(16_384, state, threads, 60.0) == size
     assert branch_leaves(4, state, threads, 1.0) <= 4
+    assert branch_leaves(16, 8 << 20, threads, 0.0) == 16  # of no rows that take a time
     assert branch_leaves(16_384, state, threads, 0.25) in (size, 2 * size, 4 * size)  # four times as many a second
     assert threads * state / size <= 25e6 or size == 16_384

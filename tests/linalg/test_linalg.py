@@ -281,10 +281,23 @@ def test_leading_square_is_in_the_memory_of_the_matrix_or_a_small_copy(size: int
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_triangle_within_a_larger_matrix(order: Literal["C", "F"], *, transposed: bool) -> None:
-    """A leading square, and views that BLAS cannot read in place: steps, and rows in reverse."""
+    """A leading square, and views that BLAS cannot read in place: steps, rows in reverse, rows that overlap, rows
+    that do not begin with a number."""
     rng = np.random.default_rng(2)
     large = np.array(np.tril(rng.standard_normal((12, 12))) + 5 * np.eye(12), order=order)
     b = rng.standard_normal((12, 2))
-    for L in (large[:7, :7], large[2:9, 2:9], large[:1, :1], large[::2, ::2], large[::-1, ::-1].T, large):
-        found = (solve_lower_t if transposed else solve_lower)(L, b[: len(L)])
-        np.testing.assert_allclose((L.T if transposed else L) @ found, b[: len(L)], rtol=0, atol=1e-12)
+    overlapping = np.lib.stride_tricks.sliding_window_view(np.linspace(1.0, 2.0, 13), 7)
+    uneven = np.zeros(7, [("row", "f8", (7,)), ("other", "i4")])["row"]
+    uneven[:] = large[:7, :7]
+    for L in (
+        overlapping,
+        uneven,
+        large[:7, :7],
+        large[2:9, 2:9],
+        large[:1, :1],
+        large[::2, ::2],
+        large[::-1, ::-1].T,
+        large,
+    ):
+        found, triangle = (solve_lower_t if transposed else solve_lower)(L, b[: len(L)]), np.tril(L)
+        np.testing.assert_allclose((triangle.T if transposed else triangle) @ found, b[: len(L)], rtol=0, atol=1e-12)
