@@ -183,7 +183,8 @@ def _scatter(records: AnyArray, files: dict[int, BinaryIO], folder: Path, level:
 
 
 def _write(file: BinaryIO, records: AnyArray) -> None:
-    # NumPy's tofile tells of a full disk without the system's error, and of what a buffer still holds not at all.
+    # Not by NumPy's tofile. On a full disk its error lacks the number of the system's error, and there is no error for
+    # rows that are still in a buffer.
     left = records.view(np.uint8).data
     while left:
         left = left[file.write(left) :]
