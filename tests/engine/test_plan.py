@@ -8,6 +8,7 @@ import mmap
 import os
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,12 +29,14 @@ from streamkernel.engine import (
     check_memory,
     format_bytes,
     resident_bytes,
+    step_of,
 )
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.layout import span_rows
-from streamkernel.engine.plan import BASE_BYTES, WORKER_BYTES, Plan, Step, TableShape, make_plan
+from streamkernel.engine.plan import BASE_BYTES, SLACK, WORKER_BYTES, Plan, Step, TableShape, make_plan
 from streamkernel.errors import ResourceLimitError
 from streamkernel.fits import fit_ridge, plan_ridge
+from streamkernel.reductions import Gather
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import Table, open_table
 
@@ -353,3 +356,19 @@ def test_states_that_wait_for_their_neighbours_are_counted(threads: int) -> None
         planned = plan.worker_bytes if machine.workers else plan.driver_bytes
         at_work = threads * plan.task_bytes
         assert planned - base - at_work >= (waiting + math.log2(spans)) * step.state_bytes
+
+
+def test_rows_that_are_gathered_count_once() -> None:
+    """All parts of the sample together are the sample, however many leaves and threads there are."""
+    X = np.random.default_rng(0).standard_normal((160_000, 100), dtype=np.float32)
+    table, sampled = open_table(X), np.arange(0, len(X), 2)
+    work = Gather(sampled, 100, 0, table.dtype)
+    step = step_of("gather", work, table, kernel_columns=0)
+    assert step.leaves > 4
+    planned = make_plan([step], TableShape.of(table), Machine(0, 4), disk_bytes=0).memory_bytes - BASE_BYTES
+    state = work.state_bytes()
+    tracemalloc.start()
+    Session(ThreadExecutor(4)).sweep(work, table, "gather")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.9 * state < peak <= planned / SLACK < 3 * state
