@@ -1,6 +1,7 @@
 """Scale: the seconds that the model of time predicts against those that are measured, and its word on 1,000 workers.
 
-Four parts. `here`: sweeps and whole fits on local workers, more of them than cores too, by rates measured just before.
+Five parts. `here`: sweeps and whole fits on local workers, more of them than cores too, by rates measured just before.
+`two`: a long sweep on two workers against one, and against two processes that share nothing but the machine.
 `sleepers`: a scheduler and many workers, threads of a few processes, whose leaves sleep; states are real, and travel.
 `storage`: a table on an S3 server that is slowed on purpose, read by threads that work or do not. `thousand`: a billion
 rows on up to 1,000 workers, by the formula and by a simulation of its schedule, task by task. Nothing else may run.
@@ -16,8 +17,10 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from threading import Thread
@@ -126,6 +129,44 @@ def fit_seconds(executor: Executor, settings: RidgeSettings, table: Table) -> fl
     began = time.perf_counter()
     fit_ridge(table, settings, Session(executor))
     return time.perf_counter() - began
+
+
+# ---------------------------------------------------------------------------------------------------------------- two
+def two(quick: bool, sets: tuple[str, ...] | None) -> tuple[list[list[Any]], list[dict[str, Any]]]:
+    """A sweep on two workers against one. Predicted is the machine's limit: two processes that never meet."""
+    m, n, repeats = (100_000, 200, 1) if quick else (2_000_000, 1000, 5)
+    source = generated(m)
+    table = open_table(source)
+    work, first = work_of(table, n), open_table(generated(m // 20))
+    # Cores that are shared with other machines are not the same from one minute to the next: all three in turns.
+    ratios, limits = [], []
+    with ExitStack() as stack:
+        workers = [stack.enter_context(local_cluster(count)) for count in (1, 2)]
+        processes = stack.enter_context(ProcessPoolExecutor(2, mp_context=get_context("spawn")))
+        list(processes.map(alone, [generated(m // 20)] * 2, [n] * 2))
+        for executor in workers:
+            swept(executor, work, first)
+        for _ in range(repeats):
+            one, both = (swept(executor, work, table) for executor in workers)
+            ratios.append(one / both)
+            single = processes.submit(alone, source, n).result()
+            limits.append(2.0 * single / max(processes.map(alone, [source] * 2, [n] * 2)))
+    ratio, limit = median(ratios), median(limits)
+    what = f"sweep on 1 worker over that on 2, m = {m:,}, n = {n}"
+    return [["two", what, round(limit, 3), round(ratio, 3), round(limit / ratio - 1.0, 3)]], [
+        at_least(f"two: {what}", ratio, 1.9),
+        at_least(f"two: {what}, share of what two processes that never meet reach", ratio / limit, 0.97),
+    ]
+
+
+def generated(rows: int) -> str:
+    return f"synthetic://friedman?rows={rows}&seed=0"
+
+
+def alone(source: str, n: int) -> float:
+    """Seconds of a sweep on one thread of this process."""
+    table = open_table(source)
+    return swept(ThreadExecutor(1), work_of(table, n), table)
 
 
 # ----------------------------------------------------------------------------------------------------------- sleepers
@@ -290,7 +331,7 @@ def thousand(quick: bool, sets: tuple[str, ...] | None) -> tuple[list[list[Any]]
     ]
 
 
-PARTS: dict[str, Part] = {"here": here, "sleepers": sleepers, "storage": storage, "thousand": thousand}
+PARTS: dict[str, Part] = {"here": here, "two": two, "sleepers": sleepers, "storage": storage, "thousand": thousand}
 
 
 def run(quick: bool = False, parts: str = ",".join(PARTS)) -> dict[str, Any]:
