@@ -98,6 +98,13 @@ def test_a_printed_suggestion_replaces_nothing_and_is_json_where_that_is_asked_f
     assert Schema.from_config(printed, "stdout").to_toml() == cli(*arguments).out
 
 
+def test_a_seed_without_a_shuffle_is_refused(cli: Run, folder: Path) -> None:
+    rows, store = folder / "rows.csv", folder / "seeded"
+    refused = cli("ingest", rows, store, "--target", "y", "--schema", "auto", "--seed", 0)
+    assert "--seed is of --shuffle: " in refused.error
+    assert not store.exists()
+
+
 def test_a_suggested_schema_is_changed_and_given(cli: Run, folder: Path) -> None:
     arguments = ("ingest", folder / "rows.csv", folder / "s.toml", "--suggest-schema", "--target", "y")
     assert cli(*arguments, "--json").result["columns"][0] == {"name": "key", "kind": "text", "role": "id"}

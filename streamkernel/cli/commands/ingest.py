@@ -143,8 +143,14 @@ def command(
     if append:
         of_schema = {f"--{name}": getattr(kinds, name) for name in OF_SCHEMA}
         _refuse({**stored, "--overwrite": overwrite, **of_schema}, "--append", "the rows are stored as the table's are")
-    elif repeated is not None:
-        raise ParameterError("--repeated is of --append: a new table has no earlier rows; leave it out")
+    else:
+        if repeated is not None:
+            raise ParameterError("--repeated is of --append: a new table has no earlier rows; leave it out")
+        if seed is not None and not shuffle:
+            raise ParameterError(
+                "--seed is of --shuffle: without it the rows keep the order of the source; leave it out, or give "
+                "--shuffle too"
+            )
     given: Fields = {
         **kinds.keywords(),
         **asdict(csv),
