@@ -266,9 +266,8 @@ def _copied(source: str, display: Display) -> Iterator[Unchecked]:
     from streamkernel.table.ingest import received
 
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(TemporaryFolder())
         with IngestBar(display.quiet) as bar:
-            rows = stack.enter_context(received(source, folder / "rows", bar))
+            rows = stack.enter_context(received(source, None, bar))
         yield rows
 
 

@@ -17,7 +17,7 @@ from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.table import TableInfo
 from streamkernel.table.ingest import REPEATED_POLICIES, append_rows, ingest, suggest_schema
-from streamkernel.table.schema import Column
+from streamkernel.table.schema import Column, check_schema_output
 from streamkernel.type_aliases import Fields, Unchecked
 
 _MOST_NAMES = 30
@@ -207,7 +207,10 @@ def _suggest(
     overwrite: bool,
 ) -> None:
     """Write or print the schema that a look at the rows suggests."""
-    found = suggest_schema(source, **{**kinds.keywords(), **asdict(csv)}, weight=_weight(weight))
+    if place != "-":
+        check_schema_output(place, overwrite=overwrite)
+    with IngestBar(display.quiet) as bar:
+        found = suggest_schema(source, **{**kinds.keywords(), **asdict(csv)}, weight=_weight(weight), progress=bar)
     if place == "-":
         if display.as_json:
             display.emit(found.to_config(), "schema")

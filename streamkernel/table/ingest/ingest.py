@@ -298,8 +298,11 @@ def suggest_schema(
     missing: str | None = None,
     unknown: str | None = None,
     id: str | None = None,
+    progress: Progress | Callable[[int, int | None, str], object] | None = None,
 ) -> Schema:
     """The schema that a look at the first 100,000 rows suggests, for `ingest`; parameters as there.
+
+    The standard input is copied to the temporary files first; `progress` is told of that.
 
     Raises
     ------
@@ -319,4 +322,5 @@ def suggest_schema(
         unknown=unknown,
         id=id,
     )
-    return declared_schema(column_stream(source, options), name_of(source), options)
+    with received(source, None, as_progress(progress)) as rows:
+        return declared_schema(column_stream(rows, options), name_of(source), options)

@@ -20,7 +20,7 @@ from streamkernel.table.schema._column import (
     UNKNOWN_POLICIES,
     Column,
 )
-from streamkernel.table.schema.schema import Schema
+from streamkernel.table.schema.schema import Schema, check_schema_output
 
 __all__ = [
     "DATE_PARTS",
@@ -31,4 +31,5 @@ __all__ = [
     "UNKNOWN_POLICIES",
     "Column",
     "Schema",
+    "check_schema_output",
 ]

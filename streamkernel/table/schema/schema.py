@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from streamkernel.atomic import json_content
-from streamkernel.errors import DataError, ParameterError, StoreNotFoundError
+from streamkernel.errors import DataError, ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.notebook import html_table
 from streamkernel.outputs import check_new_file, new_file, translated_os_errors
 from streamkernel.table.schema._column import Column
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Fields, Unchecked
-from streamkernel.wording import option
+from streamkernel.wording import option, switch
 
 FORMAT, VERSION = "streamkernel.schema", 1
 _SUFFIXES = (".json", ".toml")
@@ -186,16 +186,8 @@ class Schema:
         ParameterError, StoreExistsError, StoreNotFoundError
             The suffix is another one, something is there, the folder does not exist, or is in an output.
         """
-        place = checked_suffix(path)
-        if overwrite and place.exists():
-            # Only a file of ours is ever replaced, so that a mistyped path costs no data.
-            Schema.read(place)
-        check_new_file(place.absolute())
+        place = check_schema_output(path, overwrite=overwrite)
         text = json_content(self.to_config()) if place.suffix.lower() == ".json" else self.to_toml().encode()
-        if not place.absolute().parent.is_dir():
-            raise StoreNotFoundError(
-                f"the folder {place.absolute().parent} for {place.name} does not exist; make it first"
-            )
         with (
             translated_os_errors(place, "writing", "nothing was left behind"),
             new_file(place, overwrite=overwrite) as partial,
@@ -253,6 +245,26 @@ def checked_suffix(path: str | os.PathLike[str]) -> Path:
             f"{place}: the file of a schema is named .json or .toml; choose another name, or "
             f"{option('schema', 'auto')} for a look at the rows"
         )
+    return place
+
+
+def check_schema_output(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """The path of a schema's file that may be written; asked before a look at the rows, too.
+
+    Raises
+    ------
+    ParameterError, StoreExistsError, StoreNotFoundError
+        As of `Schema.write`.
+    """
+    place = checked_suffix(path)
+    if overwrite and place.exists():
+        # Only a file of ours is ever replaced, so that a mistyped path costs no data.
+        Schema.read(place)
+    check_new_file(place.absolute())
+    if not overwrite and os.path.lexists(place):
+        raise StoreExistsError(f"{place} exists; choose another path or {switch('overwrite')}")
+    if not place.absolute().parent.is_dir():
+        raise StoreNotFoundError(f"the folder {place.absolute().parent} for {place.name} does not exist; make it first")
     return place
 
 

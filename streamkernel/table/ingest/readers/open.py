@@ -101,7 +101,10 @@ def column_stream(source: Unchecked, options: SourceOptions) -> ColumnStream:
     if isinstance(source, SourceFile):
         return CsvStream([source], options.csv, options.target)
     if not has_columns(source):
-        raise ParameterError(f"{place} has no columns of different kinds; give CSV, Parquet or Arrow files, or a frame")
+        raise ParameterError(
+            f"{place} has no columns of different kinds: its rows are numbers, which need no schema; give CSV, Parquet "
+            "or Arrow files, or a frame"
+        )
     if not several and is_frame(source):
         return frame_stream(source, place)
     files = source_files(list(source) if several else [source])

@@ -1,7 +1,7 @@
 """CSV from the standard input.
 
-It is copied first, beside the store: the first rows decide what the columns are, and the line of a fault is found in a
-second look.
+It is copied first, beside the store or among the temporary files: the first rows decide what the columns are, and the
+line of a fault is found in a second look.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from streamkernel.blobs import translated_os_errors
 from streamkernel.errors import ParameterError, SourceFormatError, StoreNotFoundError
+from streamkernel.outputs import TemporaryFolder
 from streamkernel.table.ingest._scratch import scratch_folder
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.ingest.readers._plain_bytes import compression_of
@@ -31,13 +33,19 @@ def is_standard_input(source: Unchecked) -> bool:
 
 
 @contextmanager
-def received(source: Unchecked, store: str | Path, watcher: Progress) -> Iterator[Unchecked]:
+def received(source: Unchecked, store: str | Path | None, watcher: Progress) -> Iterator[Unchecked]:
     """The source; for the standard input a copy of it, which is there until the block is left.
+
+    Parameters
+    ----------
+    store : where the rows go, beside which the copy is made; None where they go nowhere: among the temporary files.
 
     Raises
     ------
     ParameterError, StoreNotFoundError, SourceFormatError
-        The standard input is one of several sources, closed or empty.
+        The standard input is one of several sources, closed, empty, or compressed.
+    StoreError
+        There is no room for a copy among the temporary files.
     """
     if several_sources(source) and any(map(is_standard_input, source)):
         raise ParameterError("the standard input cannot be one of several sources; ingest it, and append the others")
@@ -46,9 +54,8 @@ def received(source: Unchecked, store: str | Path, watcher: Progress) -> Iterato
         return
     if sys.stdin is None:
         raise StoreNotFoundError("the standard input is closed; give the path of a source")
-    scratch = scratch_folder(store)
-    try:
-        copy = scratch.folder / "standard_input.csv"
+    with ExitStack() as stack:
+        copy = _room(store, stack) / "standard_input.csv"
         watcher.start(None, "bytes")
         try:
             with open(copy, "xb") as handle:
@@ -66,5 +73,14 @@ def received(source: Unchecked, store: str | Path, watcher: Progress) -> Iterato
                 f"{_PROGRAMS[compression]}, or give the path of the file"
             )
         yield SourceFile(copy, ".csv", "CSV", label=LABEL)
-    finally:
-        scratch.abandon()
+
+
+def _room(store: str | Path | None, stack: ExitStack) -> Path:
+    """The folder of the copy, for as long as the stack is there."""
+    if store is None:
+        folder = stack.enter_context(TemporaryFolder())
+        stack.enter_context(translated_os_errors(folder, "copying the standard input to"))
+        return folder
+    scratch = scratch_folder(store)
+    stack.callback(scratch.abandon)
+    return scratch.folder
