@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
 
 from streamkernel.engine import Progress
+from streamkernel.estimators._regressor import told_if_undefined
 from streamkernel.estimators.base import is_array_like
 from streamkernel.estimators.kernel_svm import MarginEstimator
 from streamkernel.models.margins import QuantileModel
@@ -127,7 +128,8 @@ class KernelQuantileRegressor(RegressorMixin, MarginEstimator):
         X, y, sample_weight : rows, targets and row weights, as `fit` takes them. Rows outside memory are read once.
         """
         if not is_array_like(X):
-            return self._score_of_table(X, y, sample_weight, "d2")
+            return told_if_undefined(self._score_of_table(X, y, sample_weight, "d2"))
         values = np.asarray(self.predict(X)).reshape(len(X), -1)
         targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y").ravel()
-        return pinball_explained(targets, values, self.quantiles_, weights_in_memory(sample_weight, np.shape(X)))
+        w = weights_in_memory(sample_weight, np.shape(X))
+        return told_if_undefined(pinball_explained(targets, values, self.quantiles_, w))

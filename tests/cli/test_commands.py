@@ -60,6 +60,14 @@ def test_fit_prints_its_contract(cli: Callable, store: Path, tmp_path: Path) -> 
     assert not list(tmp_path.glob(".m*")), "checkpoints are gone once the model is there"
 
 
+def test_evaluate_says_that_one_row_has_no_share_explained(cli: Callable, store: Path, model: Path) -> None:
+    arguments = ("evaluate", model, store, "--rows", "5000:5001", "--scheduler", "threads", "--quiet")
+    scores = cli(*arguments, "--json").result
+    assert (scores["rows"], scores["r2"], scores["r2_se"]) == (1, None, None)
+    assert scores["rmse"] == scores["mae"] > 0.0
+    assert cli(*arguments).out.splitlines()[-1] == "r2    undefined: one row has no spread to explain"
+
+
 def test_evaluate_agrees_with_the_estimator(cli: Callable, store: Path, model: Path) -> None:
     scores = cli("evaluate", model, store, "--rows", "5000:", "--scheduler", "threads", "--json").result
     block = open_table(store).read(5000, 6000)

@@ -15,6 +15,7 @@ import sklearn
 import xarray as xr
 import zarr
 from problems import zarr_of_chunks
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -238,6 +239,13 @@ def test_scores_are_weighted(kind: str, tmp_path: Path) -> None:
     share = accuracy_score(LABELS, classifier.predict(X), sample_weight=w)
     assert regression.score(X, y, sample_weight=given) == pytest.approx(expected, rel=1e-12)
     assert classifier.score(X, LABELS, sample_weight=given) == pytest.approx(share, rel=1e-12)
+
+
+def test_the_score_of_one_row_is_undefined_in_memory_and_outside() -> None:
+    regression = model().fit(X, y)
+    for rows, targets in ((X[:1], y[:1]), (open_table(X[:1], y[:1]), None), (da.from_array(X[:1]), y[:1])):
+        with pytest.warns(UndefinedMetricWarning, match="less than two|fewer than two"):
+            assert np.isnan(regression.score(rows, targets))
 
 
 def test_scores_of_rows_outside_memory(tmp_path: Path) -> None:

@@ -157,6 +157,14 @@ def test_count_scores(d: int) -> None:
         np.testing.assert_allclose(found.transform[k], spread_transforms(Y[:, k], rate[:, k]))
 
 
+def test_the_share_of_the_deviance_of_one_row_is_undefined() -> None:
+    X = rows_of()[:1]
+    found = swept(CountScores(Rates(1)), X, np.array([[2.0]])).scalars
+    assert np.isnan(found["d2"])
+    assert np.isnan(found["r2"])
+    assert np.isfinite(found["deviance"])
+
+
 def spread_transforms(y: Any, rate: Any) -> Any:
     """Row by row: what of the interval from P(y - 1) to P(y) lies in each twentieth."""
     edges = np.linspace(0.0, 1.0, 21)

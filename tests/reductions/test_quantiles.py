@@ -17,7 +17,13 @@ from streamkernel.errors import DataError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.predictions import QuantilePredictions
-from streamkernel.reductions.scores import OneClassScores, QuantileScores, residual_edges, score_quantiles
+from streamkernel.reductions.scores import (
+    OneClassScores,
+    QuantileScores,
+    pinball_explained,
+    residual_edges,
+    score_quantiles,
+)
 from streamkernel.reductions.scores.standard_errors import without_errors
 from streamkernel.solvers import quantile_shifts
 
@@ -81,6 +87,15 @@ def test_scores(weighted: bool) -> None:
     assert found.scalars["d2"] == pytest.approx(np.mean(d2), abs=1e-4)
     if not weighted:
         np.testing.assert_allclose(score_quantiles(Y, raw, np.array(LEVELS)).pinball, pinball, rtol=1e-12)
+
+
+def test_the_share_explained_of_one_row_is_undefined() -> None:
+    one = swept(QuantileScores(QUANTILES), X[:1], Y[:1, None]).scalars
+    assert np.isnan(one["d2"])
+    assert np.isfinite(one["pinball"])
+    levels = np.array(LEVELS)
+    assert np.isnan(pinball_explained(Y[:1], np.zeros((1, len(levels))), levels))
+    assert np.isnan(pinball_explained(Y[:2], np.zeros((2, len(levels))), levels, np.array([0.0, 1.0])))
 
 
 def test_the_share_explained_does_not_depend_on_the_unit_of_targets() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import naive
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from problems import basis_of, blocks, pool_columns, pool_sums, root_sums
 from sklearn import metrics
+from sklearn.exceptions import UndefinedMetricWarning
 
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import Moments, Predictions, Reduction
@@ -160,6 +162,23 @@ def test_regression_scores_of_constant_targets() -> None:
     Y = np.full((50, 1), 3.0)
     assert swept(RegressionScores(exact), X, Y)["r2"] == metrics.r2_score(Y, exact.values(X)) == 1.0
     assert swept(RegressionScores(wrong), X, Y)["r2"] == metrics.r2_score(Y, wrong.values(X)) == 0.0
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_the_share_that_is_explained_of_one_row_is_undefined(rows: int) -> None:
+    """As in scikit-learn, with and without rows of weight 0, which are not there."""
+    X, Y = np.random.default_rng(0).standard_normal((rows, 2)), np.arange(1.0, rows + 1.0)[:, None]
+    predictions = Predictions(basis_of(X, [0]), np.zeros((1, 1)), np.array([4.0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        expected = metrics.r2_score(Y, predictions.values(X))
+    found = swept(RegressionScores(predictions), X, Y)
+    assert found["r2"] == pytest.approx(expected, nan_ok=True)
+    assert np.isnan(found["r2"]) == (rows == 1)
+    more = np.vstack([X, X + 1.0]), np.vstack([Y, Y + 5.0])
+    weighted = swept(RegressionScores(predictions), *more, weights=np.repeat([1.0, 0.0], rows))
+    assert weighted["r2"] == pytest.approx(expected, nan_ok=True)
+    assert weighted["rmse"] == pytest.approx(found["rmse"])
 
 
 @pytest.mark.parametrize("classes", [2, 4])

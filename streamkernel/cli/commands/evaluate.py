@@ -11,7 +11,9 @@ from streamkernel.cli.options import Bounds, Resources, common, rows, run_option
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import predicting_model
 from streamkernel.cli.tables_for_models import opened, session_for
-from streamkernel.type_aliases import Fields
+from streamkernel.type_aliases import Fields, FieldsView
+
+_SHARES = ("r2", "d2")  # of a spread
 
 
 @click.command("evaluate")
@@ -43,4 +45,12 @@ def command(
         with session_for(work, fitted, table, place, display.quiet) as session:
             result = session.sweep(work, table, "evaluate")
     scores: Fields = result if isinstance(result, dict) else result.scalars
-    display.emit(scores, f"{model} on {store}")
+    display.emit(scores, f"{model} on {store}", _readable(scores))
+
+
+def _readable(scores: FieldsView) -> FieldsView:
+    """The scores for display: one row has no spread of which a share could be explained."""
+    if scores["rows"] >= 2:
+        return scores
+    undefined = {name: "undefined: one row has no spread to explain" for name in _SHARES if name in scores}
+    return {name: value for name, value in scores.items() if name.removesuffix("_se") not in undefined} | undefined

@@ -152,6 +152,6 @@ def _count_calibration(state: State) -> CountCalibration:
         **errors,
         **measured("nlpd", nlpd, mean_error(nlpd, squares[1], m)),
         **measured("deviance", deviance, mean_error(deviance, squares[0], m)),
-        "d2": share_explained(state["deviance"], state["least"]),
+        "d2": share_explained(state["deviance"], state["least"], rows["rows"]),
     }
     return CountCalibration(scalars, state["transform"])

@@ -187,7 +187,7 @@ def error_scores(state: State) -> dict[str, float]:
         **rows,
         **measured("rmse", np.sqrt(square), root_error(square, fourth, m)),
         **measured("mae", absolute, mean_error(absolute, square, m)),
-        "r2": share_explained(state["squared_error"], weight * variance),
+        "r2": share_explained(state["squared_error"], weight * variance, rows["rows"]),
         "r2_se": float(np.mean(mean_error(np.zeros_like(v2), v2, m))),
     }
 
@@ -197,11 +197,18 @@ def error_bytes(d: int) -> int:
     return 96 * d + 48
 
 
-def share_explained(loss: Float, least: Float) -> float:
+def share_explained(loss: Float, least: Float, rows: float) -> float:
     """``1 - loss / least``, averaged over targets (d,); `least` is the loss of the best constant.
 
-    If `least` is 0, the share is 1 for a loss of 0, and 0 for any other loss, as in scikit-learn's ``r2_score``.
+    If `least` is 0, the share is 1 for a loss of 0, and 0 for any other loss, and fewer than two rows have none, NaN:
+    both as in scikit-learn's ``r2_score``.
+
+    Parameters
+    ----------
+    rows : number of rows of weight > 0.
     """
+    if rows < 2:
+        return float("nan")
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(least > 0.0, loss / least, np.where(loss > 0.0, 1.0, 0.0))
     return float((1.0 - share).mean())

@@ -93,9 +93,9 @@ class QuantileScores(PredictionScores[QuantileCalibration]):
 
     def finalize(self, state: State) -> QuantileCalibration:
         found = _calibration(state, self._levels)
-        weight, _ = rows_of(state, float(state["totals"][0]))
+        weight, rows = rows_of(state, float(state["totals"][0]))
         least = self.scale * _least_losses(state["targets"][0], state["targets"][1], self._levels) / weight
-        return replace(found, scalars=found.scalars | {"d2": share_explained(found.pinball, least)})
+        return replace(found, scalars=found.scalars | {"d2": share_explained(found.pinball, least, rows["rows"])})
 
     def state_bytes(self) -> int:
         K = len(self.predictions.levels)
@@ -116,7 +116,7 @@ def pinball_explained(y: Float, values: Float, levels: Float, weights: Float | N
     # The best constant is the least target that the share q is at or below.
     best = y[np.minimum(np.searchsorted(below, levels * below[-1]), len(y) - 1)]
     losses = [w @ np.maximum(levels * r, (levels - 1.0) * r) for r in (y[:, None] - values, y[:, None] - best)]
-    return share_explained(losses[0], losses[1])
+    return share_explained(losses[0], losses[1], np.count_nonzero(w))
 
 
 def _pairs(levels: Float) -> list[tuple[int, int]]:
