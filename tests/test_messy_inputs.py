@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from checkout import ROOT, with_this_package
 from messy.case import Case
 from messy.columns import COLUMNS
 from messy.files import FILES
@@ -22,7 +23,7 @@ from messy.files import FILES
 from streamkernel import open_table
 from streamkernel.cli.main import main
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "messy_inputs.md"
+PAGE = ROOT / "docs" / "messy_inputs.md"
 
 CASES = [*COLUMNS, *FILES]
 
@@ -92,6 +93,7 @@ def page() -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    with_this_package()
     import os
     import tempfile
 

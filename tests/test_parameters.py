@@ -8,11 +8,11 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from checkout import ROOT, with_this_package
 
 from streamkernel.cli.grouped_help import SectionOption
 from streamkernel.cli.main import main, streamkernel
@@ -26,7 +26,7 @@ from streamkernel.settings.parameter import Parameter, parameters_in
 # Parameters of ridge models that are left to the fit, as it chooses them for few rows.
 PLAIN = {"kernel": "gaussian", "metric": "none", "alpha": "gcv", "C": 1.0}
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "parameters.md"
+PAGE = ROOT / "docs" / "parameters.md"
 
 # Parameters of the run, which are no settings, and the one that scikit-learn names.
 OF_RUN = {"memory_limit", "client", "progress"}
@@ -252,4 +252,5 @@ def test_the_page_is_that_of_the_settings() -> None:
 
 
 if __name__ == "__main__":
+    with_this_package()
     PAGE.write_text(page(), encoding="utf-8")

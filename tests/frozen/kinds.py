@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from checkout import with_this_package
 from frozen.models import MODELS
 from frozen.places import PLACES
 from frozen.rows import Arrays, Frozen
@@ -58,6 +59,7 @@ def _nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 if __name__ == "__main__":
+    with_this_package()
     target = Path(sys.argv[1])
     target.mkdir(parents=True, exist_ok=True)
     for each in sys.argv[2:] or FROZEN:
