@@ -60,7 +60,7 @@ def test_group_without_rows_names_what_it_needs(tmp_path):
         ("[]", "list"),
         ("null", "NoneType"),
         ('{"zarr_format": 3, "node_type": "teapot"}', "teapot"),
-        ('{"zarr_format": 9, "node_type": "array"}', "zarr_format 9"),
+        ('{"zarr_format": 1, "node_type": "array"}', "zarr_format 1"),
         ('{"zarr_format": 3, "node_type": "array", "shape": [3], "shape": [4]}', "'shape' is there twice"),
     ],
 )
@@ -87,7 +87,7 @@ def test_array_metadata_that_is_json_but_wrong(tmp_path, change):
     elif change == "no codecs":
         del value["codecs"]
     elif change == "odd dtype":
-        value["data_type"] = "float33"
+        value["data_type"] = 33
     elif change == "zero chunk":
         value["chunk_grid"]["configuration"]["chunk_shape"] = [0, 6]
     else:
@@ -105,6 +105,66 @@ def test_a_codec_that_is_not_installed(tmp_path, version):
     other = {"codecs": [{"name": "pcodec"}]} if version == 3 else {"compressor": {"id": "pcodec"}}
     file.write_text(json.dumps({**json.loads(file.read_text()), **other}))
     with pytest.raises(StoreError, match=r"X at .*/X is encoded by 'pcodec', a codec that is not installed here; ins"):
+        open_table(tmp_path / "X")
+
+
+UNKNOWN = {
+    "the data type 'bfloat16', which is not known here; write the array again as numbers, such as float64": {
+        "data_type": "bfloat16"
+    },
+    "the data type 'mine', which is not known here": {"data_type": {"name": "mine", "configuration": {}}},
+    "the chunk grid 'rectilinear', which cannot be read here; write the array again with 'regular'": {
+        "chunk_grid": {"name": "rectilinear", "configuration": {"chunk_shapes": [[40, 60], [6]]}}
+    },
+    "the chunk keys 'fancy', which cannot be read here": {"chunk_key_encoding": {"name": "fancy"}},
+    "storage transformers, which cannot be read here": {"storage_transformers": [{"name": "mine"}]},
+    "the field 'mine' in its metadata, which is not known here": {"mine": {"name": "mine"}},
+}
+
+
+@pytest.mark.parametrize("message", UNKNOWN)
+def test_what_other_programs_add_to_zarr_is_said_to_be_unknown(tmp_path, message):
+    """Nothing is damaged, so that there is nothing to restore."""
+    foreign(tmp_path / "g")
+    file = tmp_path / "g" / "X" / "zarr.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **UNKNOWN[message]}))
+    with pytest.raises(StoreError, match=f"^X at .*/g/X has {message}.*, if its zarr.json is not damaged$") as raised:
+        open_table(tmp_path / "g")
+    assert not isinstance(raised.value, CorruptMetadataError)
+
+
+def test_a_field_that_may_be_ignored_is(tmp_path):
+    foreign(tmp_path / "g")
+    file = tmp_path / "g" / "X" / "zarr.json"
+    value = json.loads(file.read_text())
+    file.write_text(json.dumps({**value, "mine": {"must_understand": False}}))
+    assert open_table(tmp_path / "g").n_rows == len(X)
+
+
+def test_a_later_version_of_zarr_is_no_damage(tmp_path):
+    foreign(tmp_path / "g")
+    file = tmp_path / "g" / "X" / "zarr.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "zarr_format": 4}))
+    with pytest.raises(StoreError, match="is of version 4 of Zarr's format, which is not known here") as raised:
+        open_table(tmp_path / "g")
+    assert not isinstance(raised.value, CorruptMetadataError)
+
+
+V2_FAULTS = {
+    "X at .*/X has the data type '<f16', which is not known here; .*, if its .zarray is not damaged": {"dtype": "<f16"},
+    "X at .*/X has the data type '[|]O', which is not known here": {"dtype": "|O"},
+    "X/.zarray has no valid shape": {"shape": "many"},
+    "X/.zarray has a chunk of no rows": {"chunks": [0, 6]},
+    "X/.zarray is not valid array metadata .*; restore it": {"order": "Q"},
+}
+
+
+@pytest.mark.parametrize("message", V2_FAULTS)
+def test_faults_of_version_2_name_its_file(tmp_path, message):
+    zarr.create_array(tmp_path / "X", shape=X.shape, chunks=(40, 6), dtype="f4", zarr_format=2)[:] = X
+    file = tmp_path / "X" / ".zarray"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **V2_FAULTS[message]}))
+    with pytest.raises(StoreError, match=message):
         open_table(tmp_path / "X")
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import zarr
 from zarr.abc.store import Store
+from zarr.dtype import parse_dtype
 from zarr.storage import LocalStore, StorePath
 
 from streamkernel.atomic import parsed_json, read_file
@@ -31,7 +32,7 @@ from streamkernel.errors import (
 )
 from streamkernel.table.stored._store_values import read_value
 from streamkernel.table.stored.blob_store import BlobStore
-from streamkernel.type_aliases import Fields
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import call
 
 ZarrArray: TypeAlias = zarr.Array[Any]
@@ -43,6 +44,21 @@ _T = TypeVar("_T")
 MAX_CHUNKS = 1 << 24
 # Rule 16 and the bad-input table: three decoded chunks must fit into this machine's memory before one is decoded.
 CHUNKS_IN_MEMORY = 3
+# Of arrays in version 3. Other fields are extensions, which a reader must know unless they say otherwise.
+_FIELDS = {
+    "zarr_format",
+    "node_type",
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+    "attributes",
+    "storage_transformers",
+    "dimension_names",
+    "consolidated_metadata",
+}
 _PAUSES = (0.1, 0.5)
 _TRANSIENT = {
     errno.EAGAIN,
@@ -186,10 +202,15 @@ def node_kind(store: Store, path: str) -> tuple[str, Fields, bytes]:
         value, content = found
         kind = value.get("node_type")
         attributes = value.get("attributes", {})
-        if value.get("zarr_format") != 3 or kind not in ("array", "group") or not isinstance(attributes, dict):
+        version = value.get("zarr_format")
+        if isinstance(version, int) and version > 3:
+            raise StoreError(
+                f"{place(store, key)} is of version {version} of Zarr's format, which is not known here; write the "
+                "store again in version 3"
+            )
+        if version != 3 or kind not in ("array", "group") or not isinstance(attributes, dict):
             raise CorruptMetadataError(
-                f"{place(store, key)} is not Zarr metadata (node_type {kind!r}, zarr_format "
-                f"{value.get('zarr_format')!r}); restore it"
+                f"{place(store, key)} is not Zarr metadata (node_type {kind!r}, zarr_format {version!r}); restore it"
             )
         return kind, attributes, content
     for name, kind in ((".zarray", "array"), (".zgroup", "group")):
@@ -205,15 +226,20 @@ def array_metadata(store: Store, path: str) -> bytes:
     kind, _, content = node_kind(store, path)
     if kind != "array":
         raise CorruptMetadataError(
-            f"{place(store, path)} is a Zarr {kind} where an array is needed; restore its zarr.json"
+            f"{place(store, path)} is a Zarr {kind} where an array is needed; restore its {_file_of(content, kind)}"
         )
     return content
 
 
+def _file_of(content: bytes, kind: str = "array") -> str:
+    """The name of the file that holds the metadata of an array or a group."""
+    return "zarr.json" if parsed_json(content).get("zarr_format") == 3 else {"array": ".zarray"}.get(kind, ".zgroup")
+
+
 def open_array(store: Store, path: str, content: bytes, name: str) -> ZarrArray:
     """The array whose metadata is `content`, checked against this machine's memory before any chunk is touched."""
-    where = place(store, join(path, "zarr.json"))
-    raw = parsed_json(content)
+    file, raw = _file_of(content), parsed_json(content)
+    where = place(store, join(path, file))
     shape = raw.get("shape")
     if not (isinstance(shape, list) and all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)):
         raise CorruptMetadataError(f"{where} has no valid shape ({shape!r}); restore it")
@@ -241,11 +267,51 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> ZarrArray:
                 f"{name} at {place(store, path)} is encoded by {codec!r}, a codec that is not installed here; install "
                 "the package that has it, or write the array again with another one, such as zstd"
             ) from error
+        unknown = _unknown_part(raw)
+        if unknown is not None:
+            raise StoreError(f"{name} at {place(store, path)} has {unknown}, if its {file} is not damaged") from error
         raise CorruptMetadataError(f"{where} is not valid array metadata ({first_line(error)}); restore it") from error
     if min(band, *chunks) < 1:
         raise CorruptMetadataError(f"{where} has a chunk of no rows {chunks}; restore it")
     _check_size(array, itemsize, place(store, path), name)
     return array
+
+
+def _unknown_part(raw: Fields) -> str | None:
+    """What in the metadata of an array only other programs know, and the way out; None where all has known names."""
+    version = raw.get("zarr_format")
+    if version == 3:
+        fields = [name for name, value in raw.items() if name not in _FIELDS and not _may_be_ignored(value)]
+        if fields:
+            return f"the field {fields[0]!r} in its metadata, which is not known here; write the array again without it"
+        if raw.get("storage_transformers"):
+            return "storage transformers, which cannot be read here; write the array again without them"
+        for field, known, what in (
+            ("chunk_grid", ("regular",), "the chunk grid"),
+            ("chunk_key_encoding", ("default", "v2"), "the chunk keys"),
+        ):
+            found = _name_of(raw.get(field))
+            if found is not None and found not in known:
+                return f"{what} {found!r}, which cannot be read here; write the array again with {known[0]!r}"
+    kind = raw.get("data_type" if version == 3 else "dtype")
+    told = _name_of(kind) if version == 3 else kind
+    if not isinstance(told, str):
+        return None
+    try:
+        parse_dtype(kind, zarr_format=3 if version == 3 else 2)
+    except Exception:  # as above
+        return f"the data type {told!r}, which is not known here; write the array again as numbers, such as float64"
+    return None
+
+
+def _name_of(extension: Unchecked) -> str | None:
+    """The name of a part that programs may add to Zarr; None where this is none."""
+    found = extension.get("name") if isinstance(extension, dict) else extension
+    return found if isinstance(found, str) else None
+
+
+def _may_be_ignored(value: Unchecked) -> bool:
+    return isinstance(value, dict) and value.get("must_understand") is False
 
 
 def _check_size(array: ZarrArray, itemsize: int, where: str, name: str) -> None:
