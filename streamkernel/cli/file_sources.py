@@ -6,6 +6,7 @@ The table is there for as long as the command runs. CSV from the standard input 
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -244,11 +245,25 @@ def refuse_file(source: str, why: str) -> None:
 
 
 def _is_file(source: str) -> bool:
+    """Whether a source is files with columns, or the standard input.
+
+    Raises
+    ------
+    ParameterError
+        It is a file of arrays, of which a store is made first.
+    """
     # Readers of files load pyarrow, which takes a while: a command on a store does not wait for them.
     if is_url(source) or (Path(source) / "zarr.json").exists():
         return False
-    from streamkernel.table.ingest import is_file_of_columns, is_standard_input
+    from streamkernel.table.ingest import choice_of_arrays, is_file_of_arrays, is_file_of_columns, is_standard_input
 
+    if is_file_of_arrays(source):
+        store = f"{Path(source).stem}.zarr"
+        names = [part for name, array in choice_of_arrays(source).items() for part in (f"--{name}", array)]
+        command = shlex.join(["streamkernel", "ingest", source, store, *names])
+        raise ParameterError(
+            f"{source} is no store and no table of columns; make a store by {command}, and give {store}"
+        )
     return is_standard_input(source) or is_file_of_columns(source)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable
@@ -305,3 +306,40 @@ def test_a_folder_of_files_is_one_source(cli: Run, folder: Path, frame: pd.DataF
     assert cli("predict", folder / "m", folder / "t", folder / "p.csv", *THREADS).status == 0
     (folder / "none").mkdir()
     assert "holds no Zarr array or group" in cli("evaluate", folder / "m", folder / "none", *THREADS).error
+
+
+@pytest.mark.parametrize(
+    ("arrays", "names"),
+    [
+        ({"X": (9, 2), "y": (9,)}, ""),
+        ({"features": (9, 2), "label": (9,)}, " --X features --y label"),
+        ({"my rows": (9, 2), "t": (9, 1), "other": (4,), "number": ()}, " --X 'my rows' --y t"),
+        ({"a": (9, 2), "b": (9, 2), "c": (9,)}, " --X NAME --y NAME"),
+        ({"a": (9, 2), "c": (9,), "d": (9,)}, " --X a --y NAME"),
+        ({"a": (9, 2)}, " --X a"),
+    ],
+)
+def test_a_file_of_arrays_is_answered_with_the_command_that_makes_its_store(
+    cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: dict[str, Any], names: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.savez("some rows.npz", **{name: rng.standard_normal(shape) for name, shape in arrays.items()})
+    error = cli("fit", "some rows.npz", "m", "--basis", 4).error
+    command = f"ingest 'some rows.npz' 'some rows.zarr'{names}"
+    assert f"make a store by streamkernel {command}, and give some rows.zarr" in error
+    if "NAME" not in names:
+        assert cli(*shlex.split(command), "--quiet").status == 0
+
+
+@pytest.mark.parametrize("name", ["r.npy", "r.svm"])
+def test_other_files_of_numbers_are_answered_with_the_command(
+    cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("r.npy", np.ones((5, 2)))
+    Path("r.svm").write_text("1 1:2\n0 1:3\n")
+    assert f"streamkernel ingest {name} r.zarr, and give r.zarr" in cli("plan", name).error
+    assert cli("ingest", name, "r.zarr", "--quiet").status == 0
+    Path("r.npz").write_text("no archive")
+    assert "r.npz is not an .npz archive" in cli("plan", "r.npz").error

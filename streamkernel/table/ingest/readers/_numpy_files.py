@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
 from typing import BinaryIO, cast
@@ -218,13 +218,33 @@ class NpyReader(Reader):
                 yield Batch(X.astype(self.dtype, copy=False), y, labels, values.shape[0], w)
 
 
+def _members(path: Path) -> list[str]:
+    with _damaged(path, "is not an .npz archive ({}); save it with numpy.savez"), zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+
+
+def arrays_of_npz(path: Path) -> dict[str, str]:
+    """Names of the members that may be X and y of an archive that has no X; NAME where several may be, or none."""
+    names = _members(path)
+    if "X" in names:
+        return {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name in names:
+        with suppress(StreamKernelError):  # of objects, or of one number
+            shapes[name] = _Member(path, name).shape
+    X = [name for name, shape in shapes.items() if len(shape) == 2 and shape[1] > 1] or ["NAME"]
+    rows = shapes.get(X[0], (0,))[0]
+    y = [name for name, shape in shapes.items() if shape in ((rows,), (rows, 1))]
+    found = {"X": X[0] if len(X) == 1 else "NAME"}
+    return found if not y else {**found, "y": y[0] if len(X) == len(y) == 1 else "NAME"}
+
+
 class NpzReader(NpyReader):
     """Rows of the members X and y of an .npz archive, or of others; `weight` may name a member, too."""
 
     def __init__(self, path: Path, options: SourceOptions) -> None:
         self._place = str(path)
-        with _damaged(path, "is not an .npz archive ({}); save it with numpy.savez"), zipfile.ZipFile(path) as archive:
-            members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        members = _members(path)
         X, target, weight = options.X or "X", options.target, options.weight
         shown = ", ".join(members[:20]) or "none"
         if X not in members:

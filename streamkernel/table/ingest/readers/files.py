@@ -102,6 +102,14 @@ def is_file_of_columns(source: str) -> bool:
     return is_pattern(place) or KINDS.get(_suffix(place)) in _SEVERAL
 
 
+def is_file_of_arrays(source: str) -> bool:
+    """Whether a path is that of a file of numbers without columns of kinds: NPZ, NPY or libsvm; it is not read."""
+    if is_url(source):
+        return False
+    place = display_form(source)
+    return isinstance(place, Path) and place.is_file() and KINDS.get(_suffix(place), _SEVERAL[0]) not in _SEVERAL
+
+
 def is_zarr(path: str | Path) -> bool:
     """Whether a location is one of a Zarr store: a URL, or a folder with Zarr's metadata."""
     return isinstance(path, str) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))

@@ -12,7 +12,7 @@ from streamkernel.table.ingest._encoded import EncodedReader
 from streamkernel.table.ingest.readers._columns import ColumnsReader, TypedStream
 from streamkernel.table.ingest.readers._datasets import dataset_reader
 from streamkernel.table.ingest.readers._libsvm import LibsvmReader
-from streamkernel.table.ingest.readers._numpy_files import NpyReader, NpzReader
+from streamkernel.table.ingest.readers._numpy_files import NpyReader, NpzReader, arrays_of_npz
 from streamkernel.table.ingest.readers._pandas_columns import is_array_with_names
 from streamkernel.table.ingest.readers._tables import TableReader
 from streamkernel.table.ingest.readers._zarr import zarr_reader
@@ -124,6 +124,20 @@ def has_columns(source: Unchecked) -> bool:
     if len(sources) == 1 and is_zarr(display_form(sources[0])):
         return False
     return source_files(sources)[0].kind not in _ONE_FILE
+
+
+def choice_of_arrays(source: str) -> dict[str, str]:
+    """The options of `ingest` that name the arrays X and y of an NPZ file without X; other files need none.
+
+    NAME stands for a name that only the user knows.
+
+    Raises
+    ------
+    SourceFormatError
+        It is no NPZ file.
+    """
+    [file] = source_files([source])
+    return arrays_of_npz(file.path) if file.kind == "NPZ" else {}
 
 
 def _is_array(frame: Unchecked, options: SourceOptions) -> bool:
