@@ -15,7 +15,6 @@ from streamkernel.table._chunk_rows import sparse_chunk_rows
 from streamkernel.table.rows import GuidedRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.values import not_finite
 from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked, Untyped
-from streamkernel.wording import option
 
 SPARSE_ARRAYS = ("indptr", "indices", "data", "statistics")  # of a store; the last has those of the columns
 _HEADROOM = 8.0  # as in `values`: room for every distance of rows
@@ -223,6 +222,6 @@ def check_pairs(
         )
     row = start + int(bad[0])
     raise NumericRangeError(
-        f"X has {bad.size} rows whose squared norm overflows float64, first row {row}, in {where(row)}; scale the "
-        f"columns ({option('scale', 'standard')})"
+        f"X has {bad.size} rows whose squared norm overflows float64, first row {row}, in {where(row)}; divide such "
+        "columns by a number that is as large"
     )

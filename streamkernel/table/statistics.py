@@ -11,6 +11,9 @@ from streamkernel.errors import ParameterError
 from streamkernel.pairs import csr_parts
 from streamkernel.type_aliases import AnyArray, Bool, Fields, Float, Int
 
+# Ranges whose squares, in sums over any table, neither vanish nor overflow.
+_LEAST, _LARGEST = 1e-140, 1e140
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
@@ -46,6 +49,10 @@ class ColumnStatistics:
         if weights is not None and not (weights == 1.0).all():
             return cls._weighted(values, weights)
         rows = np.asarray(values, dtype=np.float64)
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        powers = _powers(low, high)
+        if powers is not None:
+            return cls.of(np.ldexp(rows, -powers), weights)._times(powers)
         # One row is subtracted first: the mean of a column with offset 1e8 then keeps the digits of its deviations.
         origin = rows[0]
         shifted = rows - origin
@@ -56,7 +63,7 @@ class ColumnStatistics:
         squares = np.einsum("ij,ij->j", shifted, shifted) - rows.shape[0] * rest * rest
         std = np.sqrt(np.maximum(squares, 0.0) / rows.shape[0])
         weight = None if weights is None else float(rows.shape[0])
-        return cls(rows.shape[0], origin + (shift + rest), std, rows.min(axis=0), rows.max(axis=0), weight)
+        return cls(rows.shape[0], origin + (shift + rest), std, low, high, weight)
 
     @classmethod
     def _weighted(cls, values: AnyArray, weights: Float) -> ColumnStatistics:
@@ -69,6 +76,10 @@ class ColumnStatistics:
         if not kept.all():
             values, weights = values[kept], weights[kept]
         rows = np.asarray(values, dtype=np.float64)
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        powers = _powers(low, high)
+        if powers is not None:
+            return replace(cls._weighted(np.ldexp(rows, -powers), weights)._times(powers), count=count)
         total = float(weights.sum())
         origin = rows[0]
         shifted = rows - origin
@@ -77,7 +88,7 @@ class ColumnStatistics:
         rest = np.einsum("i,ij->j", weights, shifted) / total
         squares = np.einsum("i,ij,ij->j", weights, shifted, shifted) - total * rest * rest
         std = np.sqrt(np.maximum(squares, 0.0) / total)
-        return cls(count, origin + (shift + rest), std, rows.min(axis=0), rows.max(axis=0), total)
+        return cls(count, origin + (shift + rest), std, low, high, total)
 
     @classmethod
     def of_pairs(cls, pairs: AnyArray, n_columns: int, weights: Float | None = None) -> ColumnStatistics:
@@ -103,13 +114,18 @@ class ColumnStatistics:
             nothing = np.zeros(n_columns)
             return cls(b, nothing, nothing.copy(), np.full(n_columns, np.inf), np.full(n_columns, -np.inf), 0.0)
         total, of_entries = float(w.sum()), np.repeat(w, counts)
-        mean = np.bincount(columns, of_entries * values, n_columns) / total
-        squares = np.bincount(columns, of_entries * (values - mean[columns]) ** 2, n_columns)
-        squares = squares + np.maximum(total - np.bincount(columns, of_entries, n_columns), 0.0) * mean**2
         whole = np.bincount(columns, minlength=n_columns) == len(counts)
         low, high = np.where(whole, np.inf, 0.0), np.where(whole, -np.inf, 0.0)
         np.minimum.at(low, columns, values)
         np.maximum.at(high, columns, values)
+        powers = _powers(low, high)
+        if powers is not None:
+            starts = np.concatenate([[0], np.cumsum(counts)])
+            scaled = cls.of_csr(starts, columns, np.ldexp(values, -powers[columns]), n_columns, w)
+            return replace(scaled._times(powers), count=b, weight=weight)
+        mean = np.bincount(columns, of_entries * values, n_columns) / total
+        squares = np.bincount(columns, of_entries * (values - mean[columns]) ** 2, n_columns)
+        squares = squares + np.maximum(total - np.bincount(columns, of_entries, n_columns), 0.0) * mean**2
         return cls(b, mean, np.sqrt(squares / total), low, high, weight)
 
     @property
@@ -125,6 +141,9 @@ class ColumnStatistics:
         weight = None if self.weight is None and other.weight is None else total
         if self.total == 0.0 or other.total == 0.0:
             return replace(other if self.total == 0.0 else self, count=count, weight=weight)
+        powers = _powers(np.minimum(self.minimum, other.minimum), np.maximum(self.maximum, other.maximum))
+        if powers is not None:
+            return self._times(-powers).merge(other._times(-powers))._times(powers)
         step = other.mean - self.mean
         share = other.total / total
         squares = self.total * self.std**2 + other.total * other.std**2 + step**2 * (self.total * share)
@@ -136,6 +155,14 @@ class ColumnStatistics:
             np.maximum(self.maximum, other.maximum),
             weight,
         )
+
+    def _times(self, powers: Int) -> ColumnStatistics:
+        """The statistics of the columns times powers of two, (p,) exponents."""
+        with np.errstate(over="ignore", under="ignore"):
+            mean, std, low, high = (
+                np.ldexp(values, powers) for values in (self.mean, self.std, self.minimum, self.maximum)
+            )
+        return replace(self, mean=mean, std=std, minimum=low, maximum=high)
 
     def of_columns(self, columns: list[int]) -> ColumnStatistics:
         """Statistics of some columns, in this order."""
@@ -182,6 +209,20 @@ class ColumnStatistics:
         count, mean, std, low, high = (arrays[f"{prefix}{name}"] for name in names)
         weight = arrays.get(f"{prefix}weight")
         return cls(int(count), mean, std, low, high, None if weight is None else float(weight))
+
+
+def _powers(low: Float, high: Float) -> Int | None:
+    """(p,) exponents of powers of two by which columns are divided, so that their squares neither vanish nor overflow.
+
+    None where the ranges need none, which is so for nearly all tables: their sums have the bits that they had.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low
+    odd = ((width > 0.0) & (width < _LEAST)) | ((width > _LARGEST) & np.isfinite(low) & np.isfinite(high))
+    if not odd.any():
+        return None
+    largest = np.where(odd, np.maximum(np.abs(low), np.abs(high)), 1.0)
+    return np.where(odd, np.frexp(largest)[1], 0)
 
 
 @dataclass(frozen=True)

@@ -136,11 +136,14 @@ def check_rows(
     bad = np.flatnonzero(~np.isfinite(squares))
     if bad.size:
         row = start + int(bad[0])
-        largest = float(np.abs(raw[bad[0]].astype(np.float64)).max())
+        sizes = np.abs(raw[bad[0]].astype(np.float64))
+        place = int(sizes.argmax())
+        label = columns[place] if place < len(columns) else str(place)
+        wider = "use float64, or " if rows.dtype == np.float32 else ""
         raise NumericRangeError(
             f"{name} has {bad.size} rows whose squared norm overflows {rows.dtype}, first row {row} "
-            f"(largest value {largest:.3g}) in {where(row)}; scale the columns "
-            f"({option('scale', 'standard')}) or use float64"
+            f"(largest value {sizes[place]:.3g}, in column {label!r}) in {where(row)}; {wider}divide such columns by a "
+            "number that is as large"
         )
 
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -151,3 +152,40 @@ def test_statistics_do_not_cancel_and_name_constant_columns():
     back = ColumnStatistics.from_arrays(arrays, "y_")
     assert back.to_config() == found.to_config()
     assert back.merge(back).count == 2000
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("power", [-1000, -700, -500, 500, 700, 1000])
+@pytest.mark.parametrize("form", ["dense", "sparse", "merged"])
+def test_squares_that_vanish_or_overflow_change_no_digit(form, power, weighted):
+    """Powers of two times a column are the powers of two times its statistics; other columns keep their bits."""
+    rng = np.random.default_rng(5)
+    X, w = rng.standard_normal((60, 3)), rng.integers(0, 3, 60).astype(float) if weighted else None
+    X[rng.random(X.shape) < 0.3] = 0.0
+    large = X.copy()
+    large[:, 1] = np.ldexp(X[:, 1], power)
+
+    def of(rows):
+        if form == "sparse":
+            rows = scipy.sparse.csr_array(rows)
+            return ColumnStatistics.of_csr(rows.indptr, rows.indices, rows.data, 3, w)
+        parts = [slice(0, 25), slice(25, 60)] if form == "merged" else [slice(0, 60)]
+        first, *others = (ColumnStatistics.of(rows[part], None if w is None else w[part]) for part in parts)
+        return first.merge(others[0]) if others else first
+
+    plain, found = of(X), of(large)
+    assert (found.count, found.weight) == (plain.count, plain.weight)
+    for name in ("mean", "std", "minimum", "maximum"):
+        expected = getattr(plain, name).copy()
+        expected[1] = np.ldexp(expected[1], power)
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-14, err_msg=name)
+        np.testing.assert_array_equal(getattr(found, name)[[0, 2]], expected[[0, 2]], err_msg=name)
+
+
+def test_equal_values_of_any_size_are_constant_and_others_are_not():
+    values = np.array([5e-324, 1e-200, 1e200, 1.7e308])
+    assert ColumnStatistics.of(np.tile(values, (4, 1))).constant.all()
+    both = ColumnStatistics.of(np.vstack([values, -values]))
+    np.testing.assert_allclose(both.std, values, rtol=1e-15)
+    assert not both.constant.any()
