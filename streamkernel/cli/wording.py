@@ -11,6 +11,7 @@ from streamkernel.wording import Mention
 # Parameters whose flags have other names, or that are no flags.
 FLAGS = {
     "n_components": "--basis",
+    "n": "--basis",
     "basis_size": "--basis",
     "component_count": "--components",
     "fit_intercept": "--intercept",

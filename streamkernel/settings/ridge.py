@@ -85,7 +85,8 @@ class RidgeSettings(SearchedSettings):
         by_folds = self.alpha == "cv" and table.counted >= LEAST_FOLDED and n > MOST_BY_TWO
         if self.solver == "direct" or not (by_folds or self.given_alpha):
             return "direct"
-        m, p, d = table.counted, table.stored_width, table.n_targets
+        # Rows without targets are refused by the fit, which says how to give them.
+        m, p, d = table.counted, table.stored_width, max(table.n_targets, 1)
         return choose_solver(m, n, p, d, sample=self.preconditioner_rows(table, n), search=by_folds).solver
 
     def preconditioner_rows(self, table: Table, n: int) -> int:

@@ -180,6 +180,8 @@ def check_finite(
     row = start + int(row_in_block)
     value = values.reshape(values.shape[0], -1)[row_in_block, column]
     kind = "NaN" if np.isnan(value) else "infinity"
+    if not np.isnan(values).any():  # which nothing fills
+        remedy = "correct such values, or remove those rows"
     label = columns[column] if column < len(columns) else str(column)
     raise NonFiniteDataError(
         f"{name} contains {kind}: {not_finite(int((~finite).sum()))}, first in row {row}, "

@@ -317,4 +317,22 @@ COLUMNS = [
         "ingest rows.csv rows.zarr --schema s.toml",
         "column 'age': kind must be one of number, boolean, category, date, text, not 'integer'",
     ),
+    Case(
+        "a misspelt column",
+        text(JOB),
+        "ingest rows.csv rows.zarr --target y --schema auto --drop Jobs",
+        "there is no column 'Jobs' (did you mean 'job'?)",
+    ),
+    Case(
+        "thousands with commas, and points",
+        text('a,y\n"1,234.5",2\n"2,345.6",3\n"12,345.6",4\n'),
+        "ingest rows.csv rows.zarr --target y",
+        "rows.csv:2:1: '1,234.5' in column 'a' is a number with other signs",
+    ),
+    Case(
+        "infinity, without a look at the rows",
+        text("a,y\n1,2\ninf,3\n"),
+        "ingest rows.csv rows.zarr --target y",
+        "in rows.csv:3; correct such values",
+    ),
 ]

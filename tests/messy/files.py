@@ -231,4 +231,22 @@ FILES = [
         "ingest rows.csv rows.zarr --target y",
         "the line 'sep=;' is Excel's, not a header",
     ),
+    Case(
+        "a quote that is not closed",
+        text('a,note,y\n1,"x,2\n3,z,4\n'),
+        "ingest rows.csv rows.zarr --target y --drop note",
+        "is a quote not closed?",
+    ),
+    Case(
+        "zero bytes, as a crash leaves them",
+        text("a,c,y\n1,u,2\n3,v\0,4\n"),
+        "ingest rows.csv rows.zarr --target y --schema auto",
+        "rows.csv:3:2: a zero byte in column 'c'",
+    ),
+    Case(
+        "points that separate thousands among decimal commas",
+        text("a;y\n1.234;2\n2.345,5;3\n"),
+        "ingest rows.csv rows.zarr --target y --decimal ,",
+        "rows.csv:2:1: '1.234' in column 'a' is a number with a point",
+    ),
 ]

@@ -133,7 +133,9 @@ def _column(name: str, values: Untyped, with_target: bool, decimal: str, separat
     labels = found.to_pylist()
     commas = [label for label in labels if "," in label]
     points = [label.replace(".", "") for label in labels]  # which separate thousands there
-    if decimal == "." and len(commas) > len(labels) / 2 and all(_is_number(label, ",") for label in points):
+    # In 1,234.5 the comma separates thousands.
+    decimal_commas = decimal == "." and not any("." in label.rpartition(",")[2] for label in commas)
+    if decimal_commas and len(commas) > len(labels) / 2 and all(_is_number(label, ",") for label in points):
         # 1,000 says less than 1,5.
         told = min(commas, key=lambda label: _THOUSANDS.fullmatch(label.strip()) is not None)
         raise SourceFormatError(f"{told!r} in column {name!r} is {with_comma(told, separator)}")
@@ -168,10 +170,10 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
             return replace(known, kind="date", format=forms[0])
         if forms:
             warn_user(f"{both_orders(name, labels[0], forms)}; it is not read as a date")
-        elif have_signs(labels, 0.0):
+        elif have_signs(labels, 0.0) or (decimal == "," and all(_is_number(label, ".") for label in labels)):
             warn_user(
                 f"column {name!r} holds numbers with other signs, such as {labels[0]!r}, and is not read as numbers; "
-                "write numbers alone, such as 1234.5"
+                f"write numbers alone, such as 1234{decimal}5"
             )
     known = replace(known, kind="category", unknown="ignore")
     if len(labels) <= MOST_ONE_HOT and (categorical or len(labels) < there.size or there.size < 3):

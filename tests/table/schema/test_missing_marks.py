@@ -41,7 +41,7 @@ def test_a_marked_column_has_the_decimal_point_of_the_file(tmp_path: Path) -> No
     columns = [marked("a", "n.v."), {"name": "b"}]
     found = stored(tmp_path, "a;b;y\n1,5;2,5;1\nn.v.;-3;2\n-1e2;4;3\n", columns, decimal=",")
     np.testing.assert_array_equal(found, [[1.5, 2.5], [-1, -3], [-100, 4]])
-    with pytest.raises(SourceFormatError, match=r"rows.csv:2:1: '1.5' in column 'a' is not a number"):
+    with pytest.raises(SourceFormatError, match=r"rows.csv:2:1: '1.5' in column 'a' is a number with a point"):
         stored(tmp_path, "a;b;y\n1.5;2;1\n", columns, decimal=",")
 
 

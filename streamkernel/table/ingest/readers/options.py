@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -155,7 +156,7 @@ class SourceOptions:
     @property
     def left_out(self) -> tuple[str, ...]:
         """The columns that the user drops, as text for `Reader.left_out`."""
-        return tuple(f"column {name!r} (dropped)" for name in self.drop)
+        return tuple(f"column {name!r} (dropped)" for name in dict.fromkeys(self.drop))
 
     def columns_of(self, names: Sequence[str], used: Sequence[str], place: str) -> list[str]:
         """Those of the columns of a source that are read, in their order.
@@ -251,6 +252,7 @@ class SourceOptions:
 
 # Options that name one column each time.
 _REPEATED = ("target", "drop", "keep", "categories", "dates")
+_MOST_COMPARED = 2000  # names of columns
 _NOUNS = {"target": "target column", "weight": "column of row weights"}
 
 
@@ -267,7 +269,16 @@ def absent_column(place: object, names: Sequence[str], wanted: object, name: str
     parts = [part.strip() for part in wanted.split(",")] if isinstance(wanted, str) else []
     if name in _REPEATED and len(parts) > 1 and {*parts} <= {*names}:
         return f"{absent}, but {' and '.join(map(repr, parts))} are there; name each by itself, {option(name, parts)}"
-    return f"{absent}; its columns are {listed(names, 20)}{hint}"
+    near = _nearest(wanted, names) if isinstance(wanted, str) else None
+    meant = "" if near is None else f" (did you mean {near!r}?)"
+    return f"{absent}{meant}; its columns are {listed(names, 20)}{hint}"
+
+
+def _nearest(wanted: str, names: Sequence[str]) -> str | None:
+    """The name that is meant by a misspelt one: one of other case, spaces, or a few letters."""
+    plain = {name.strip().casefold(): name for name in names[:_MOST_COMPARED]}
+    found = get_close_matches(wanted.strip().casefold(), plain, 1, 0.8)
+    return plain[found[0]] if found else None
 
 
 def targets_of(target: str | int | Sequence[str | int] | None) -> tuple[str | int, ...]:

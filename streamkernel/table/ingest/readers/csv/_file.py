@@ -9,6 +9,7 @@ from itertools import islice
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from streamkernel.errors import SourceFormatError
@@ -137,6 +138,7 @@ class CsvFile:
                     ),
                 )
                 for batch in parsed:
+                    self._refuse_zero_bytes(batch, text, rows)
                     if batch.num_rows:
                         now = min(raw.tell(), self.total)
                         yield self._parsed(batch, marked), now - position
@@ -146,6 +148,17 @@ class CsvFile:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise self._explain(error, rows, {*columns} - {*text}, missing) from error
+
+    def _refuse_zero_bytes(self, batch: Untyped, text: Collection[str], rows: int) -> None:
+        """Refuse zero bytes in text, which a disk may leave after a crash; numbers with them are none."""
+        for name in batch.schema.names:
+            if name in text:
+                row = pc.index(pc.match_substring(batch.column(name), "\0"), value=True).as_py()
+                if row >= 0:
+                    raise SourceFormatError(
+                        f"{self.where(rows + row)}:{self.names.index(name) + 1}: a zero byte in column {name!r}; the "
+                        "file is damaged, or not all of it is text: mend it"
+                    )
 
     def _parsed(self, batch: Untyped, marked: Mapping[str, Collection[str]]) -> Untyped:
         """The batch with numbers in the columns that have marks of their own for what is missing."""

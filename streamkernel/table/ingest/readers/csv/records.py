@@ -101,19 +101,23 @@ def first_problem(
     numbers : names of the columns that are numbers.
     missing : by column, texts that stand for a missing number.
     """
-    for line, _, fields in records(file, form, skip):
+    for line, last, fields in records(file, form, skip):
         if len(fields) != len(columns):
             column = min(len(fields), len(columns)) + (len(fields) > len(columns))
-            raise SourceFormatError(
-                f"{file}:{line}:{column}: {len(fields)} fields where the table has {len(columns)} columns; mend "
-                "this line"
-            )
+            found = f"{len(fields)} field{'' if len(fields) == 1 else 's'} where the table has {len(columns)} columns"
+            quoted = f", in a row that goes on to line {last}: is a quote not closed?" if last > line else ""
+            raise SourceFormatError(f"{file}:{line}:{column}: {found}{quoted or ';'} mend this line")
         for index, field in enumerate(fields):
             marks = missing.get(columns[index], ())
             if columns[index] in numbers and field.strip() not in marks and not is_number(field, form.decimal):
                 what = f"{file}:{line}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is"
                 if form.decimal == "." and is_number(field, ","):
                     raise SourceFormatError(f"{what} {with_comma(field, form.separator)}")
+                if form.decimal == "," and is_number(field):
+                    raise SourceFormatError(
+                        f"{what} a number with a point; where it separates thousands, leave it out, and where it is "
+                        f"decimal, leave {option('decimal', ',')} out"
+                    )
                 if have_signs([field]):
                     raise SourceFormatError(
                         f"{what} a number with other signs; write numbers alone, such as 1234{form.decimal}5"
