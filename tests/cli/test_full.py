@@ -121,6 +121,25 @@ def test_the_systems_word_is_one_line(cli: Callable[..., Any], monkeypatch: pyte
     assert cli("info", place / "model").error.startswith("error: No space left on device: /tmp/x; ")
 
 
+def test_a_page_without_its_picture_is_said_to_be_there(
+    cli: Callable[..., Any], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ("report", model, "page.html", "--png", "picture.png")
+    with monkeypatch.context() as patched:
+
+        def full(*_: Any, **__: Any) -> None:
+            raise StoreError("no space left while writing picture.png")
+
+        patched.setattr("streamkernel.cli.commands.report.draw_png", full)
+        error = cli(*arguments).error
+    assert "no space left while writing picture.png (the page page.html is written, and the picture is not: " in error
+    assert "give --overwrite to write both" in error
+    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+    assert cli(*arguments, "--overwrite").status == 0
+    assert {each.name for each in tmp_path.iterdir()} == {"page.html", "picture.png"}
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="of Linux")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [["info"], ["--version"], ["--help"], ["info", "--help"]], ids=" ".join)

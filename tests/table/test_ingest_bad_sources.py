@@ -32,7 +32,7 @@ NOISE_GZ = gzip.compress(NOISE, 1)
 BAD_SOURCES = {
     "ragged short": (write("s.csv", GOOD + "1,2\n" + GOOD), None, SourceFormatError, r"s\.csv:2002:2: 2 fields"),
     "ragged long": (write("s.csv", GOOD + "1,2,3,4\n"), None, SourceFormatError, r"s\.csv:2002:4: 4 fields"),
-    "ragged in the first rows": (write("s.csv", "a,b\n1,2\n3\n"), None, SourceFormatError, r"s\.csv:3:1: 1 fields"),
+    "ragged in the first rows": (write("s.csv", "a,b\n1,2\n3\n"), None, SourceFormatError, r"s\.csv:3:1: 1 field"),
     "text": (
         write("s.csv", GOOD + "1,2,3\n\n1,two,3\n"),
         None,

@@ -99,7 +99,7 @@ def test_text_that_is_not_in_the_encoding_is_named_with_its_line(tmp_path):
 
 def test_problems_are_told_with_their_line(tmp_path):
     good = "a;b\n" + "1,5;2\n" * 1500
-    for line, says in (("1.5;2", "'1.5' in column 'a'"), ("1.000,5;2", "'1.000,5' in column 'a'"), ("1", "1 fields")):
+    for line, says in (("1.5;2", "'1.5' in column 'a'"), ("1.000,5;2", "'1.000,5' in column 'a'"), ("1", "1 field")):
         source = write(tmp_path / "s.csv", good + line + "\n", "utf-16")
         with pytest.raises(SourceFormatError, match=rf"s\.csv:1502:1: {says}"):
             ingest(source, tmp_path / "s", decimal=",", encoding="utf-16")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 import numpy as np
 
@@ -11,7 +14,7 @@ from streamkernel.cli.options import Bounds, Resources, Scheduler, common, cut, 
 from streamkernel.cli.output import Display
 from streamkernel.cli.saved_objects import is_factor, kind_of, predicting_model
 from streamkernel.cli.tables_for_models import opened
-from streamkernel.errors import ParameterError
+from streamkernel.errors import ParameterError, StreamKernelError
 from streamkernel.factors import Factor
 from streamkernel.kinds import transformer_class
 from streamkernel.models.predicting import PredictingModel
@@ -30,6 +33,7 @@ from streamkernel.report.publish import PICTURE, checked_output
 from streamkernel.table import Table, open_table, with_weights_of
 from streamkernel.table.synthetic import is_synthetic, normal_form
 from streamkernel.type_aliases import Fields
+from streamkernel.wording import switch
 
 _MOST_ROWS = 5000
 # Where a file for --data is read.
@@ -108,7 +112,20 @@ def _model(
     pairs = None if data is None else _predicted(fitted, data, rows, weight, display)
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
     if png is not None:
-        draw_png(fitted, png)
+        with _beside_page(out):
+            draw_png(fitted, png)
+
+
+@contextmanager
+def _beside_page(out: str) -> Iterator[None]:
+    """Say in an error of the picture, such as a full disk, that the page is there, and how to go on."""
+    try:
+        yield
+    except StreamKernelError as error:
+        raise type(error)(
+            f"{error.message} (the page {out} is written, and the picture is not: give {switch('overwrite')} to "
+            "write both)"
+        ) from error
 
 
 def _predicted(model: PredictingModel, data: str, rows: Bounds, weight: str | None, display: Display) -> Fields:
@@ -191,4 +208,5 @@ def _factors(
         optimum = pca_optimum(factors, table.without_targets())
     write_factor_report(factors, out, overwrite=overwrite, optimum=optimum)
     if png is not None:
-        draw_factor_png(factors, png, optimum=optimum)
+        with _beside_page(out):
+            draw_factor_png(factors, png, optimum=optimum)
