@@ -7,7 +7,6 @@ finds the folder unlocked and removes it. A folder in which another process stil
 from __future__ import annotations
 
 import errno
-import os
 import re
 import shutil
 import time
@@ -18,11 +17,10 @@ from streamkernel.atomic import HeldLock, partial_sibling, publish_folder
 from streamkernel.blobs import LocalBlobs, translated_os_errors
 from streamkernel.errors import StoreError
 from streamkernel.manifest import COMPLETE
+from streamkernel.outputs._locked_folder import UNNAMED, locked_folder
 from streamkernel.outputs.building import Building
 from streamkernel.outputs.complete import Kind
 from streamkernel.outputs.replace import check_output, is_empty_folder, remove_former, whole_in
-
-_TRIES = 100
 
 # How long a former output, locked by another process, is waited for.
 _CLEAR_SECONDS = 2.0
@@ -48,7 +46,7 @@ class PartialFolder(Building):
             self._former = target.stat().st_ino if grown else None
             target.parent.mkdir(parents=True, exist_ok=True)
             remove_stray_partials(target.parent, target.name)
-            self.folder, self._lock = _locked_folder(target)
+            self.folder, self._lock = locked_folder(lambda: partial_sibling(target))
         self.blobs = LocalBlobs(self.folder)
 
     def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
@@ -80,29 +78,6 @@ class PartialFolder(Building):
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
-
-
-def _locked_folder(target: Path) -> tuple[Path, HeldLock | None]:
-    """Make a folder beside `target`, and lock it before it gets the name by which other builders look for strays.
-
-    Until then it is empty, and another builder may remove it; then this makes another one.
-    """
-    for _ in range(_TRIES):
-        path = partial_sibling(target)
-        unnamed = path.with_suffix(".new")
-        unnamed.mkdir()
-        lock: HeldLock | None = None
-        try:
-            # Without locks (some network file systems) a stray folder stays; it does no other harm.
-            with suppress(OSError):
-                lock = HeldLock.acquire(unnamed)
-            os.rename(unnamed, path)
-        except FileNotFoundError:
-            if lock is not None:
-                lock.release()
-            continue
-        return path, lock
-    raise StoreError(f"no folder can be made beside {target}: another process removes it each time; stop that one")
 
 
 def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = False) -> None:
@@ -158,13 +133,14 @@ def remove_any(path: Path) -> None:
 
 def remove_stray_partials(folder: Path, name: str | None = None) -> None:
     """Remove partial folders (of the output `name`, or of any output) whose builders have died."""
-    stray = re.compile(rf"\.{re.escape(name) if name else '.+'}\.[0-9a-f]{{8}}\.(partial|new)", re.DOTALL)
+    pattern = rf"\.{re.escape(name) if name else '.+'}\.[0-9a-f]{{8}}(\.partial|{re.escape(UNNAMED)})"
+    stray = re.compile(pattern, re.DOTALL)
     for path in folder.iterdir():
         found = stray.fullmatch(path.name)
         if not found or not path.is_dir() or path.is_symlink():
             continue
         with suppress(OSError):
-            if found[1] == "new":
+            if found[1] == UNNAMED:
                 path.rmdir()
                 continue
             # Without `current`, the lock may be that of a folder which was exchanged for this one since it was opened.

@@ -10,13 +10,15 @@ import os
 import re
 import shutil
 import tempfile
+import uuid
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from streamkernel.atomic import HeldLock
+from streamkernel.outputs._locked_folder import UNNAMED, locked_folder
 
-_IN_USE = ".work"
+_IN_USE, _NO_LOCKS = ".work", ".unlocked"
 
 
 class TemporaryFolder:
@@ -35,14 +37,11 @@ class TemporaryFolder:
     def __init__(self) -> None:
         around = Path(tempfile.gettempdir())
         _remove_abandoned(around)
-        # Locked before it has the name by which other processes look.
-        self.path = Path(tempfile.mkdtemp(prefix=_prefix(), suffix=".new", dir=around))
-        self._lock: HeldLock | None = None
-        # Without locks (some network file systems) the folder keeps its first name, and nobody else removes it.
-        with suppress(OSError):
-            self._lock = HeldLock.acquire(self.path)
-        if self._lock is not None:
-            self.path = self.path.rename(self.path.with_suffix(_IN_USE))
+        # Rows of the user are in it, and others may look around among the temporary files.
+        self.path, self._lock = locked_folder(lambda: around / _new_name(), mode=0o700)
+        if self._lock is None:
+            # It has a name of its own, so that nobody removes it should there be locks later.
+            self.path = self.path.rename(self.path.with_suffix(_NO_LOCKS))
 
     def remove(self) -> None:
         """Remove the folder; a second call has no effect."""
@@ -59,6 +58,10 @@ class TemporaryFolder:
         self.remove()
 
 
+def _new_name() -> str:
+    return f"{_prefix()}{uuid.uuid4().hex[:8]}{_IN_USE}"
+
+
 def _prefix() -> str:
     # Locks do not reach from one machine to another on every file system that machines share.
     return f"streamkernel-{re.sub(r'[^A-Za-z0-9]+', '-', os.uname().nodename)[:60]}-"
@@ -68,10 +71,14 @@ def _remove_abandoned(around: Path) -> None:
     """Remove the folders of this user and machine that no process has locked."""
     with suppress(OSError), os.scandir(around) as entries:
         for entry in entries:
-            if not (entry.name.startswith(_prefix()) and entry.name.endswith(_IN_USE)):
+            if not (entry.name.startswith(_prefix()) and entry.name.endswith((_IN_USE, UNNAMED))):
                 continue
             with suppress(OSError):
-                if entry.stat(follow_symlinks=False).st_uid == os.getuid() and entry.is_dir(follow_symlinks=False):
+                if entry.stat(follow_symlinks=False).st_uid != os.getuid() or not entry.is_dir(follow_symlinks=False):
+                    continue
+                if entry.name.endswith(UNNAMED):
+                    os.rmdir(entry.path)  # where it is empty
+                else:
                     _remove_if_unlocked(Path(entry.path))
 
 

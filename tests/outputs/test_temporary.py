@@ -73,7 +73,8 @@ def test_nothing_is_removed_that_is_not_ours(around: Path) -> None:
     outside.mkdir()
     (outside / "rows").touch()
     others = [
-        ours.removesuffix(".work") + ".new",  # of a file system without locks
+        ours.removesuffix(".work") + ".unlocked",  # of a file system without locks
+        ours.removesuffix(".work") + ".new",  # the same, of an earlier release
         "streamkernel-elsewhere-12345678.work",  # of another machine
         f"streamkernel-{host}-12345678",
         "streamkernel-rows-12345678",
@@ -81,6 +82,7 @@ def test_nothing_is_removed_that_is_not_ours(around: Path) -> None:
     ]
     for name in others[:-1]:
         (around / name).mkdir()
+        (around / name / "rows").touch()
     (around / ours).symlink_to(outside, target_is_directory=True)
     with TemporaryFolder():
         pass
@@ -103,3 +105,34 @@ def test_a_place_that_takes_no_folder_says_so(around: Path, monkeypatch: pytest.
     monkeypatch.setattr(tempfile, "tempdir", str(around / "nowhere"))
     with pytest.raises(FileNotFoundError, match="nowhere"):
         TemporaryFolder()
+
+
+def test_a_process_that_was_killed_before_its_folder_had_a_lock_leaves_nothing_for_ever(around: Path) -> None:
+    with TemporaryFolder() as folder:
+        unnamed = folder.with_suffix(".new").with_stem(folder.stem[:-8] + "12345678")
+    unnamed.mkdir()
+    with TemporaryFolder() as ours:
+        assert list(around.iterdir()) == [ours]
+
+
+def test_a_folder_that_another_process_takes_for_a_stray_is_made_again(
+    around: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acquire, removed = HeldLock.acquire, []
+
+    def too_late(path: Path, *, create: bool = False) -> HeldLock | None:
+        if not removed:
+            path.rmdir()
+            removed.append(path)
+        return acquire(path, create=create)
+
+    monkeypatch.setattr(HeldLock, "acquire", too_late)
+    with TemporaryFolder() as ours:
+        assert ours.is_dir()
+        assert removed
+        assert ours.stem != removed[0].stem
+
+
+def test_nobody_else_may_look_into_a_folder() -> None:
+    with TemporaryFolder() as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
