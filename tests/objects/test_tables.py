@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
+import sys
+import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -73,6 +77,23 @@ def test_the_same_table_as_on_a_disk(url: str, sources: tuple[Path, Path], tmp_p
     assert (there.bytes_stored, there.chunks, there.statistics) == (here.bytes_stored, here.chunks, here.statistics)
     assert values(open_table(url)) == values(open_table(tmp_path / "t"))
     assert TableInfo.of(url).path == url
+
+
+@IN_MEMORY
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_copies_of_rows_that_wait_to_be_sent_are_for_their_owner_alone(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffle: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a,b\n" + b"1,2\n" * 300)))
+    modes = set()
+
+    def looked(*call: object) -> None:
+        modes.update(path.stat().st_mode & 0o777 for path in tmp_path.iterdir())
+
+    ingest("-", url, shuffle=shuffle, progress=looked)
+    assert modes == {0o700}
+    assert list(tmp_path.iterdir()) == []
 
 
 @IN_MEMORY

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from streamkernel.outputs import PartialFolder
+from streamkernel.outputs import PartialFolder, TemporaryFolder
 
 
-def scratch_folder(path: str | Path) -> PartialFolder:
-    """A folder beside the store, or for a URL among temporary files; its user abandons it."""
+@contextmanager
+def scratch_folder(path: str | Path) -> Iterator[Path]:
+    """A folder beside the store, or for a URL among temporary files; removed after the block."""
     if isinstance(path, str):
-        path = Path(tempfile.gettempdir(), f"streamkernel-{os.getuid()}")
-    return PartialFolder(path, None)
+        with TemporaryFolder() as folder:
+            yield folder
+        return
+    beside = PartialFolder(path, None)
+    try:
+        yield beside.folder
+    finally:
+        beside.abandon()

@@ -185,11 +185,8 @@ def _write(
         spool, with_rows = None, {"weighted": reader.weight is not None, "named_rows": reader.id is not None}
         if seed is not None:
             y_dtype = np.dtype(np.int64 if reader.labelled else np.float64)
-            around = scratch_folder(path)
-            stack.callback(around.abandon)
-            spool = stack.enter_context(
-                RowSpool(around.folder / "rows", seed, x_dtype, held, y_dtype, width, **with_rows)
-            )
+            around = stack.enter_context(scratch_folder(path))
+            spool = stack.enter_context(RowSpool(around / "rows", seed, x_dtype, held, y_dtype, width, **with_rows))
         rows = checked_batches(reader, kind, labels, watcher)
         n_rows = reader.n_rows or reader.estimated_rows
         if spool is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from streamkernel.blobs import translated_os_errors
@@ -54,8 +54,8 @@ def received(source: Unchecked, store: str | Path | None, watcher: Progress) -> 
         return
     if sys.stdin is None:
         raise StoreNotFoundError("the standard input is closed; give the path of a source")
-    with ExitStack() as stack:
-        copy = _room(store, stack) / "standard_input.csv"
+    with _room(store) as folder:
+        copy = folder / "standard_input.csv"
         watcher.start(None, "bytes")
         try:
             with open(copy, "xb") as handle:
@@ -75,12 +75,12 @@ def received(source: Unchecked, store: str | Path | None, watcher: Progress) -> 
         yield SourceFile(copy, ".csv", "CSV", label=LABEL)
 
 
-def _room(store: str | Path | None, stack: ExitStack) -> Path:
-    """The folder of the copy, for as long as the stack is there."""
-    if store is None:
-        folder = stack.enter_context(TemporaryFolder())
-        stack.enter_context(translated_os_errors(folder, "copying the standard input to"))
-        return folder
-    scratch = scratch_folder(store)
-    stack.callback(scratch.abandon)
-    return scratch.folder
+@contextmanager
+def _room(store: str | Path | None) -> Iterator[Path]:
+    """The folder of the copy."""
+    if store is not None:
+        with scratch_folder(store) as folder:
+            yield folder
+    else:
+        with TemporaryFolder() as folder, translated_os_errors(folder, "copying the standard input to"):
+            yield folder
