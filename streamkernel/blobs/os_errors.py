@@ -46,6 +46,12 @@ def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
         return StoreError(
             f"no space left while {doing} {path} ({error.strerror}); free some or use another disk, then run again"
         )
+    if error.errno == errno.ENAMETOOLONG:
+        # The whole path would fill the terminal.
+        return StoreError(
+            f"{str(name)[:100]}... is a longer path, or has a longer name in it, than this system takes; choose a "
+            "shorter one"
+        )
     if isinstance(error, FileNotFoundError):
         return StoreNotFoundError(f"{name} vanished while {doing} {path}; is another process removing it?")
     return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again")

@@ -134,3 +134,22 @@ def test_a_parameter_of_python(cli: Callable, given: str, meant: str) -> None:
     assert f"Did you mean '{meant}'?" in found.err
     assert "Did you mean" not in cli("fit", "a", "b", "--xyzzy", 10).err
     assert "Did you mean" not in cli("info", "a", "--random-state", 10).err  # which has no such flag
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ingest", "LONG.csv", "out"),
+        ("fit", "STORE", "LONG", "--basis", "10", *THREADS),
+        ("report", "LONG", "out.html"),
+    ],
+)
+def test_a_path_that_is_longer_than_the_system_takes(
+    cli: Callable, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    long = "/".join(["d" * 200] * 25)
+    error = cli(*(each.replace("LONG", long).replace("STORE", str(store)) for each in command)).error
+    assert "than this system takes; choose a shorter one" in error
+    assert len(error) < 300 + len(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
