@@ -264,12 +264,15 @@ def _foreign_keys(folder: Path, whole: CompleteOutput, mounts: frozenset[str], p
 def remove_former(folder: Path, successor: Path | None = None) -> None:
     """Remove an output that its successor has replaced: the files that we wrote, and files that the successor has too.
 
-    Any other files in it are moved to a name beside it, and a warning gives this name.
+    Any other files in it, and what this user may not remove, are moved to a name beside it, which a warning gives.
     """
     whole = whole_in(folder)
     mounts = mounted_at()
     if whole is not None and next(_foreign_keys(folder, whole, mounts), None) is None:
         shutil.rmtree(folder, ignore_errors=True)
+        if os.path.lexists(folder):
+            # Folders of another user: this one may rename them, but not remove what is in them.
+            _set_aside(folder, successor)
         return
     for path, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
         here = os.path.relpath(path, folder)

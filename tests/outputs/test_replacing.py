@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -300,3 +301,17 @@ def test_somebody_elses_generations_are_not_taken_for_ours(s3: str, writer: Call
     with pytest.raises(StoreExistsError):
         writer(f"{s3}/place")
     assert np.array_equal([blobs_at(f"{s3}/place").read("generations/year 1/rows")], [b"x"])
+
+
+def test_a_former_output_that_may_not_be_removed_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "place"
+    model(place)
+    # As where its folders belong to another user.
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+    with pytest.warns(StreamKernelWarning, match=r"or may not remove, is in .*\.former \(.*\); move it away"):
+        model(place, overwrite=True)
+    monkeypatch.undo()
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".former"]
+    # Nobody takes it for a stray of the next replacement.
+    model(place, overwrite=True)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".former"]
