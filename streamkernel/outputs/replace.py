@@ -39,6 +39,8 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
     StoreExistsError
         Something is there and `overwrite` is false, or it is no whole output of this kind, or there is something in it
         that we did not write, or what is not there yet would be inside of another output.
+    StoreAccessError
+        It belongs to another user, in a folder where only its owner may replace it.
     """
     if isinstance(target, str):
         _check_url(target, kind, overwrite)
@@ -60,6 +62,7 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
             f"{target} is a symbolic link to {os.readlink(target)}, which is not followed to be overwritten; give that "
             "path, or remove it yourself"
         )
+    _refuse_sticky(target)
     whole = _check_kind(str(target), lambda name: read_small(target / name), kind)
     for key in _foreign_keys(target, whole, mounts):
         raise _not_ours(str(target), key)
@@ -101,6 +104,18 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False, kind:
     return target
 
 
+def _refuse_sticky(target: Path) -> None:
+    """Refuse what another user has in a folder such as /tmp, where users rename and remove nothing of each other."""
+    folder, user = os.stat(target.parent), os.geteuid()
+    with suppress(FileNotFoundError):
+        owner = os.lstat(target).st_uid
+        if folder.st_mode & stat.S_ISVTX and user not in (0, owner, folder.st_uid):
+            raise StoreAccessError(
+                f"{target} belongs to another user, and {target.parent} lets only its owner replace it (sticky bit); "
+                "choose another path or ask its owner"
+            )
+
+
 def check_new_file(target: str | Path) -> None:
     """Refuse an absolute path or a URL of one file to be written, for its name or for what is around it.
 
@@ -110,10 +125,13 @@ def check_new_file(target: str | Path) -> None:
         The name is too long for the names of the folders beside it.
     StoreExistsError
         There is no such file yet, and it would be inside of an output of ours, or of a Zarr array.
+    StoreAccessError
+        The file belongs to another user, in a folder where only its owner may replace it.
     """
     if isinstance(target, Path):
         _check_name_length(target)
         if os.path.lexists(target):
+            _refuse_sticky(target)
             return
     _refuse_inside(target)
 

@@ -17,7 +17,7 @@ import streamkernel.outputs.partial as partial
 from streamkernel import Factor, factorize, open_table
 from streamkernel.blobs import blobs_at
 from streamkernel.cli import main
-from streamkernel.errors import ParameterError, StoreExistsError, StreamKernelWarning
+from streamkernel.errors import ParameterError, StoreAccessError, StoreExistsError, StreamKernelWarning
 from streamkernel.report import draw_png, write_report
 
 
@@ -315,3 +315,15 @@ def test_a_former_output_that_may_not_be_removed_is_set_aside(tmp_path: Path, mo
     # Nobody takes it for a stray of the next replacement.
     model(place, overwrite=True)
     assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".former"]
+
+
+def test_an_output_of_another_user_in_a_sticky_folder_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: Callable[..., None]
+) -> None:
+    tmp_path.chmod(0o1777)
+    writer(tmp_path / "place")
+    before = held(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(StoreAccessError, match=r"belongs to another user, .*sticky"):
+        writer(tmp_path / "place", overwrite=True)
+    assert held(tmp_path) == before
