@@ -39,7 +39,7 @@ class _ProgressFields:
     planned_bytes: int | None = None
     peak_bytes: int = 0
     share: float | None = None
-    began: float = field(default_factory=time.time)
+    began: float = field(default_factory=time.monotonic)  # a machine's time can be set back in between
 
 
 class ProgressWatch:
@@ -191,17 +191,17 @@ class ProgressWatch:
         if self._progress.sweeps_planned is not None:
             self._progress.share = round(self._time.share, 2)  # a hundred records of it at most
         fields = {name: value for name, value in vars(self._progress).items() if name != "began"}
-        now = time.time()
-        if fields == self._written and time.monotonic() - self._written_at < self.lease.ttl / 3:
+        now = time.monotonic()
+        if fields == self._written and now - self._written_at < self.lease.ttl / 3:
             return
         if not self.lease.held:
             return
         left = None if self._progress.share is None else self._time.seconds_left
         seconds = {"seconds": now - self._progress.began, "seconds_left": left}
-        value = {**fields, **seconds, "time": now, **this_process()}
+        value = {**fields, **seconds, "time": time.time(), **this_process()}
         record = self.records.progress.append(value, after=self._record)
         if record is None:
             # Only a driver that took the lease from us writes here.
             self.reason = self.reason or LOST
         else:
-            self._record, self._written, self._written_at = record, fields, time.monotonic()
+            self._record, self._written, self._written_at = record, fields, now

@@ -15,6 +15,7 @@ from streamkernel.blobs import Blobs, Lease, LocalBlobs, blobs_at, clock, place_
 from streamkernel.errors import ParameterError, StoreAccessError
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs._fit_and_publish import steps_of
+from streamkernel.jobs._progress_watch import ProgressWatch
 from streamkernel.jobs.records import RUNNING, JobRecords
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.store import Bundle, write_bundle
@@ -172,3 +173,16 @@ def test_the_time_of_a_place(request: pytest.FixtureRequest, tmp_path: Path, whe
     assert -1.5e9 < first - blobs.stamps("later")["later"].time < 1.5e9
     assert place_time(blobs) > first  # type: ignore[operator]
     assert blobs.keys() == ["later"]
+
+
+def test_a_clock_that_is_set_back_while_a_driver_works(
+    records: JobRecords, lease: Lease, looking: JobsSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ProgressWatch(records, lease, attempt=1, worker="here", closing=lambda: False, memory=lambda: 0) as watch:
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda: real() - 3600.0)
+        watch.measured(1)
+    watch.write_last()
+    progress = looking.job(ID).progress
+    assert progress["peak_bytes"] == 1
+    assert 0.0 <= progress["seconds"] < 3600.0
