@@ -60,6 +60,7 @@ def herded(features: Callable[[Int], FeatureRows], mu: Float, capacities: Int, w
                 squares[j] = np.inf
             picked = phi.row(j)
             T, S, total = T + 1, S + picked, total + phi.times(picked)
+        del phi  # before the next part has its own
     return counts
 
 

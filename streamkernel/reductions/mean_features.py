@@ -210,9 +210,16 @@ class ScoreFeatures(MeanFeatures):
     def of(self, X: AnyArray, Y: Float) -> Float:
         scaled = self.scaling.of(X)
         G, f = self.fitted(scaled)
-        psi = np.concatenate([G, self._beside(scaled)], axis=1)
-        doubt = SCORE * self.doubt(f, Y)[:, None]
-        return np.concatenate([PLAIN * psi, doubt * psi, np.sqrt(2.0) * f], axis=1)
+        n, q = G.shape[1], self.shape[0]
+        phi = np.empty((len(G), self.width()))
+        # In place: as arrays of their own, psi and its two multiples would take the memory of phi once more.
+        psi, scores = phi[:, :q], phi[:, q : 2 * q]
+        psi[:, :n], psi[:, -1] = G, 1.0
+        np.divide(scaled, self.radius, out=psi[:, n:-1], dtype=np.float64)
+        np.multiply(psi, SCORE * self.doubt(f, Y)[:, None], out=scores)
+        psi *= PLAIN
+        np.multiply(f, np.sqrt(2.0), out=phi[:, 2 * q :])
+        return phi
 
     def mean(self, sums: Float, code: int, weight: float) -> Float:
         C = len(self.intercept)

@@ -61,8 +61,9 @@ def _steps_of_method(table: Table, settings: CompressionSettings, problem: Probl
         steps.append(step_of(FIT, work, rows, kernel_columns=n, held_bytes=8 * n * (8 * n + 4 * d)))
     if settings.herds(table):
         features = maps.mean_features()
-        # phi of a part of the candidates, and what it is joined from.
-        part = 8 * settings.candidates(table) * min(PART, size) * (2 * features.numbers_of_row + 4)
+        # phi of a part of the candidates, and what it is made of: rows as stored and scaled, kernel values, features.
+        made = 2 * (n + problem.table.width) + table.stored_width + 4
+        part = 8 * settings.candidates(table) * min(PART, size) * (features.numbers_of_row + made)
         means = MeanFeatureSums(features)
         return [*steps, step_of(SUMS, means, table, kernel_columns=n, held_bytes=part + 2 * means.state_bytes())]
     space = maps.space(planned=True)
