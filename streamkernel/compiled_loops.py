@@ -45,6 +45,7 @@ OPTIONS: Fields = {"nogil": True, "error_model": "numpy"}
 
 # Seconds to wait for another process that compiles. There is a limit because that process may have been stopped.
 _PATIENCE = 600.0
+_MANY = 20_000  # objects that a later collection of garbage would take long to look through
 _LOCK = threading.Lock()
 _warned = threading.Event()
 
@@ -140,7 +141,8 @@ def _without_collections() -> Iterator[None]:
     """Suspend the collection of garbage: the first function loads some 100,000 objects of Numba, which all stay.
 
     The collector would look them all through, with what was loaded before: .08 s of a fit of 4 s. They then count as
-    old, as if it had; else it would do so later in the fit, for another .08 s.
+    old, as if it had; else it would do so later in the fit, for another .08 s. Later functions load few objects: for
+    these the count of frozen ones, which walks through them all, would cost more than a collection.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -148,7 +150,7 @@ def _without_collections() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():  # the user may have frozen objects, before a fork
+            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():  # the user may have frozen some, before a fork
                 gc.freeze()
                 gc.unfreeze()  # to the oldest generation
             gc.enable()

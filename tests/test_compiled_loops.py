@@ -234,11 +234,13 @@ def test_garbage_is_not_looked_for_while_a_loop_is_loaded(
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_loaded_objects_count_as_old(frozen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("many", [True, False])
+def test_many_loaded_objects_count_as_old(many: bool, frozen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A collection of young objects does not look through them; objects that the user has frozen stay so."""
     loaded: list[list[int]] = []
     one = loop()
-    monkeypatch.setattr(one, "_compile", lambda signature, *, cache: loaded.append([1]))
+    count = 30_000 if many else 10
+    monkeypatch.setattr(one, "_compile", lambda signature, *, cache: loaded.extend([1] for _ in range(count)))
     enabled, held = gc.isenabled(), gc.get_freeze_count()
     # As in a process of its own: this one has frozen what it had when the tests were found.
     gc.unfreeze()
@@ -250,7 +252,7 @@ def test_loaded_objects_count_as_old(frozen: bool, monkeypatch: pytest.MonkeyPat
         one.of(DTYPE)
         assert abs(gc.get_freeze_count() - before) < 100  # some may have been freed
         old = gc.get_objects(generation=2)
-        assert any(each is loaded[0] for each in old) != frozen
+        assert any(each is loaded[0] for each in old) == (many and not frozen)
     finally:
         (gc.freeze if held else gc.unfreeze)()
         (gc.enable if enabled else gc.disable)()
