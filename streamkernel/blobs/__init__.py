@@ -24,12 +24,13 @@ from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
 from streamkernel.blobs.locations import beside, blobs_at, joined, local_path, parent_of
 from streamkernel.blobs.lock import Lock, PathLock, lease_of
-from streamkernel.blobs.os_errors import first_line, store_error, translated_os_errors
+from streamkernel.blobs.os_errors import check_link, first_line, store_error, translated_os_errors
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.blobs.retries import with_retries
 from streamkernel.blobs.transfer import at_once, download, upload
 
 __all__ = [
+    "check_link",
     "GENERATED",
     "MOST_FOLLOWED",
     "Blobs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,24 @@ def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
     if isinstance(error, FileNotFoundError):
         return StoreNotFoundError(f"{name} vanished while {doing} {path}; is another process removing it?")
     return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again")
+
+
+def check_link(path: Path) -> None:
+    """Refuse a symbolic link that leads nowhere: what it names is not there, or is this link again.
+
+    Raises
+    ------
+    StoreNotFoundError
+        It says where the link points.
+    """
+    try:
+        path.stat()
+    except OSError as error:
+        why = {errno.ELOOP: "and leads back to itself", errno.ENOENT: "and nothing is there"}.get(error.errno or 0)
+        if why is not None and path.is_symlink():
+            raise StoreNotFoundError(
+                f"{path} is a symbolic link to {os.readlink(path)}, {why}; mend the link, or give another path"
+            ) from error
 
 
 def first_line(error: BaseException) -> str:

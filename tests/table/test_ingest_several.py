@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -210,7 +211,7 @@ BAD = {
     "no header": (files(a_csv=GOOD, b_csv="1,2\n"), "", SourceFormatError, r"b\.csv:1:1: the first line is numbers"),
     "a header later": (files(a_csv="1,2\n", b_csv=GOOD), "", SourceFormatError, r"a\.csv:1:1: the first line is num"),
     "other width": (files(a_csv="1,2\n", b_csv="1,2,3\n"), "", SourceFormatError, r"b\.csv:1:2: 3 columns without n"),
-    "ragged": (files(a_csv=GOOD, b_csv=GOOD + "1\n"), "", SourceFormatError, r"b\.csv:1502:1: 1 fields"),
+    "ragged": (files(a_csv=GOOD, b_csv=GOOD + "1\n"), "", SourceFormatError, r"b\.csv:1502:1: 1 field"),
     "missing value": (files(a_csv=GOOD, b_csv=GOOD + "1,\n"), "", NonFiniteDataError, r"row 3000, .*b\.csv:1502"),
     "text": (files(a_csv=GOOD, b_csv=GOOD + "1,x\n"), "", SourceFormatError, r"b\.csv:1502:2: 'x'"),
     "empty": (files(a_csv=GOOD, b_csv=""), "", SourceFormatError, r"b\.csv:1:1: the file is empty"),
@@ -283,3 +284,22 @@ def test_a_file_whose_name_looks_like_a_pattern(tmp_path):
     (tmp_path / "a[1].csv").write_text("a\n1\n")
     (tmp_path / "a1.csv").write_text("a\n1\n2\n")
     assert ingest(tmp_path / "a[1].csv", tmp_path / "s").rows == 1
+
+
+@pytest.mark.parametrize("target", ["b.csv", "a.csv"])
+def test_a_link_that_leads_nowhere_is_told(tmp_path, monkeypatch, target):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").symlink_to(target)
+    why = "and leads back to itself" if target == "a.csv" else "and nothing is there"
+    for read in (lambda: ingest("a.csv", "t"), lambda: ingest("*.csv", "t"), lambda: open_table("a.csv")):
+        with pytest.raises(StoreNotFoundError, match=rf"a\.csv is a symbolic link to {target}, {why}; mend the link"):
+            read()
+
+
+def test_a_folder_with_a_link_to_itself_is_read_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    Path("d/rows.csv").write_text("a,y\n1,2\n3,4\n")
+    Path("d/again").symlink_to("../d")
+    for number, source in enumerate(("d", "d/**/*.csv", "d/**")):
+        assert ingest(source, f"t{number}", target="y").rows == 2

@@ -116,7 +116,7 @@ def pinball_explained(y: Float, values: Float, levels: Float, weights: Float | N
     # The best constant is the least target that the share q is at or below.
     best = y[np.minimum(np.searchsorted(below, levels * below[-1]), len(y) - 1)]
     losses = [w @ np.maximum(levels * r, (levels - 1.0) * r) for r in (y[:, None] - values, y[:, None] - best)]
-    return share_explained(losses[0], losses[1], np.count_nonzero(w))
+    return share_explained(losses[0], losses[1], int(np.count_nonzero(w)))
 
 
 def _pairs(levels: Float) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ from zarr.dtype import parse_dtype
 from zarr.storage import LocalStore, StorePath
 
 from streamkernel.atomic import parsed_json, read_file
-from streamkernel.blobs import display_form, first_line, with_retries
+from streamkernel.blobs import check_link, display_form, first_line, with_retries
 from streamkernel.errors import (
     CorruptMetadataError,
     ResourceLimitError,
@@ -95,6 +95,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         raise StoreNotFoundError(f"there can be no store at {str(local)[:200]!r} ({why}); check the path") from error
     if not exists:
         raise StoreNotFoundError(f"there is no store at {local}; check the path (nothing was created)")
+    check_link(local)
     if not is_folder:
         raise StoreError(f"{local} is a file, not a Zarr store; convert it by {call('ingest')} first")
     if not os.access(local, os.R_OK | os.X_OK):
@@ -293,7 +294,7 @@ def _unknown_part(raw: Fields) -> str | None:
             found = _name_of(raw.get(field))
             if found is not None and found not in known:
                 return f"{what} {found!r}, which cannot be read here; write the array again with {known[0]!r}"
-    kind = raw.get("data_type" if version == 3 else "dtype")
+    kind: Any = raw.get("data_type" if version == 3 else "dtype")
     told = _name_of(kind) if version == 3 else kind
     if not isinstance(told, str):
         return None

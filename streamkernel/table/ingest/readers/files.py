@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from streamkernel.blobs import display_form, is_url
+from streamkernel.blobs import check_link, display_form, is_url
 from streamkernel.errors import ParameterError, SourceFormatError, StoreAccessError, StoreNotFoundError
 from streamkernel.table.ingest.readers._plain_bytes import COMPRESSIONS
 from streamkernel.type_aliases import Unchecked
@@ -162,12 +162,22 @@ def _paths(place: str | Path) -> list[Path]:
         if not found:
             raise StoreNotFoundError(f"no file matches {place}; check the pattern (nothing was created)")
         if "**" in str(place):  # it matches a folder, and the files in it too
-            return [path for path in found if path.is_file()]
+            return [path for path in found if path.is_file() and not _in_circle(path)]
         return [path for match in found for path in _paths(match)]
     if not os.path.lexists(place):
         raise StoreNotFoundError(f"there is no source at {place}; check the path (nothing was created)")
     _check_readable(place)
     return _files_below(place) if place.is_dir() else [place]
+
+
+def _in_circle(path: Path) -> bool:
+    """Whether a path goes through a link to a folder around it, so that it is another name of what is found anyway."""
+    for parent in path.parents:
+        if parent.is_symlink():
+            around = parent.parent.resolve()
+            if parent.resolve() in (around, *around.parents):
+                return True
+    return False
 
 
 def _named_folder(places: Sequence[str | Path], paths: Sequence[Path]) -> Path | str:
@@ -197,6 +207,7 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _check_readable(path: Path) -> None:
+    check_link(path)
     if not os.access(path, os.R_OK):
         raise StoreAccessError(f"{path} may not be read by this user; ask for access")
 
