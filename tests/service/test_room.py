@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import threading
 import time
 from pathlib import Path
@@ -15,6 +17,7 @@ from service.bodies import as_arrow, as_npy, refused
 
 from streamkernel.service import Settings
 from streamkernel.service.formats import MEDIA_TYPES
+from streamkernel.service.formats.answers import Spool
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.memory_budget import Reservation
 
@@ -155,3 +158,19 @@ def test_blocks_at_work_are_as_few_as_they_may_be(saved: Path, live: Any, stream
     for thread in threads:
         thread.join()
     assert most == streams
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+def test_a_disk_that_is_full_of_answers_is_told_without_paths(
+    saved: Path, live: Any, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    running, body = live(Settings(saved)), as_npy(np.ones((200_000, 4), np.float16))
+
+    def full(*_: Any) -> None:
+        raise OSError(number, os.strerror(number), "/tmp/answers")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Spool, "append", full)
+        told = "the service is short of disk, files or memory; try again later"
+        refused(predicted(running.url, "npy", body), 503, "Overloaded", told)
+    assert predicted(running.url, "npy", body).status_code == 200
