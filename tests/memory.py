@@ -38,11 +38,15 @@ def measured(folder: Path, estimator: str, rows: int, *, classes: int = 0, **opt
     return planned, peak
 
 
-def measured_from(folder: Path, estimator: str, rows: int, *, classes: int = 0, **options: Any) -> tuple[int, int, int]:
+def measured_from(
+    folder: Path, estimator: str, rows: int, *, classes: int = 0, features: int = 8, **options: Any
+) -> tuple[int, int, int]:
     """As `measured`, and what the process held before the fit."""
-    data = data_sets.friedman(rows, 8)
+    data = data_sets.friedman(rows, features)
     y = np.digitize(data.y, np.quantile(data.y, np.arange(1, classes) / classes)) if classes else np.abs(data.y)
-    store = zarr_of_chunks(folder / "rows.zarr", data.X.astype(np.float32), y.astype(np.float64), 15_000)
+    store = zarr_of_chunks(
+        folder / "rows.zarr", data.X.astype(np.float32), y.astype(np.float64), max(512, 15_000 * 8 // features)
+    )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, estimator, store, json.dumps(options)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -30,7 +30,8 @@ from streamkernel import (
 )
 from streamkernel.engine import Session, Step
 from streamkernel.reductions.scores.standard_errors import without_errors
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
+from streamkernel.selection.problem import Problem, Rule, Selection, gather_step
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import Table, open_table
 
 __all__ = ["CASES", "TRANSFORMS", "Case", "FixedRows", "WeightedRows", "assert_same", "scores_of", "weighted_rows"]

@@ -31,8 +31,9 @@ from streamkernel.reductions.pools import (
     ResidualColumns,
     ResidualReservoir,
 )
-from streamkernel.selection.problem import Problem, RowCache, Rule, gather_step, unfilled_basis
+from streamkernel.selection.problem import Problem, Rule, gather_step, unfilled_basis
 from streamkernel.selection.rounds import Rounds
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option

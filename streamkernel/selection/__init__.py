@@ -2,7 +2,8 @@
 
 from streamkernel.selection.columns import Columns
 from streamkernel.selection.greedy import Greedy
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection
+from streamkernel.selection.problem import Problem, Rule, Selection
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.selection.rpcholesky import RPCholesky
 from streamkernel.selection.rules import DENSE_RULES, RULES, SCORES, RuleOption, as_kappa, as_rule, options_of
 from streamkernel.selection.support_vectors import SupportVectors

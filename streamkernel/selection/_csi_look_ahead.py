@@ -28,7 +28,8 @@ from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample
 from streamkernel.selection._csi_decompositions import BLOCK, LookAhead
 from streamkernel.selection._csi_scans import LargestScan, PublishedScan
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
+from streamkernel.selection.problem import Problem, Rule, Selection, gather_step
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.type_aliases import Float, Int
 
 _REFRESH = 20  # picks between two recomputations of the quantities that rank-one updates change

@@ -12,8 +12,9 @@ from streamkernel.engine import Session, Step, step_of
 from streamkernel.reductions import DrawnRows, Sample, draw_at_once, draw_rows, uniform_rows
 from streamkernel.reductions.pools import ResidualSample, ResidualSampleResult
 from streamkernel.selection.candidates import candidates_needed
-from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
+from streamkernel.selection.problem import Problem, distinct_rows, gather_step, unfilled_basis
 from streamkernel.selection.rounds import Fixed, Take
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Float, Int
 
@@ -164,11 +165,11 @@ class UniformDraw(Draw):
         return max(self._per_pick(problem) * picks, 0 if have else self.least_first)
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
-        rows = sum(
-            self.pool_size(problem, picks, have) + (self._drawn_scoring(problem, have + picks) or 0)
-            for have, picks in take.schedule(problem.n)
-        )
-        return [gather_step(problem, rows)]
+        m, draws = problem.table.counted, []
+        for have, picks in take.schedule(problem.n):
+            draws += [self._pool_drawn(problem, picks, have), self._scoring_drawn(problem, have + picks) or 0]
+        # The steps of the scores count the copies of candidates and of scoring rows.
+        return [gather_step(problem, distinct_rows(draws, m), copied=0)]
 
     def _drawn_scoring(self, problem: Problem, size: int) -> int | None:
         """Number of rows from which the scoring rows are taken: those in validation folds are left out."""
@@ -207,7 +208,7 @@ class UniformDraw(Draw):
         """The scoring rows, in the order of their numbers, and the weights with which they stand for all rows."""
         wanted = self.scoring_rows(problem, size)
         if problem.folds is not None:
-            drawn = drawn.where(np.isin(drawn.rows, problem.trained_on(cache.get(drawn.rows)).rows))
+            drawn = drawn.where(np.isin(drawn.rows, problem.trained_on(cache.without_features(drawn.rows)).rows))
         drawn = drawn.first(len(drawn) if wanted is None else wanted).ascending()
         return cache.get(drawn.rows), problem.times * drawn.importance
 
@@ -303,7 +304,7 @@ class ResidualDraw(Draw):
         for have, picks in take.schedule(problem.n):
             sample = self.reduction(problem, unfilled_basis(problem, have), picks, 0)
             if have == 0 and problem.kernel.stationary:
-                steps.append(gather_step(problem, sample.n_candidates + sample.n_scoring))
+                steps.append(gather_step(problem, sample.n_candidates + sample.n_scoring, copied=0))
             else:
                 name = f"look at the residual of {have} functions"
                 held = 3 * sample.state_bytes() + 24 * have**2

@@ -22,8 +22,9 @@ from streamkernel.reductions import Sample, uniform_rows
 from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection._picks import Picks, projection_ridge
 from streamkernel.selection.greedy import Greedy
-from streamkernel.selection.problem import Problem, RowCache, Selection, gather_step
+from streamkernel.selection.problem import Problem, Selection, gather_step
 from streamkernel.selection.rounds import Rounds
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.selection.scores import Mixture
 from streamkernel.type_aliases import Float, Int
 

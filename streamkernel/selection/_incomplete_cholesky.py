@@ -21,7 +21,8 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.records import RoundRecord
 from streamkernel.reductions.pools.largest_residuals import LargestResiduals, ResidualRows
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step, unfilled_basis
+from streamkernel.selection.problem import Problem, Rule, Selection, gather_step, unfilled_basis
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.type_aliases import Float, Int
 
 

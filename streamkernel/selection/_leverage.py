@@ -20,7 +20,8 @@ from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import uniform_rows
 from streamkernel.reductions.pools.leverage import LeverageDraw, RidgeLeverage, SampledKernel
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step, unfilled_basis
+from streamkernel.selection.problem import Problem, Rule, Selection, gather_step, unfilled_basis
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import open_table
 from streamkernel.type_aliases import Float, Int
 

@@ -11,7 +11,8 @@ from streamkernel.engine import Session, Step
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Kernel, Linear
 from streamkernel.records import RoundRecord
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection
+from streamkernel.selection.problem import Problem, Rule, Selection
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.type_aliases import Int
 from streamkernel.wording import option
 

@@ -20,8 +20,9 @@ from streamkernel.reductions.pools import CrossPool, PoolColumns
 from streamkernel.selection._cross_picks import cross_picks
 from streamkernel.selection._draws import AllRows, Draw, Drawn, UniformDraw
 from streamkernel.selection._picks import Picks
-from streamkernel.selection.problem import Problem, RowCache
+from streamkernel.selection.problem import Problem
 from streamkernel.selection.rounds import Fixed, Geometric, Rounds, Take
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 

@@ -24,8 +24,9 @@ from streamkernel.reductions.pools import (
 from streamkernel.selection._draws import Draw, Drawn, kinds_of_rounds
 from streamkernel.selection._picks import Picks, lazy_picks
 from streamkernel.selection._root_picks import root_picks
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, unfilled_basis
+from streamkernel.selection.problem import Problem, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds, Take
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.selection.scores import Score
 from streamkernel.type_aliases import Int, Unchecked
 

@@ -18,7 +18,8 @@ from streamkernel.kernels.parameters import checked_integer
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import DrawnRows, draw_rows, stream_generator
 from streamkernel.reductions.clusters import Clusters, LloydStep, feature_weights
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
+from streamkernel.selection.problem import Problem, Rule, Selection, gather_step
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Float, Int
 

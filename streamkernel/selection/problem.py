@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,15 +13,12 @@ from streamkernel.basis import Basis, unfilled
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
-from streamkernel.metric import MetricScaler
 from streamkernel.records import RoundRecord
-from streamkernel.reductions import Both, DrawnRows, Gather, Sample, counted_rows
-from streamkernel.reductions.pools import CountRepeats, Lots, Origins, Repeats
-from streamkernel.table import Folds, RowScaler, Table
-from streamkernel.table.row_keys import RowRounding
-from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
-
-_GATHER, _COUNT, _LOTS = "gather sampled rows", "count of repeated rows", "rows of each lot of copies"  # sweeps
+from streamkernel.reductions import Gather, Sample, counted_rows
+from streamkernel.reductions.pools import CountRepeats
+from streamkernel.selection.row_cache import COUNT, GATHER, RowCache
+from streamkernel.table import Folds, Table
+from streamkernel.type_aliases import Float, Int
 
 
 @dataclass(frozen=True)
@@ -151,147 +150,6 @@ class Selection:
         return Selection(basis, gains, self.rounds, self.ended)
 
 
-class RowCache:
-    """Cache of rows by number. A sweep fetches only the rows that are not in the cache.
-
-    Rows are held as the table's blocks have them. Where the fit finds the map of its rows from a sample of them, they
-    are held in float64 as they are before that map (`before_metric`, `as_stored`); `get` maps them, to the bits of a
-    block.
-
-    Parameters
-    ----------
-    table : table of the rows as they are held.
-    scaler : scaler of the rows. Of rows that are held with their columns scaled it maps by its metric; None for no map.
-    dtype : dtype of the mapped rows.
-    """
-
-    def __init__(
-        self, table: Table, session: Session, scaler: RowScaler | None = None, dtype: AnyDType | None = None
-    ) -> None:
-        self._table = table
-        self._session = session
-        self._scaler, self._dtype = scaler, table.dtype if dtype is None else dtype
-        self._sample: Sample | None = None
-        self.repeats: Repeats | None = None  # None until they are counted
-
-    @classmethod
-    def of(cls, table: Table, session: Session) -> RowCache:
-        """The cache of a table; its scaler may be of any kind."""
-        if table.scaler is None or table.scaler.invertible:
-            return cls(table, session)
-        return cls(as_stored(table), session, table.scaler, table.dtype)
-
-    def mapped_by(self, scaler: RowScaler | None, dtype: AnyDType) -> RowCache:
-        """A cache with the same rows in another dtype, which maps them by a scaler if there is one."""
-        cache = RowCache(self._table, self._session, scaler, dtype)
-        cache._sample, cache.repeats = self._sample, self.repeats
-        return cache
-
-    def take_keys(self, rounding: RowRounding) -> None:
-        """Give the rows other keys of their features, in one sweep for all rows that are held.
-
-        Keys are of features as stored, which a cache of scaled rows does not have.
-        """
-        held, self._sample = self._sample, None
-        self._table = self._table.with_keys(rounding)
-        if held is not None:
-            rows = held.rows
-            del held  # two copies of the rows are not in the plan
-            self.fetch(rows)
-
-    def fetch(self, rows: Int) -> None:
-        """Fetch the missing ones of these rows, in one sweep over the blocks that hold them."""
-        missing = np.unique(rows)
-        if self._sample is not None:
-            missing = np.setdiff1d(missing, self._sample.rows, assume_unique=True)
-        if len(missing):
-            self._add(self._session.sweep(self._gather(missing), self._table, _GATHER))
-
-    def count_repeats(self, rows: Int, origins: Origins) -> Repeats:
-        """Fetch these rows, and count the repeated rows of the table in the same sweep, the first."""
-        table, missing = self._table, np.unique(rows)
-        count = CountRepeats(table.width, table.n_targets, origins=origins)
-        if len(missing) == 0:
-            self.repeats = self._session.sweep(count, table, _COUNT)
-            return self.repeats
-        fresh, self.repeats = self._session.sweep(Both(self._gather(missing), count), table, _GATHER)
-        self._add(fresh)
-        assert self.repeats is not None
-        return self.repeats
-
-    def count_lots(self, drawn: DrawnRows, lots: Lots) -> Repeats:
-        """Count the distinct rows of the table by the lots among drawn rows: exactly where these are all rows.
-
-        Else one sweep counts the rows of each lot.
-        """
-        assert self.repeats is not None
-        distinct = float(np.count_nonzero(lots.first))
-        if len(drawn) < self._table.counted:
-            sample, number = self.held(drawn.rows), np.cumsum(lots.first) - 1
-            sizes = self._session.sweep(lots.sizes(sample), self._table, _LOTS)
-            weights = np.ones(len(drawn)) if drawn.weights is None else drawn.weights
-            distinct = float((drawn.importance / weights / sizes[number[lots.of]]).sum())
-        self.repeats = self.repeats.with_distinct(min(distinct, self.repeats.rows))
-        return self.repeats
-
-    def _gather(self, rows: Int) -> Gather:
-        table = self._table
-        return Gather(rows, table.width, table.n_targets, table.dtype)
-
-    def _add(self, fresh: Sample) -> None:
-        self._sample = fresh if self._sample is None else self._sample.merged(fresh)
-
-    def get(self, rows: Int) -> Sample:
-        """The rows with these numbers, in the order of `rows`."""
-        found, scaler = self.held(rows), self._scaler
-        if scaler is None:
-            # No copy where the dtype is the table's; else the rounding of a scaler that computes in float64.
-            return replace(found, X=found.X.astype(self._dtype, copy=False))
-        if self._table.scaler is None:
-            return replace(found, X=scaler.apply(found.X, self._dtype))
-        assert isinstance(scaler, MetricScaler), "rows whose columns are scaled are only mapped by a metric"
-        return replace(found, X=scaler.project(found.X, self._dtype))
-
-    def held(self, rows: Int) -> Sample:
-        """The rows with these numbers, as they are held, in the order of `rows`."""
-        self.fetch(rows)
-        table = self._table
-        if self._sample is None:
-            none = np.zeros(0, np.int64)
-            return Sample(none, np.zeros((0, table.width), table.dtype), np.zeros((0, table.n_targets)), np.zeros(0))
-        return self._sample.at(rows)
-
-    def points(self, basis: Basis) -> AnyArray | None:
-        """(n, p) points of a basis in the units of the columns; None where the scaler computes them from the basis.
-
-        A point that is no row, such as a centre of k-means, gets one with its image: with a metric the shortest one
-        (before means are added), in a column that has ends one between them.
-        """
-        scaler = self._scaler
-        if scaler is None or scaler.invertible:
-            return None
-        is_row, before = basis.rows >= 0, self._table.scaler
-        points = np.empty((len(basis), scaler.n_features))
-        X = self.held(basis.rows[is_row]).X
-        points[is_row] = X if before is None else before.unscaled(X)
-        if not is_row.all():
-            Z = basis.points[~is_row].astype(np.float64)
-            if isinstance(scaler, MetricScaler):
-                Z = Z @ np.linalg.pinv(scaler.metric)
-            points[~is_row] = scaler.unscaled(Z)
-        return points.astype(basis.points.dtype)
-
-
-def before_metric(table: Table, columns: RowScaler) -> Table:
-    """The rows of a table as a metric takes them: its columns scaled, in float64."""
-    return replace(table, scaler=columns, dtype=np.dtype(np.float64))
-
-
-def as_stored(table: Table) -> Table:
-    """The rows of a table in the units of its columns, in float64."""
-    return replace(table, scaler=None, dtype=np.dtype(np.float64))
-
-
 class Rule(ABC):
     """A rule that selects a basis."""
 
@@ -325,15 +183,32 @@ def unfilled_basis(problem: Problem, n: int) -> Basis:
     return Basis.unfilled(problem.kernel, n, problem.table.width, problem.table.dtype)
 
 
-def gather_step(problem: Problem, rows: int) -> Step:
-    """Costs of the sweep that fetches `rows` rows by number, as they are before a metric maps them."""
+def distinct_rows(draws: Sequence[int], of: int) -> int:
+    """Number of rows of independent uniform draws from `of` rows together, each once: six deviations above its mean.
+
+    Draws in proportion to row weights have no more: rows of large weight are in several of them.
+    """
+    left = float(np.prod([1.0 - min(rows, of) / max(of, 1) for rows in draws]))
+    mean = of * (1.0 - left)
+    return min(sum(draws), of, math.ceil(mean + 6.0 * math.sqrt(mean * left)))
+
+
+def gather_step(problem: Problem, rows: int, *, copied: int | None = None) -> Step:
+    """Costs of the sweep that fetches `rows` rows by number, as they are before a metric maps them.
+
+    Parameters
+    ----------
+    copied : number of these rows of which there is a mapped copy to the end of the fit; None for all.
+    """
     table = problem.table
-    numbers = unfilled(min(rows, table.n_rows), dtype=np.dtype(np.int64))
     gather, mapped = (
-        Gather(numbers, width, table.n_targets, np.dtype(table.dtype)) for width in (table.stored_width, table.width)
+        Gather(
+            unfilled(min(count, table.n_rows), dtype=np.dtype(np.int64)), width, table.n_targets, np.dtype(table.dtype)
+        )
+        for count, width in ((rows, table.stored_width), (rows if copied is None else copied, table.width))
     )
     kept = gather.state_bytes() + mapped.state_bytes()  # the cached rows, and the sample of them
-    step = step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=max(kept, 2 * gather.state_bytes()))
+    step = step_of(GATHER, gather, table, kernel_columns=0, held_bytes=max(kept, 2 * gather.state_bytes()))
     return replace(step, kept_bytes=kept)
 
 
@@ -355,9 +230,9 @@ def before_map(step: Step, table: Table, itemsize: int | None = None) -> Step:
 def counting(steps: list[Step], problem: Problem) -> list[Step]:
     """The steps, with the count of repeated rows added to the first step that fetches rows, or as a step of its own."""
     table = problem.table
-    count = step_of(_COUNT, CountRepeats(table.width, table.n_targets), table, kernel_columns=0)
+    count = step_of(COUNT, CountRepeats(table.width, table.n_targets), table, kernel_columns=0)
     for index, step in enumerate(steps):
-        if step.name == _GATHER:
+        if step.name == GATHER:
             both = replace(
                 step,
                 flops_per_row=step.flops_per_row + count.flops_per_row,

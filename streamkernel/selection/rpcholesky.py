@@ -18,8 +18,9 @@ from streamkernel.records import RoundRecord
 from streamkernel.reductions import stream_generator
 from streamkernel.reductions.pools import ResidualSampleResult
 from streamkernel.selection._draws import ResidualDraw
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, unfilled_basis
+from streamkernel.selection.problem import Problem, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.type_aliases import Float, Int
 
 _ROUNDING = 1e-12  # of the trace

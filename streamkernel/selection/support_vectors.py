@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.engine import Session, Step
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection
+from streamkernel.selection.problem import Problem, Rule, Selection
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.type_aliases import Int
 
 

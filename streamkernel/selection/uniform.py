@@ -9,7 +9,8 @@ import numpy as np
 from streamkernel.engine import Session, Step
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import uniform_rows
-from streamkernel.selection.problem import Problem, RowCache, Rule, Selection, gather_step
+from streamkernel.selection.problem import Problem, Rule, Selection, gather_step
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.type_aliases import Int
 
 

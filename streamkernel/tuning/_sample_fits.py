@@ -37,16 +37,16 @@ def functions_of(rows: int, most: int = FUNCTIONS) -> int:
 
 
 class RegressionSize(NamedTuple):
-    """Size of a regression: positions of its points, and of the rows that it is trained on."""
+    """Size of a regression: positions of its points, and the number of rows that it is trained on, the first ones."""
 
     points: Int
-    rows: Int
+    rows: int
 
     @classmethod
-    def within(cls, functions: int, rows: Int, keys: AnyArray) -> RegressionSize:
+    def within(cls, functions: int, rows: int, keys: AnyArray) -> RegressionSize:
         """At most half as many points as distinct rows, each of these once: a copy would be found to be dependent."""
-        _, first = np.unique(keys[rows], return_index=True)
-        return cls(rows[np.sort(first)[: functions_of(len(first), functions)]], rows)
+        _, first = np.unique(keys[:rows], return_index=True)
+        return cls(np.sort(first)[: functions_of(len(first), functions)], rows)
 
 
 class Round(NamedTuple):
@@ -118,29 +118,31 @@ class SampleRegressions:
     def __init__(
         self, sample: Sample, session: Session, *, centre: Float, scale: Float, intercept: bool, classes: bool
     ) -> None:
-        weighted = np.flatnonzero(sample.weights > 0.0)
+        counted = np.flatnonzero(sample.weights > 0.0)
         # A single row has no distance to another: then all rows count once.
-        rows = sample.at_positions(weighted) if len(weighted) > 1 else replace(sample, weights=np.ones(len(sample)))
-        sample, weights = rows, rows.weights
+        if len(counted) < 2:
+            counted, sample = np.arange(len(sample)), replace(sample, weights=np.ones(len(sample)))
         assert sample.keys is not None
         self._session, self._intercept, self._classes = session, intercept, classes
-        held = FOLDS.held_out(sample.keys)
-        self._X = sample.X.astype(np.float64)
+        out = FOLDS.held_out(sample.keys[counted])
+        kept, weights = counted[~out], sample.weights
+        first = sample.X[kept[:MEDIAN_ROWS]]
+        left = weights[kept].sum() > _NEGLIGIBLE * weights[counted].sum() and (first != first[:1]).any()
+        # Too few rows to hold some out, or rows that are left have no distance; the plain kernel wins ties.
+        all_in_both = not out.any() or not left
+        # Those that are trained on, then those that are held out: either are views, where they would be copies in every
+        # regression.
+        order = counted if all_in_both else np.concatenate([kept, counted[out]])
+        self._X = sample.X[order].astype(np.float64, copy=False)
         # Of predicted indicators the largest wins: they are not centred.
-        self._Y = sample.Y if classes else (sample.Y - centre) / scale
-        self._weights = weights
-        kept = self._X[~held][:MEDIAN_ROWS]
-        left = weights[~held].sum() > _NEGLIGIBLE * weights.sum() and (kept != kept[:1]).any()
-        if not held.any() or not left:
-            # Too few rows to hold some out, or rows that are left have no distance; the plain kernel wins ties.
-            self._train, self._held = np.arange(len(held)), np.arange(len(held))
-        else:
-            self._train, self._held = np.flatnonzero(~held), np.flatnonzero(held)
-        trained = self._Y[self._train]
-        self._range = trained.min(axis=0), trained.max(axis=0)
-        self._shares = weights[self._held] / weights[self._held].sum()
-        self.small = RegressionSize.within(_FIRST_FUNCTIONS, self._train[:_FIRST_ROWS], sample.keys)
-        self.usual = RegressionSize.within(FUNCTIONS, self._train, sample.keys)
+        self._Y = sample.Y[order] if classes else (sample.Y[order] - centre) / scale
+        self._weights, keys = weights[order], sample.keys[order]
+        m, trained = len(order), len(order) if all_in_both else len(kept)
+        self._train, self._held = slice(0, trained), slice(0 if all_in_both else trained, m)
+        self._range = self._Y[self._train].min(axis=0), self._Y[self._train].max(axis=0)
+        self._shares = self._weights[self._held] / self._weights[self._held].sum()
+        self.small = RegressionSize.within(_FIRST_FUNCTIONS, min(trained, _FIRST_ROWS), keys)
+        self.usual = RegressionSize.within(FUNCTIONS, trained, keys)
 
     def __len__(self) -> int:
         return len(self._X)
@@ -166,8 +168,8 @@ class SampleRegressions:
         size = self.usual if size is None else size
         points = self._mapped(metric, size.points)
         basis, _ = Basis.empty(kernel, points.shape[1], points.dtype).append(points, size.points)
-        equations = NormalEquations.of(basis, np.zeros(self._Y.shape[1]), len(size.rows))
-        sums = self._session.local(equations, self._table(self._mapped(metric, size.rows), size.rows))
+        equations = NormalEquations.of(basis, np.zeros(self._Y.shape[1]), size.rows)
+        sums = self._session.local(equations, self._table(metric, slice(0, size.rows)))
 
         def block() -> Float:
             return basis.block(self._mapped(metric, self._held))
@@ -182,9 +184,9 @@ class SampleRegressions:
 
     def gradient_products(self, fit: SampleFit) -> Float:
         """A (p, p) of a regression, by the scaled columns before its metric."""
-        rows, regression = fit.size.rows[:GRADIENT_ROWS], fit.regression
+        rows, regression = slice(0, min(fit.size.rows, GRADIENT_ROWS)), fit.regression
         work = GradientProducts(regression.basis, regression.roughest(fit.alpha))
-        A: Float = self._session.local(work, self._table(self._mapped(fit.metric, rows), rows)).A
+        A: Float = self._session.local(work, self._table(fit.metric, rows)).A
         return A if fit.metric is None else fit.metric @ A @ fit.metric.T
 
     def moved_lengthscale(self, fit: SampleFit, metric: Float) -> float:
@@ -194,10 +196,11 @@ class SampleRegressions:
 
     def median(self, metric: Float | None, kernel: Kernel, count: int = MEDIAN_ROWS) -> float:
         """The median distance of the first `count` rows that are trained on, as `median_lengthscale`."""
-        rows = self._train if len(self._train) > 1 else np.arange(len(self._X))
-        mapped = self._mapped(metric, rows[:count])
+        # A single row that is trained on is joined by those that are held out.
+        most = self._train.stop if self._train.stop > 1 else len(self._X)
+        mapped = self._mapped(metric, slice(0, min(most, count)))
         if (mapped == mapped[:1]).all():
-            mapped = self._mapped(metric, rows[:MEDIAN_ROWS])
+            mapped = self._mapped(metric, slice(0, min(most, MEDIAN_ROWS)))
         return median_lengthscale(mapped, kernel)
 
     def _squares(self, values: Float) -> float:
@@ -223,11 +226,12 @@ class SampleRegressions:
             losses = 0.5 * (losses + (values.argmax(axis=1) != self._Y[self._held].argmax(axis=1)))
         return np.asarray(self._shares * losses)
 
-    def _mapped(self, metric: Float | None, rows: np.ndarray) -> Float:
+    def _mapped(self, metric: Float | None, rows: slice | Int) -> Float:
         X: Float = self._X[rows]
         return X if metric is None else X @ metric
 
-    def _table(self, mapped: Float, rows: np.ndarray) -> Table:
+    def _table(self, metric: Float | None, rows: slice) -> Table:
         """Sampled rows, mapped, with their targets."""
         weights = self._weights[rows]
-        return open_table(mapped, self._Y[rows], weights=None if (weights == 1.0).all() else weights)
+        once = (weights == 1.0).all()
+        return open_table(self._mapped(metric, rows), self._Y[rows], weights=None if once else weights)

@@ -209,7 +209,7 @@ class MetricSearch:
 
     def _again(self, fit: SampleFit, records: list[MetricRound]) -> SampleFit:
         """The regression of the usual size."""
-        alpha = fit.alpha * len(self._regressions.usual.rows) / len(fit.size.rows)
+        alpha = fit.alpha * self._regressions.usual.rows / fit.size.rows
         return _recorded(self._regressions.fit(fit.metric, fit.kernel, fit.round, alpha), records)
 
     def _learned(
@@ -310,14 +310,15 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     trained = max(1, rows - rows // FOLDS.buckets)
     basis, centre = Basis.unfilled(problem.kernel, n, p), np.zeros(d)
     table = replace(problem.table, dtype=np.dtype(np.float64))
-    # The rows in float64; regressions side by side (two lengthscales, and three forms of a metric), with their rows
-    # mapped, blocks, and kernel values of held-out rows; the metrics, points and coefficients of ten regressions, A and
-    # its eigenvectors.
-    at_once = 5 if metrics else 2
-    held = 8 * rows * ((5 + at_once) * p + d + at_once * n) + 8 * 15 * p * p + 8 * 10 * n * (p + d)
+    # The rows in float64, and a copy of them before the first regression. Then regressions side by side (two
+    # lengthscales, and three forms of a metric), each with its rows mapped, or with those that are held out and their
+    # kernel values; the metrics and coefficients of ten regressions, A and its eigenvectors. Points are those packed.
+    at_once, out = 5 if metrics else 2, rows - trained
+    each = max(trained * p, out * (p + n)) if metrics else out * n
+    held = 8 * (rows * (p + d) + max(rows * p, at_once * each) + 10 * n * d + (15 * p * p if metrics else 0))
 
     def step(name: str, work: NormalEquations | GradientProducts, count: int, times: int, extra: int) -> Step:
-        return step_of(
+        one = step_of(
             name,
             work,
             table,
@@ -325,10 +326,12 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
             kernel_columns=n,
             where="sample",
             times=times,
-            held_bytes=held + extra,
             packings=10,
             algebra=0.0 if isinstance(work, GradientProducts) else _FACTORS * factor_flops(n),
         )
+        # Passes of the others are beside this one.
+        beside = (at_once - 1) * (one.spans or 1) * (one.scratch_bytes + one.state_bytes)
+        return replace(one, rows_bytes=held + extra + beside)
 
     sums, usual = NormalEquations(basis, centre), NormalEquations.usual(basis, centre, trained)
     regressions = step("regressions for the metric", sums, trained, _MOST_FITS, 8 * 30 * n * n)

@@ -7,10 +7,12 @@ import json
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from memory import measured_from
 from rule_table import RULES_OF_ROWS
 
 import streamkernel
@@ -286,7 +288,67 @@ def test_a_given_metric_is_planned_with_its_width() -> None:
     assert held[2] > 1.2 * plan(20, 20).memory_bytes
 
 
+@pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ridge", {"rule": "uniform"}),
+        pytest.param("ridge", {}, marks=SLOW),
+        pytest.param("ridge", {"alpha": "cv"}, marks=SLOW),
+        pytest.param("svc", {"C": (0.1, 1.0)}, marks=SLOW),
+        pytest.param("quantile", {"C": 1.0}, marks=SLOW),
+        pytest.param("boosting", {"members": 2}, marks=SLOW),
+    ],
+    ids=str,
+)
+def test_what_a_search_on_many_rows_holds_is_counted(name: str, options: dict[str, Any]) -> None:
+    """A search on a sample has two copies of it at most, and the plan counts what it has."""
+    given = {"n_components": 30, **options}
+    fitted(name, 2100, 20, given)  # what is loaded and compiled once
+    gc.collect()
+    tracemalloc.start()
+    planned = fitted(name, 7000, 500, given)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    held = peak - 7000 * 500 * 4  # beside the caller's rows
+    counted = (planned - BASE_BYTES) / SLACK
+    assert held <= counted < 3.2 * held
+
+
+@pytest.mark.parametrize("method", ["squash", "thinning", pytest.param("precluster", marks=SLOW)])
+def test_what_compression_holds_is_counted(method: str) -> None:
+    def made(m: int, p: int) -> int:
+        X = np.random.default_rng(0).standard_normal((m, p), dtype=np.float32)
+        found = streamkernel.compress(X, X[:, 0] > 0.0, method=method, size=m // 20)
+        return found.run.planned_memory_bytes
+
+    made(400, 20)  # what is loaded and compiled once
+    gc.collect()
+    tracemalloc.start()
+    planned = made(5000, 800)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    held, counted = peak - 5000 * 800 * 4, (planned - BASE_BYTES) / SLACK
+    assert held <= counted < 4.2 * held
+
+
 # ---------------------------------------------------------------------------------------------------- what is promised
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ridge", {"n_components": 100}),
+        ("svc", {"classes": 2, "n_components": 100, "C": 1.0}),
+        ("boosting", {"classes": 2, "members": 2}),
+    ],
+    ids=["ridge", "svc", "boosting"],
+)
+def test_the_promise_is_kept_for_many_wide_rows(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    planned, peak, before = measured_from(tmp_path, name, 40_000, features=500, **options)
+    assert peak <= planned < 2.5 * peak
+    assert planned - BASE_BYTES < 2.5 * (peak - before)
+
+
 PROGRAM = """
 import json, re, sys, warnings
 import numpy as np

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.kernels import Gaussian, Kernel
 from streamkernel.pursuit import MatchingPursuit, PursuitSelection
-from streamkernel.selection.problem import Problem, RowCache
+from streamkernel.selection.problem import Problem
+from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import Table, open_table
 
 Float = NDArray[np.float64]

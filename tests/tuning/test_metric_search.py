@@ -49,9 +49,10 @@ def test_the_median_distance_takes_no_more_rows_than_it_looks_at(monkeypatch: py
     )
     counts = []
 
-    def counted(self: SampleRegressions, metric: Any, rows: np.ndarray) -> Any:
-        counts.append(len(rows))
-        return mapped(self, metric, rows)
+    def counted(self: SampleRegressions, metric: Any, rows: Any) -> Any:
+        found = mapped(self, metric, rows)
+        counts.append(len(found))
+        return found
 
     monkeypatch.setattr(SampleRegressions, "_mapped", counted)
     T = np.random.default_rng(1).normal(size=(4, 3))

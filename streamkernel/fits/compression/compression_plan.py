@@ -62,7 +62,7 @@ def _steps_of_method(table: Table, settings: CompressionSettings, problem: Probl
     if settings.herds(table):
         features = maps.mean_features()
         # phi of a part of the candidates, and what it is made of: rows as stored and scaled, kernel values, features.
-        made = 2 * (n + problem.table.width) + table.stored_width + 4
+        made = 2 * (n + max(problem.table.width, table.stored_width)) + 4
         part = 8 * settings.candidates(table) * min(PART, size) * (features.numbers_of_row + made)
         means = MeanFeatureSums(features)
         return [*steps, step_of(SUMS, means, table, kernel_columns=n, held_bytes=part + 2 * means.state_bytes())]

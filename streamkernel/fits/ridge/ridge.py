@@ -35,7 +35,7 @@ def fit_ridge(
     solver = settings.solver_for(table, run.n)
     with run.measured():
         folds = settings.folds(table.counted, run.n, solver)
-        chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
+        chosen = choose_basis(run.table, settings, session, run.n, folds=folds, looks_at_errors=True)
         basis, table = chosen.selection.basis, chosen.table
         if solver == "cg":
             solved = by_iterations(chosen, settings, session, run.n, folds)
@@ -75,7 +75,7 @@ def plan_ridge(
     if isinstance(settings, RidgeSettings):
         solver = settings.solver_for(table, n)
         folds, by_iterations = settings.folds(table.counted, n, solver), solver == "cg"
-    problem, steps = steps_of_choice(table, settings, n, folds)
+    problem, steps = steps_of_choice(table, settings, n, folds, looks_at_errors=True)
     if isinstance(settings, RidgeSettings) and by_iterations:
         further, disk = iteration_steps(problem, n, settings, machine)
     else:

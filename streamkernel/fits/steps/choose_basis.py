@@ -14,14 +14,14 @@ from streamkernel.fits.steps.kernel_matrix import check_matrix, check_sample, to
 from streamkernel.fits.steps.near_copies import look_at_copies
 from streamkernel.fits.steps.plan_steps import needs_moments
 from streamkernel.fits.steps.scalers import bounded_scaler, standard_scaler, unit_scaler
-from streamkernel.fits.steps.validation import checked_numbers, held_out
+from streamkernel.fits.steps.validation import checked_numbers, fetched_held_out
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.metric import MetricScaler
 from streamkernel.records import MetricChoiceRecord
 from streamkernel.reductions import DrawnRows, Moments, Sample, draw_rows
 from streamkernel.reductions.pools import Lots, Origins, Repeats
 from streamkernel.selection import Problem, RowCache, Selection
-from streamkernel.selection.problem import as_stored, before_metric
+from streamkernel.selection.row_cache import as_stored, before_metric
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
 from streamkernel.table import ColumnStatistics, Folds, RowScaler, SparseScaler, Table, TableStatistics
@@ -52,7 +52,7 @@ class Chosen:
     points_of : function of a basis of rows of the fit: its points (n, p) in the units of the columns, or None where
         the scaler computes them. A fit may still cut the basis, or add points to it.
     metric : record of the search for a metric; None without a search.
-    held : some rows of the validation folds, drawn uniformly, where there are folds.
+    held : some rows of the validation folds, drawn uniformly, where the fit looks at their errors.
     """
 
     table: Table
@@ -88,6 +88,7 @@ def choose_basis(
     tuner: Tuner | None = None,
     folds: Folds | None = None,
     of_rows: int | None = None,
+    looks_at_errors: bool = False,
 ) -> Chosen:
     """Scale the rows, find the lengthscale, choose n of the rows.
 
@@ -96,6 +97,7 @@ def choose_basis(
     tuner : search for hyper-parameters on the sample; None to use the lengthscale of the settings.
     folds : folds of the rows; targets of rows in validation folds then do not enter the choice.
     of_rows : number of rows that the fit is to, where the table is a part of them; None for those of the table.
+    looks_at_errors : whether the fit looks at errors of the folds row by row (`Chosen.held`).
 
     Raises
     ------
@@ -124,7 +126,7 @@ def choose_basis(
     draft = Problem(plain, settings.kernel_of(table), n, settings.tol, settings.seed, folds=folds, of_rows=of_rows)
     drawn = _sample_rows(table, settings, draft)
     sampled = drawn.rows
-    checked = checked_numbers(table, folds, settings.seed)
+    checked = checked_numbers(table, folds if looks_at_errors else None, settings.seed)
     wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows])
     repeats = None
     if table.n_targets:
@@ -146,10 +148,11 @@ def choose_basis(
     if settings.samples_scaling:
         assert statistics is not None
         part = drawn.first(settings.scaling_rows(table))
-        held = _counted(cache.held(part.rows), part, once=once)
-        columns = bounded_scaler(settings.scale, statistics.X, table.columns, held.X, held.weights)
+        # No name for these rows: they are not kept.
+        columns = _bounded(settings, statistics, table, _counted(cache.held(part.rows), part, once=once))
         cache = cache.mapped_by(columns, plain.dtype if in_metric else table.dtype)
-    centre, scale = _centre_and_scale(table, settings, statistics, _counted(cache.held(sampled), drawn, once=once))
+    bare = _counted(cache.without_features(sampled), drawn, once=once)
+    centre, scale = _centre_and_scale(table, settings, statistics, bare)
     search: MetricChoice | None = None
     scaler: RowScaler | None = columns
     kernel = settings.kernel_of(table)
@@ -158,8 +161,22 @@ def choose_basis(
         scaler = MetricScaler(unmapped, given)
         cache = cache.mapped_by(scaler, table.dtype)
     if settings.searches_sample:
-        rows = draft.trained_on(_counted(cache.get(sampled), drawn, once=once))
-        search = _search_sample(rows, table, settings, session, centre, scale)
+        seen = draft.trained_on(bare)
+        # The search takes a copy of these rows: the one that it is given has no name, and is not kept beside it.
+        search = _searched(
+            MetricSearch(
+                replace(seen, X=cache.get(seen.rows).X),
+                settings.kernel_candidates,
+                session,
+                centre=centre,
+                scale=scale,
+                intercept=settings.fit_intercept,
+                rank=settings.metric_rank,
+                classes=table.classes is not None,
+            ),
+            settings,
+            session,
+        )
         kernel = search.kernel
         if search.metric is not None:
             scaler = MetricScaler(unmapped, search.metric)
@@ -178,9 +195,9 @@ def choose_basis(
         kernel = kernel.with_lengthscale(choice.value)
     elif settings.searches_lengthscale:
         searched = settings.lengthscale == "auto"
-        seen = draft.trained_on(sample) if searched else sample
-        choice = choose_lengthscale(seen, kernel, search=searched, intercept=settings.fit_intercept, scale=scale)
-        kernel = with_choice(kernel, choice, seen.X)
+        compared = draft.trained_on(sample) if searched else sample
+        choice = choose_lengthscale(compared, kernel, search=searched, intercept=settings.fit_intercept, scale=scale)
+        kernel = with_choice(kernel, choice, compared.X)
     if choice is not None:
         session.progress.note(f"lengthscale {choice.value:.6g}")
     tuning = None
@@ -195,7 +212,7 @@ def choose_basis(
     expected = search is not None or not settings.needs_all_functions
     of_matrix = told_of_matrix(table, selection.basis) if table.of_matrix else ""
     _warn(selection, n, settings, session, [_told_of(repeats), of_matrix], expected=expected)
-    held_rows = None if folds is None else held_out(cache.get(checked.rows), checked, folds)
+    held_rows = fetched_held_out(cache, checked, folds) if folds is not None and looks_at_errors else None
     if scaler is not None and not scaler.invertible:
         # A sweep of the choice: `points_of` then finds all rows in the cache.
         cache.fetch(selection.basis.rows[selection.basis.rows >= 0])
@@ -217,25 +234,8 @@ def choose_basis(
     )
 
 
-def _search_sample(
-    sample: Sample,
-    table: Table,
-    settings: BasisSettings,
-    session: Session,
-    centre: Float,
-    scale: Float,
-) -> MetricChoice:
-    """Metric, kernel and lengthscale from sampled rows."""
-    search = MetricSearch(
-        sample,
-        settings.kernel_candidates,
-        session,
-        centre=centre,
-        scale=scale,
-        intercept=settings.fit_intercept,
-        rank=settings.metric_rank,
-        classes=table.classes is not None,
-    )
+def _searched(search: MetricSearch, settings: BasisSettings, session: Session) -> MetricChoice:
+    """Metric, kernel and lengthscale that a search finds."""
     try:
         choice = search.choose(FORMS[settings.metric] if settings.learns_metric else ())
     except DegenerateBandwidthError as error:
@@ -246,6 +246,11 @@ def _search_sample(
     if settings.learns_metric:
         session.progress.note(choice.metric_line)
     return choice
+
+
+def _bounded(settings: BasisSettings, statistics: TableStatistics, table: Table, sample: Sample) -> RowScaler:
+    """The scaler whose ends or ranks are those of sampled rows."""
+    return bounded_scaler(settings.scale, statistics.X, table.columns, sample.X, sample.weights)
 
 
 def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:

@@ -17,7 +17,14 @@ from streamkernel.reductions import Moments, Predictions
 from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
 from streamkernel.selection.greedy import GramForm
-from streamkernel.selection.problem import before_map, counting, gather_step, in_double, unfilled_basis
+from streamkernel.selection.problem import (
+    before_map,
+    counting,
+    distinct_rows,
+    gather_step,
+    in_double,
+    unfilled_basis,
+)
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import choice_bytes
 from streamkernel.table import Folds, Table
@@ -33,7 +40,12 @@ def needs_moments(table: Table, settings: BasisSettings) -> bool:
 
 
 def steps_of_choice(
-    table: Table, settings: BasisSettings, n: int, folds: Folds | None = None, of_rows: int | None = None
+    table: Table,
+    settings: BasisSettings,
+    n: int,
+    folds: Folds | None = None,
+    of_rows: int | None = None,
+    looks_at_errors: bool = False,
 ) -> tuple[Problem, list[Step]]:
     """The steps up to a chosen basis, which all fits have in common; the problem's table has the width of its blocks.
 
@@ -42,7 +54,7 @@ def steps_of_choice(
 
     Parameters
     ----------
-    folds, of_rows : as of `choose_basis`.
+    folds, of_rows, looks_at_errors : as of `choose_basis`.
     """
     table = settings.kernel_rows(table)
     d, plain = table.n_targets, table
@@ -58,8 +70,8 @@ def steps_of_choice(
         steps.append(before_map(step_of("column statistics", moments, plain, kernel_columns=0), table))
     rule = settings.rule_for(plain)
     sampled = settings.sampled_rows(table, problem.trained_share, of_rows)
-    sampled += 0 if folds is None else checked_rows(table, folds)
-    chosen = _with_sample(rule.steps(problem), problem, sampled)
+    checked = checked_rows(table, folds) if folds is not None and looks_at_errors else 0
+    chosen = _with_draws(rule.steps(problem), problem, (sampled, checked), copied=settings.tuning_rows(table))
     if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:
         chosen = [in_double(step, table) for step in chosen]
     steps += counting(chosen, problem) if d else chosen
@@ -121,22 +133,26 @@ def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
     return driver_step("lengthscale", held)
 
 
-def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:
-    """The rule's steps, with sampled rows added to its first sweep for rows by number, or in a sweep of their own."""
-    if rows == 0:
+def _with_draws(steps: list[Step], problem: Problem, draws: tuple[int, ...], *, copied: int) -> list[Step]:
+    """The rule's steps, with rows of further draws in its first sweep for rows by number, or in a sweep of their own.
+
+    Parameters
+    ----------
+    draws : number of rows of each.
+    copied : number of these rows of which the fit keeps a copy, beside the rows that it holds.
+    """
+    if not any(draws):
         return steps
-    sample, whole = gather_step(problem, rows), gather_step(problem, problem.table.n_rows)
+    m, of_row = problem.table.counted, gather_step(problem, 1).state_bytes
+    further = gather_step(problem, distinct_rows(draws, m), copied=copied)
     for index, step in enumerate(steps):
-        if step.name == sample.name:
-            # Rows that both want are fetched once: never more than there are.
-            both = replace(
-                step,
-                state_bytes=min(step.state_bytes + sample.state_bytes, whole.state_bytes),
-                held_bytes=min(step.held_bytes + sample.held_bytes, whole.held_bytes),
-                kept_bytes=min(step.kept_bytes + sample.kept_bytes, whole.kept_bytes),
-            )
+        if step.name == further.name:
+            # Rows that several draws want are fetched once.
+            both = gather_step(problem, distinct_rows((step.state_bytes // of_row, *draws), m), copied=copied)
+            kept = both.kept_bytes + step.kept_bytes - step.state_bytes  # with the rule's own copies
+            both = replace(both, held_bytes=max(both.held_bytes, kept), kept_bytes=kept)
             return [*steps[:index], both, *steps[index + 1 :]]
-    return [sample, *steps]
+    return [further, *steps]
 
 
 def points_step(problem: Problem, n: int, rows: int, *, times: int) -> Step:

@@ -16,6 +16,7 @@ from streamkernel.records import Validation
 from streamkernel.reductions import DrawnRows, Predictions, Sample, draw_rows
 from streamkernel.reductions.predictions import Sigmoids
 from streamkernel.reductions.scores import value_histogram
+from streamkernel.selection import RowCache
 from streamkernel.solvers import FoldChoice, standard_error
 from streamkernel.solvers.margins.margin_calibration import platt_curves
 from streamkernel.table import Folds, Table
@@ -46,6 +47,15 @@ def held_out(sample: Sample, drawn: DrawnRows, folds: Folds) -> Sample:
         sample = replace(sample, weights=drawn.importance)
     assert sample.keys is not None, "folds need a table with keys"
     return sample.at_positions(np.flatnonzero(folds.held_out(sample.keys)))
+
+
+def fetched_held_out(cache: RowCache, drawn: DrawnRows, folds: Folds) -> Sample:
+    """`held_out` of drawn rows that a cache has fetched: only those in validation folds are copied."""
+    keys = cache.without_features(drawn.rows).keys
+    assert keys is not None, "folds need a table with keys"
+    out = folds.held_out(keys)
+    sample = cache.get(drawn.rows[out])
+    return sample if drawn.weights is None else replace(sample, weights=drawn.importance[out])
 
 
 @dataclass(frozen=True)
