@@ -50,7 +50,8 @@ class DenseRows(FeatureRows):
         return np.asarray(self.phi @ v)
 
     def row(self, i: int) -> Float:
-        return np.asarray(self.phi[i])
+        # A view would keep all of phi.
+        return np.array(self.phi[i])
 
 
 class MeanFeatures(ABC):
