@@ -30,7 +30,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "model.md").read_text(enc
 Table = list[list[str]]
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((200, 3))
+X = RNG.standard_normal((120, 3))
 Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2])
 LABELS = np.digitize(Y[:, 0], [-0.5, 0.5])
 COUNTS = RNG.poisson(np.exp(Y[:, 0]))
@@ -41,15 +41,15 @@ GIVEN: dict[str, Any] = {"lengthscale": 1.5, "signal_variance": 2.0, "tune": "no
 def committee(**options: Any) -> BayesianCommitteeMachine:
     """Of 20 landmarks and perhaps a few queries: too few, and a warning says so."""
     with pytest.warns(StreamKernelWarning, match="query points"):
-        return BayesianCommitteeMachine(20, block_size=50, **options).fit(X, Y)
+        return BayesianCommitteeMachine(20, block_size=30, **options).fit(X, Y)
 
 
 def updated() -> KernelRidge:
-    return KernelRidge(20).fit(X[:150], Y[:150]).update(X[150:], Y[150:])
+    return KernelRidge(20).fit(X[:90], Y[:90]).update(X[90:], Y[90:])
 
 
 def gp_updated() -> GaussianProcessRegressor:
-    return GaussianProcessRegressor(20, **GIVEN).fit(X[:150], Y[:150]).update(X[150:], Y[150:])
+    return GaussianProcessRegressor(20, **GIVEN).fit(X[:90], Y[:90]).update(X[90:], Y[90:])
 
 
 # What writes each of them, and where its own fields are described.

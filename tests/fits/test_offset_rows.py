@@ -27,11 +27,11 @@ Float = NDArray[np.float64]
 
 rng = np.random.default_rng(0)
 # Multiples of 2^-10, of which an offset below 2^42 loses none.
-X = np.round(1024.0 * rng.standard_normal((300, 2))) / 1024.0
-y = np.round(1024.0 * (np.sin(X[:, 0]) + 0.1 * rng.standard_normal(300))) / 1024.0
+X = np.round(1024.0 * rng.standard_normal((150, 2))) / 1024.0
+y = np.round(1024.0 * (np.sin(X[:, 0]) + 0.1 * rng.standard_normal(150))) / 1024.0
 labels = (y > 0.0).astype(int)
 counts = rng.poisson(np.exp(y)).astype(float)
-views = np.column_stack([y, np.round(1024.0 * rng.standard_normal(300)) / 1024.0])
+views = np.column_stack([y, np.round(1024.0 * rng.standard_normal(150)) / 1024.0])
 
 OFFSET = 1e10
 
@@ -42,7 +42,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "ridge, lengthscale by GCV": (KernelRidge(40, lengthscale="auto"), y),
     "ridge of classes": (KernelRidgeClassifier(40), labels),
     "gp": (GaussianProcessRegressor(40), y),
-    "committee": (BayesianCommitteeMachine(40, block_size=100), y),
+    "committee": (BayesianCommitteeMachine(40, block_size=50), y),
     "gp classifier": (GaussianProcessClassifier(40), labels),
     "poisson": (GaussianProcessPoissonRegressor(40), counts),
     "pursuit": (KernelMatchingPursuit(20), y),
@@ -85,7 +85,7 @@ def test_a_second_view_far_from_0(pool: str) -> None:
 
 def test_what_rounding_has_made_equal() -> None:
     """There the reason is right: no digit of a row is left."""
-    with pytest.raises(DegenerateBandwidthError, match="the second view: all 300 sampled rows are equal"):
+    with pytest.raises(DegenerateBandwidthError, match="the second view: all 150 sampled rows are equal"):
         KernelCCA(1, basis_size=40, scale="none").fit(X, views + 1e18)
 
 
@@ -106,6 +106,6 @@ def test_offsets_make_no_copies() -> None:
 
 
 def test_copies_far_from_0_are_known() -> None:
-    of = np.random.default_rng(3).permutation(np.repeat(np.arange(300), 10))
-    with pytest.warns(UserWarning, match="about 300 of 3000 rows are distinct"):
+    of = np.random.default_rng(3).permutation(np.repeat(np.arange(150), 10))
+    with pytest.warns(UserWarning, match="about 150 of 1500 rows are distinct"):
         KernelRidge(20, scale="none").fit(X[of] + OFFSET, y[of] + OFFSET)

@@ -13,11 +13,11 @@ from streamkernel import GaussianProcessClassifier, GaussianProcessPoissonRegres
 from streamkernel.report import write_report
 
 RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, (300, 2))
+X = RNG.uniform(-2, 2, (120, 2))
 F = np.sin(2 * X[:, 0])
-CLASSES = GaussianProcessClassifier, np.where(F + 0.3 * RNG.standard_normal(300) > 0, "yes", "no")
+CLASSES = GaussianProcessClassifier, np.where(F + 0.3 * RNG.standard_normal(120) > 0, "yes", "no")
 COUNTS = GaussianProcessPoissonRegressor, RNG.poisson(np.exp(1 + F)).astype(float)
-VALUES = GaussianProcessRegressor, F + 0.1 * RNG.standard_normal(300)
+VALUES = GaussianProcessRegressor, F + 0.1 * RNG.standard_normal(120)
 
 
 def page(folder: Path, estimator: Any, y: Any, **options: Any) -> str:
