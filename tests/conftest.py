@@ -39,12 +39,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 # Twelve thousand tests are 800,000 objects that stay: each full collection of garbage looked at all of them, for .8 s.
-# What is there once they are found is left out of all later ones: 200 tests take 4 % less processor time.
+# What is there once they are found is left out of all later ones: 200 tests take 4 % less processor time. Tests load
+# and build more than they throw away: after 20,000 new objects in place of 700, collections take half as long.
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 
