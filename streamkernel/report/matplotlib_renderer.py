@@ -70,7 +70,7 @@ def png_of(figures: Sequence[plot.Drawing], height: float, lead: str = "") -> by
         heights = [height + _LEGEND * len(_shown_keys(each)) for each in figures]
         inches = (_WIDTH, sum(heights) + 0.2 * len(above))
         canvas = Canvas(figsize=inches, dpi=_DPI, layout="constrained", facecolor=PAPER)
-        FigureCanvasAgg(canvas)
+        drawing: Untyped = FigureCanvasAgg(canvas)
         if above:
             canvas.suptitle("\n".join(above), x=0.012, ha="left", fontsize=_LEAST, color=MUTED)
         rows = canvas.subplots(len(figures), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -83,7 +83,8 @@ def png_of(figures: Sequence[plot.Drawing], height: float, lead: str = "") -> by
                 axes.text(0.5, 0.5, figure.reason, ha="center", va="center", wrap=True, color=MUTED,
                           transform=axes.transAxes)  # fmt: skip
         picture = io.BytesIO()
-        canvas.savefig(picture, format="png", dpi=_DPI, metadata={"Software": "streamkernel"})
+        # `savefig` would draw all twice: the first time for the layout, which is found in any drawing.
+        drawing.print_png(picture, metadata={"Software": "streamkernel"})
     return picture.getvalue()
 
 

@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 import zarr
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from report.rendered import without_figures
 from service.live import Live
 
@@ -116,7 +116,7 @@ def test_what_is_read_back_is_what_was_fitted(
     else:
         assert "--std" in deviations.error
     # The figures of the picture are made, and not painted: tests/report has pixels.
-    with without_figures(), patch.object(Figure, "savefig"):
+    with without_figures(), patch.object(FigureCanvasAgg, "print_png"):
         drawn = cli("report", fitted, tmp_path / "r.html", "--data", table, "--png", tmp_path / "r.png", "--quiet")
     assert drawn.status == 0
     assert (tmp_path / "r.png").exists()
