@@ -94,7 +94,7 @@ def test_values_that_are_not_finite(where: str, bad: float) -> None:
     assert where in str(caught.value)
     with pytest.raises(NonFiniteDataError):
         KernelRidge(10).fit(open_table(rows, targets))
-    with pytest.raises(NonFiniteDataError, match=r"row 57, column '(x1|y)', in the [Xy] array; remove those rows"):
+    with pytest.raises(NonFiniteDataError, match=r"row 57, column '(x1|y)', in the [Xy] array; .*remove those rows"):
         KernelRidge(10).fit(rows, targets)
 
 
