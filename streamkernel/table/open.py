@@ -128,7 +128,7 @@ def _reopen(
         _check_shapes(table.features, y_rows)
         targets = labelled_targets(y_rows, names, multilabel=multilabel) if classify else Targets(y_rows, names)
     if classify and targets is None:
-        raise ParameterError("classes need targets; give y")
+        raise ParameterError("a classifier needs targets; give y")
     if classify and targets is not None and targets.classes is None and not (multilabel and targets.indicators):
         targets = labelled_targets(targets.rows, targets.names, multilabel=multilabel)
     opened = replace(
@@ -210,7 +210,7 @@ def _target_rows(y: Unchecked, classify: bool) -> tuple[RowArray, tuple[str, ...
 def _targets(found: Opened, classify: bool, multilabel: bool) -> Targets | None:
     if found.y is None:
         if classify:
-            raise ParameterError(f"classes need targets; ingest the table with {option('target')}, or give y")
+            raise ParameterError(f"a classifier needs targets; ingest the table with {option('target')}, or give y")
         return None
     names = found.target_names or ("y",)
     if len(names) != found.y.width:
