@@ -336,8 +336,10 @@ def make_plan(
             # A sample is sent: as bytes, and as the rows made of them.
             sent = 2 * (step.rows * table.row_bytes + step.rows_bytes) if step.in_memory else 0
             worker = max(worker, process(step, machine.threads) + sent)
-            # Sums of branches wait for their neighbours, before the algebra begins.
-            held = max(held + 3 * step.state_bytes, step.rows_bytes + branches(step) * step.state_bytes) + sent
+            # Sums of branches wait for their neighbours, before the algebra begins. Of gathered rows all are one sum,
+            # and the algebra counts its copies.
+            sums = 1 if step.grows else 3
+            held = max(held + sums * step.state_bytes, step.rows_bytes + branches(step) * step.state_bytes) + sent
         elif step.where != "driver":
             held = max(held + step.state_bytes, process(step, machine.driver_threads) + step.rows_bytes)
         # Steps run in this order. The bytes that earlier steps keep are there while a later one runs.
