@@ -22,11 +22,13 @@ from streamkernel.engine.plan import BASE_BYTES, SLACK
 from streamkernel.engine.session import layout_of
 from streamkernel.fits.cca.kernel_cca_plan import CCASettings, plan_cca
 from streamkernel.fits.cca.kernel_cca_views import paired_table
+from streamkernel.fits.compression.compress import make_compressed
 from streamkernel.fits.steps.check_rows import check_bytes, check_rows
 from streamkernel.kernels import Gaussian, Kernel, Matern, filling_bytes, packed_bytes
 from streamkernel.kernels.loops.prepared import PreparedFormula
 from streamkernel.kinds import PREDICTORS
 from streamkernel.reductions import Moments, Sample
+from streamkernel.settings.compression import CompressionSettings
 from streamkernel.solvers import choice_bytes, choose_lengthscale
 from streamkernel.table import Table, open_table
 
@@ -319,7 +321,8 @@ def test_what_a_search_on_many_rows_holds_is_counted(name: str, options: dict[st
 def test_what_compression_holds_is_counted(method: str) -> None:
     def made(m: int, p: int) -> int:
         X = np.random.default_rng(0).standard_normal((m, p), dtype=np.float32)
-        found = streamkernel.compress(X, X[:, 0] > 0.0, method=method, size=m // 20)
+        table, settings = open_table(X, X[:, 0] > 0.0, classify=True), CompressionSettings(method=method, size=m // 20)
+        found = make_compressed(table, settings, Session(ThreadExecutor(2)), driver_bytes=0)
         return found.run.planned_memory_bytes
 
     made(400, 20)  # what is loaded and compiled once
