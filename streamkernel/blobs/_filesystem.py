@@ -10,7 +10,7 @@ import fsspec
 from streamkernel.blobs._remote import RemoteBlobs, version_number
 from streamkernel.blobs.blobs import Level, Stamp
 from streamkernel.blobs.os_errors import first_line
-from streamkernel.blobs.retries import http_status_passes
+from streamkernel.blobs.retries import CONNECT_SECONDS, REQUEST_SECONDS, http_status_passes
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Fields, Untyped
 
@@ -37,7 +37,7 @@ class FilesystemBlobs(RemoteBlobs):
         super().__init__(url)
         self.listable = url.partition("://")[0].lower() not in ("http", "https")
         try:
-            self._files, root = fsspec.core.url_to_fs(url)
+            self._files, root = fsspec.core.url_to_fs(url, **({} if self.listable else _http_options()))
         except Exception as error:  # the drivers' classes share no base
             raise ParameterError(
                 f"{url} cannot be opened ({first_line(error)}); install fsspec's driver for this scheme"
@@ -116,6 +116,15 @@ class FilesystemBlobs(RemoteBlobs):
             return True
         status = getattr(error, "status", None)  # aiohttp's
         return isinstance(status, int) and http_status_passes(status)
+
+
+def _http_options() -> Fields:
+    """Limits of a silence: a server that takes connections and never answers would be waited for five minutes a try."""
+    import aiohttp
+
+    return {
+        "client_kwargs": {"timeout": aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=REQUEST_SECONDS)}
+    }
 
 
 def _stamp(entry: Fields) -> Stamp:

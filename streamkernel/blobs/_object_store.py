@@ -22,13 +22,12 @@ from obstore.store import from_url
 from streamkernel.blobs._remote import RemoteBlobs, version_number
 from streamkernel.blobs.blobs import Level, Stamp
 from streamkernel.blobs.os_errors import first_line
-from streamkernel.blobs.retries import REQUEST_SECONDS, http_status_passes
+from streamkernel.blobs.retries import CONNECT_SECONDS, REQUEST_SECONDS, http_status_passes
 from streamkernel.errors import ParameterError, StoreNotFoundError, StreamKernelError
 from streamkernel.type_aliases import Untyped
 
 # obstore does not retry: all retries are ours (`retries`).
 _NO_RETRIES: Untyped = {"max_retries": 0, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
-_CONNECT_TIMEOUT = "4s"
 # Name of a bucket; for Azure, with its account.
 _BUCKET = re.compile(r"[\w.:@-]*", re.ASCII)
 # S3's own error codes; they come with other HTTP statuses too, and for single keys of a request for many.
@@ -46,7 +45,7 @@ def object_store(url: str) -> Untyped:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     options: Untyped = {
         "timeout": timedelta(seconds=REQUEST_SECONDS),
-        "connect_timeout": _CONNECT_TIMEOUT,
+        "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
         # Plain HTTP only if the user's endpoint has this scheme.
         "allow_http": endpoint.startswith("http://"),
     }

@@ -79,8 +79,8 @@ def check_link(path: Path) -> None:
 def first_line(error: BaseException) -> str:
     """The first line of an error's text, without unprintable characters and not too long; its class if it has none."""
     lines = str(error).strip().splitlines()
-    if not lines:
-        return type(error).__name__
+    if not lines:  # drivers give timeouts no text, each a class of its own
+        return "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__
     # An answer of S3 goes on with its page of XML.
     line = lines[0].partition(": <?xml")[0][:200]
     return "".join(letter for letter in line if letter.isprintable())

@@ -13,6 +13,7 @@ from random import Random
 from typing import TypeVar
 
 REQUEST_SECONDS = float(os.environ.get("STREAMKERNEL_STORE_TIMEOUT", "14"))
+CONNECT_SECONDS = 4.0
 # Six tries. Together they outlast an outage of seven seconds; a permanent error is raised within nine.
 PAUSES = (0.1, 0.4, 1.2, 2.4, 4.8)
 # No try begins later than this, so that a request without any answer also ends within 30 s (docs/reliability.md).
