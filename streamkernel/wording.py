@@ -10,7 +10,8 @@ A message of the library names a parameter by `option`, never by the flag of a c
     HTTP            alpha must be a number >= 0, not -1.0           "alpha": 1e-08
 
 The functions here return text with marks around the name. The classes of `streamkernel.errors` take such text: their
-``str`` is in Python's words, and `worded` gives the text in the words of another front end.
+``str`` is in Python's words, and `worded` gives the text in the words of another front end. `escaped` is for names that
+come from data.
 """
 
 from __future__ import annotations
@@ -81,6 +82,11 @@ def mentions(message: str) -> list[Mention]:
     """The names in a message, in their order."""
     read = (_read(text) for text in _MARKED.findall(message))
     return [mention for mention in read if mention is not None]
+
+
+def escaped(text: str) -> str:
+    """The text with escapes for what cannot be printed: a column's name may have letters that steer a terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def in_python(mention: Mention) -> str:

@@ -18,6 +18,7 @@ from streamkernel.cli.ending_signals import EndedBySignal, check_signals
 from streamkernel.cli.streams import checked_streams
 from streamkernel.cli.wording import FLAGS, text_of
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
+from streamkernel.wording import escaped
 
 _COMMANDS = {
     "ingest": "write a source of rows as a Zarr table",
@@ -142,5 +143,5 @@ def _with_flag(error: click.NoSuchOption) -> click.NoSuchOption:
 
 def _fail(message: str, status: int) -> int:
     with contextlib.suppress(OSError, AttributeError):  # stderr is closed
-        print(f"error: {' '.join(message.split())}", file=sys.stderr)
+        print(f"error: {escaped(' '.join(message.split()))}", file=sys.stderr)
     return status

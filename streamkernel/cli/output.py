@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 
 from streamkernel.engine.plan import format_bytes
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
+from streamkernel.wording import escaped
 
 _NO_LIMIT = 1_000_000
 
@@ -43,7 +44,7 @@ stderr = Output(stderr=True)
 
 
 def number(value: Unchecked) -> str:
-    """A number for display: thousands separated, at most six digits."""
+    """A value for display: of numbers thousands are separated, and there are at most six digits."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, (int, np.integer)):
@@ -53,7 +54,7 @@ def number(value: Unchecked) -> str:
     if isinstance(value, (list, tuple)):
         shown = [number(item) for item in value[:8]]
         return ", ".join(shown) + (f", ... ({len(value)})" if len(value) > 8 else "")
-    return str(value)
+    return escaped(str(value))
 
 
 # Of errors by which a fit chooses; scores of held-out rows are in the units of the target.
@@ -135,7 +136,7 @@ class Display:
         table.add_column(style="dim", no_wrap=True)
         table.add_column(overflow="fold")
         for name, text in _with_errors(shown or result):
-            table.add_row(name.replace("_", " "), text)
+            table.add_row(escaped(name.replace("_", " ")), text)
         console.table(table)
 
     def note(self, text: str) -> None:

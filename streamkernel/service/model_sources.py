@@ -26,6 +26,7 @@ from streamkernel.errors import (
 from streamkernel.service.http_errors import without_paths
 from streamkernel.service.loaded_model import LoadedModel, load
 from streamkernel.store import bundle_kind, is_foreign
+from streamkernel.wording import escaped
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
@@ -41,8 +42,8 @@ def is_name(name: str) -> bool:
 
 def printable(name: str) -> str:
     """A name for logs and answers: characters that cannot be printed are escaped, and it has 100 characters at most."""
-    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-    return escaped if len(escaped) <= 100 else escaped[:97] + "..."
+    shown = escaped(name)
+    return shown if len(shown) <= 100 else shown[:97] + "..."
 
 
 @dataclass(frozen=True)

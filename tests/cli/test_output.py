@@ -51,6 +51,20 @@ def test_what_stdout_has_no_letter_for_is_escaped(
     assert rows.endswith(b"7")
 
 
+def test_names_of_columns_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Display().emit({"columns": ["a\x1b[31mred", "b\nline"], "share of \x07": 7}, "table")
+    _, columns, share = capsys.readouterr().out.splitlines()
+    assert columns.endswith(r"a\x1b[31mred, b\nline")
+    assert r"share of \x07" in share
+
+
+def test_errors_do_not_steer_the_terminal(cli: Callable, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('"a\x1b[31mred",y\nfive,1\n', encoding="utf-8")
+    said = cli("ingest", tmp_path / "rows.csv", tmp_path / "rows.zarr", "--target", "y").err
+    assert r"a\x1b[31mred" in said
+    assert "\x1b" not in said.rpartition("error: ")[2]
+
+
 def test_a_hint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     stderr.print(f"streamkernel status {LONG} --follow shows its progress", style="dim")
     (line,) = capsys.readouterr().err.splitlines()
