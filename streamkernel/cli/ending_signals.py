@@ -96,7 +96,8 @@ def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) 
         yield
     finally:
         in_block = False
-        sys.unraisablehook = report
+        # A process that a signal has ended says so in one line. What its threads lose on their way out is no news.
+        sys.unraisablehook = (lambda unraisable: None) if until_exit and _received else report
         _received.clear()
         for number, handler in former.items():
             signal.signal(number, at_once if until_exit else handler)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import data_sets
 import psutil
@@ -243,4 +244,26 @@ def test_handlers_are_put_back(capsys: pytest.CaptureFixture[str]) -> None:
         assert signal.getsignal(signal.SIGINT) is mine
     finally:
         for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def end_by_sigterm(until_exit: bool) -> None:
+    with ended_by_signals("", until_exit=until_exit):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+
+@pytest.mark.parametrize("until_exit", [True, False])
+def test_what_is_lost_after_a_signal_is_no_news(until_exit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of a program; a library restores the hook of its caller."""
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with pytest.raises(EndedBySignal):
+            end_by_sigterm(until_exit)
+        sys.unraisablehook(SimpleNamespace(exc_value=ValueError("an event loop that was not closed")))  # type: ignore[arg-type]
+        assert len(told) == (0 if until_exit else 1)
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 
 import pytest
-from distributed.client import ClosedClientError, FutureCancelledError
+from distributed.client import AllExit, ClosedClientError, FutureCancelledError
 from distributed.comm.core import CommClosedError
 
 from streamkernel.engine.cluster.lost_cluster import dask_is_silent, translated_loss
@@ -66,3 +67,20 @@ def test_of_a_cluster_of_ours_dask_tells_nothing(name: str) -> None:
     finally:
         dask.removeHandler(terminal)
     assert told == ["after"]
+
+
+def test_the_client_is_silent_of_its_own_waiting_after_the_block(caplog: pytest.LogCaptureFixture) -> None:
+    """asyncio tells of an exception that nobody fetched when the task is collected, which may be at the very end."""
+    loop = asyncio.new_event_loop()
+    with dask_is_silent():
+        pass
+
+    def told(error: Exception) -> list[str]:
+        caplog.clear()
+        with caplog.at_level(logging.ERROR, "asyncio"):
+            loop.call_exception_handler({"message": "Task exception was never retrieved", "exception": error})
+        return [record.message.partition("\n")[0] for record in caplog.records]
+
+    assert told(AllExit()) == []
+    assert told(ValueError("ours")) == ["Task exception was never retrieved"]
+    loop.close()

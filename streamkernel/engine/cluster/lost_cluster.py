@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 
 from distributed import Client
+from distributed.client import AllExit
 
 from streamkernel.engine.cluster.cluster_state import ClosedClientError, FutureCancelledError, FuturesCancelledError
 from streamkernel.errors import ClusterError, StreamKernelError
@@ -59,6 +60,8 @@ def dask_is_silent(*, altogether: bool = False) -> Iterator[None]:
     def nothing(record: logging.LogRecord) -> bool:
         return False
 
+    # For good: the event loop tells when its tasks are collected as garbage, after the block too.
+    logging.getLogger("asyncio").addFilter(_is_news)
     silent: list[logging.Filterer] = [logging.getLogger(name) for name in _LOGGERS]
     if altogether:
         silent += logging.getLogger("distributed").handlers
@@ -69,3 +72,8 @@ def dask_is_silent(*, altogether: bool = False) -> Iterator[None]:
     finally:
         for each in silent:
             each.removeFilter(nothing)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for the exception by which Dask's client ends its own waiting: a signal may come before it is caught."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], AllExit)
