@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,27 @@ def test_coupling_is_the_minimum_over_the_simplex(q: Any) -> None:
         whole = {"type": "eq", "fun": lambda p: sum(p) - 1.0}
         best = minimize(distance, np.full(4, 0.25), bounds=[(0.0, 1.0)] * 4, constraints=whole)
         assert distance(found) <= best.fun + 1e-8
-    # Pairs that agree with class probabilities give these back.
-    true = np.array([0.1, 0.2, 0.3, 0.4])
+
+
+@pytest.mark.parametrize(
+    "true", [[0.1, 0.2, 0.3, 0.4], [0.25] * 4, [0.5, 0.25, 0.125, 0.125], [1e-6, 1e-6, 1e-3, 0.998998]]
+)
+def test_pairs_that_agree_with_class_probabilities_give_these_back(true: list[float]) -> None:
+    """The system without its constraint is then singular, in exact numbers where they are powers of two."""
     agreeing = np.array([[true[j] / (true[i] + true[j]) for i, j in PAIRS]])
-    np.testing.assert_allclose(coupled(agreeing, 4)[0], true, rtol=1e-10)
+    np.testing.assert_allclose(coupled(agreeing, 4)[0], true, rtol=1e-7)
+
+
+def test_certain_pairs_give_probabilities() -> None:
+    q = np.array(list(itertools.product([0.0, 0.5, 1.0], repeat=6)))
+    p = coupled(q, 4)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    assert (p > 0.0).all()
+    # A class that wins all its pairs is the one.
+    wins = np.array([[[value == (j == c) for value, (i, j) in zip(pairs, PAIRS, strict=True) if c in (i, j)]
+                      for c in range(4)] for pairs in q]).all(axis=2)  # fmt: skip
+    assert wins.any()
+    assert (p[wins] > 0.999).all()
 
 
 def test_votes_decide_and_values_break_ties() -> None:

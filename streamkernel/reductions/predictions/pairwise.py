@@ -24,6 +24,7 @@ from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 _LEAST = 1e-7  # of a pair's probability, as in libsvm: the system is then regular
+_SMALLEST = 1e-300  # of a class's: its logarithm is finite
 
 
 def pair_scores(f: Float, classes: int) -> Float:
@@ -44,11 +45,16 @@ def coupled(q: Float, classes: int) -> Float:
     r = np.zeros((len(q), classes, classes))
     for value, (i, j) in zip(q.T, class_pairs(classes), strict=True):
         r[:, i, j], r[:, j, i] = 1.0 - value, value
-    # The minimum under the constraint: Q p = -lambda e and e^T p = 1, with Q_ii = sum_j r_ji^2 and Q_ij = -r_ji r_ij.
-    Q = -r * r.transpose(0, 2, 1)
+    # The minimum under the constraint: Q p + lambda e = 0 and e^T p = 1, with Q_ii = sum_j r_ji^2, Q_ij = -r_ji r_ij.
+    # Q alone is singular where all pairs agree with one p: the whole system is regular.
+    system = np.ones((len(q), classes + 1, classes + 1))
+    system[:, :classes, :classes] = -r * r.transpose(0, 2, 1)
     each = np.arange(classes)
-    Q[:, each, each] = (r**2).sum(axis=1)
-    p = np.linalg.solve(Q, np.ones((len(q), classes, 1)))[:, :, 0]
+    system[:, each, each] = (r**2).sum(axis=1)
+    system[:, classes, classes] = 0.0
+    right = np.zeros((len(q), classes + 1, 1))
+    right[:, classes] = 1.0
+    p = np.maximum(np.linalg.solve(system, right)[:, :classes, 0], _SMALLEST)  # rounding may leave -1e-17
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
