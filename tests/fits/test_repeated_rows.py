@@ -119,7 +119,8 @@ def test_copies_that_were_measured_again_do_not_lessen_the_noise(jitter: float) 
     data = Data(10, jitter=jitter)
     with pytest.warns(StreamKernelWarning, match="about 4.. of 4000 rows are distinct"):
         model = GaussianProcessRegressor(60).fit(data.many, data.many_y)
-    assert model.noise_variance_ == pytest.approx([NOISE**2], rel=0.08)
+    # .226 to .242 with six seeds, and .219 where another version of NumPy rounds arcsinh otherwise.
+    assert model.noise_variance_ == pytest.approx([NOISE**2], rel=0.15)
     assert data.error(model) < 0.16
 
 
