@@ -82,3 +82,18 @@ def test_bad_parameters_before_any_io(estimator: Any, name: str, value: Any) -> 
     with pytest.raises(ParameterError, match=name) as caught:
         estimator(**{name: value}).fit(object(), object())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_a_row_at_which_nothing_is_uncertain(kernel: str, classes: int) -> None:
+    """The kernel is 0 there: the latent functions are their means, and the other rows what they are without it."""
+    y = np.digitize(F, np.quantile(F, np.linspace(0.0, 1.0, classes + 1)[1:-1]))
+    model = GaussianProcessClassifier(2, kernel=kernel, scale="none", signal_variance=1.0).fit(X, y)
+    at_zero = model.predict_proba(np.zeros((1, X.shape[1])))
+    rows = np.concatenate([X[:3], np.zeros((1, X.shape[1])), X[3:6]])
+    found = model.predict_proba(rows)
+    np.testing.assert_allclose(found[3:4], at_zero, rtol=1e-12)
+    np.testing.assert_allclose(np.delete(found, 3, axis=0), model.predict_proba(X[:6]), rtol=1e-12)
+    nearly = model.predict_proba(np.full((1, X.shape[1]), 1e-9)) if kernel == "linear" else at_zero
+    np.testing.assert_allclose(at_zero, nearly, atol=1e-6)

@@ -41,6 +41,7 @@ _POINTS = 256
 _PANEL_VALUES = 1 << 17  # function values at points in memory at once: they stay in the cache
 _PANEL_COVARIANCES = 1 << 21
 _MOST_LOG_RATE = 600.0
+_JITTER, _NOTHING = 1e-12, 1e-280  # share of the variances that is added to a singular covariance, and variance of 0
 
 
 def logistic_normal(mean: Float, variance: Float) -> Float:
@@ -60,7 +61,7 @@ def logistic_normal(mean: Float, variance: Float) -> Float:
 def averaged_probabilities(mean: Float, covariance: Float, contrasts: Float) -> Float:
     """Class probabilities (b, C), given the mean (b, c) and the covariance (b, r, r) in free coordinates of f."""
     if mean.shape[1] > 2:
-        return _softmax_normal(mean, np.asarray(np.linalg.cholesky(covariance), np.float64), contrasts)
+        return _softmax_normal(mean, _roots(covariance), contrasts)
     if mean.shape[1] == 1:
         second = logistic_normal(mean[:, 0], covariance[:, 0, 0])
     else:
@@ -162,6 +163,27 @@ class PoissonPredictions(RowMap):
 def mean_rate(mean: Float, variance: Float) -> Float:
     """``E e^f``, elementwise."""
     return np.asarray(np.exp(np.minimum(mean + 0.5 * variance, _MOST_LOG_RATE)))
+
+
+def _roots(covariance: Float) -> Float:
+    """Lower triangles L (b, r, r) with ``L L^T = covariance``, of which some may be singular.
+
+    They are where the kernel is 0, such as the linear one at a row of zeros: nothing is uncertain there.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(covariance), np.float64)
+    except np.linalg.LinAlgError:
+        pass
+    # One by one: the root of a row must not depend on the rows beside it.
+    return np.stack([_root(each) for each in covariance])
+
+
+def _root(covariance: Float) -> Float:
+    try:
+        return np.asarray(np.linalg.cholesky(covariance), np.float64)
+    except np.linalg.LinAlgError:
+        size = max(float(np.trace(covariance)), _NOTHING)
+        return np.asarray(np.linalg.cholesky(covariance + _JITTER * size * np.eye(len(covariance))), np.float64)
 
 
 def _softmax_normal(mean: Float, root: Float, contrasts: Float) -> Float:
