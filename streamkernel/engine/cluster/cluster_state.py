@@ -21,7 +21,7 @@ from streamkernel.dependencies import missing_part
 from streamkernel.type_aliases import Untyped
 
 try:
-    from distributed.client import ClosedClientError, FutureCancelledError, FuturesCancelledError
+    from distributed.client import AllExit, ClosedClientError, FutureCancelledError, FuturesCancelledError
     from distributed.comm.core import CommClosedError
     from distributed.scheduler import NoValidWorkerError, NoWorkerError
     from distributed.worker_state_machine import WorkerState
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 __all__ = [
+    "AllExit",
     "ClosedClientError",
     "CommClosedError",
     "FutureCancelledError",

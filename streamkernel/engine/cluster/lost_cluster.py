@@ -7,9 +7,13 @@ import logging
 from collections.abc import Iterator
 
 from distributed import Client
-from distributed.client import AllExit
 
-from streamkernel.engine.cluster.cluster_state import ClosedClientError, FutureCancelledError, FuturesCancelledError
+from streamkernel.engine.cluster.cluster_state import (
+    AllExit,
+    ClosedClientError,
+    FutureCancelledError,
+    FuturesCancelledError,
+)
 from streamkernel.errors import ClusterError, StreamKernelError
 
 _LOGGERS = (
