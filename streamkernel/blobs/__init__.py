@@ -30,7 +30,6 @@ from streamkernel.blobs.retries import with_retries
 from streamkernel.blobs.transfer import at_once, download, upload
 
 __all__ = [
-    "check_link",
     "GENERATED",
     "MOST_FOLLOWED",
     "Blobs",
@@ -49,6 +48,7 @@ __all__ = [
     "at_once",
     "beside",
     "blobs_at",
+    "check_link",
     "content_digest",
     "display_form",
     "download",

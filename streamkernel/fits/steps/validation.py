@@ -50,12 +50,9 @@ def held_out(sample: Sample, drawn: DrawnRows, folds: Folds) -> Sample:
 
 
 def fetched_held_out(cache: RowCache, drawn: DrawnRows, folds: Folds) -> Sample:
-    """`held_out` of drawn rows that a cache has fetched: only those in validation folds are copied."""
-    keys = cache.without_features(drawn.rows).keys
-    assert keys is not None, "folds need a table with keys"
-    out = folds.held_out(keys)
-    sample = cache.get(drawn.rows[out])
-    return sample if drawn.weights is None else replace(sample, weights=drawn.importance[out])
+    """`held_out` of drawn rows that a cache has fetched: features are copied of these alone."""
+    bare = held_out(cache.without_features(drawn.rows), drawn, folds)
+    return replace(bare, X=cache.get(bare.rows).X)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 _LEAST = 1e-7  # of a pair's probability, as in libsvm: the system is then regular
-_SMALLEST = 1e-300  # of a class's: its logarithm is finite
 
 
 def pair_scores(f: Float, classes: int) -> Float:
@@ -54,7 +53,7 @@ def coupled(q: Float, classes: int) -> Float:
     system[:, classes, classes] = 0.0
     right = np.zeros((len(q), classes + 1, 1))
     right[:, classes] = 1.0
-    p = np.maximum(np.linalg.solve(system, right)[:, :classes, 0], _SMALLEST)  # rounding may leave -1e-17
+    p = np.linalg.solve(system, right)[:, :classes, 0]
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 

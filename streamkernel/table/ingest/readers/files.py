@@ -171,7 +171,7 @@ def _paths(place: str | Path) -> list[Path]:
 
 
 def _in_circle(path: Path) -> bool:
-    """Whether a path goes through a link to a folder around it, so that it is another name of what is found anyway."""
+    """Whether one of a path's folders is a link to a folder above it: the same files are found without the link."""
     for parent in path.parents:
         if parent.is_symlink():
             around = parent.parent.resolve()
