@@ -1,11 +1,15 @@
-"""Planned and measured memory of a fit, in a process of its own."""
+"""Planned and measured memory of a fit, in a process of its own, and what a block of this one allocates."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import data_sets
 import numpy as np
 from problems import zarr_of_chunks
 
-__all__ = ["measured", "measured_from"]
+__all__ = ["Traced", "measured", "measured_from", "traced"]
 
 PROGRAM = """
 import sys, json, re
@@ -53,3 +57,21 @@ def measured_from(
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
     return run["planned_memory_bytes"], max(run["peak_memory_bytes"], run["own_peak"]), run["before"]
+
+
+class Traced:
+    """The most bytes that a block had at once of what it allocated."""
+
+    peak = 0
+
+
+@contextmanager
+def traced() -> Iterator[Traced]:
+    found = Traced()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        yield found
+    finally:
+        found.peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from memory import measured_from
+from memory import measured_from, traced
 from rule_table import RULES_OF_ROWS
 
 import streamkernel
@@ -72,12 +70,10 @@ def test_a_plan_holds_nothing(name: str) -> None:
     """It is made before anything is held against a limit: also of points that would fill the memory."""
     table, kind = shaped(name, 2000, 20_000), PREDICTORS[name]
     settings = kind.settings()
-    tracemalloc.start()
-    plan = kind.plan(table, settings, Machine(0, 2))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as memory:
+        plan = kind.plan(table, settings, Machine(0, 2))
     assert plan.memory_bytes > 1e9
-    assert peak < 16e6  # some numbers for each feature, and (n, n) of a sample
+    assert memory.peak < 16e6  # some numbers for each feature, and (n, n) of a sample
 
 
 def test_one_span_is_one_task() -> None:
@@ -105,11 +101,9 @@ def test_predictions_count_the_points_of_the_model(name: str) -> None:
     model = model.with_parts(model.record, model.arrays)  # as it is loaded, nothing of it packed
     work, rows = model.scores(), model.prepare(table)
     plan = plan_of_predictions(work, model, rows, Machine(0, 1))
-    tracemalloc.start()
-    Session(ThreadExecutor(1)).sweep(work, rows, "evaluate")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert packed_bytes(len(model.basis), p) < peak <= (plan.memory_bytes - BASE_BYTES) / SLACK
+    with traced() as memory:
+        Session(ThreadExecutor(1)).sweep(work, rows, "evaluate")
+    assert packed_bytes(len(model.basis), p) < memory.peak <= (plan.memory_bytes - BASE_BYTES) / SLACK
 
 
 def test_blocks_of_wide_rows_are_small_in_the_run_too() -> None:
@@ -137,12 +131,10 @@ def test_a_thread_that_packs_and_fills_needs_what_is_counted(n: int) -> None:
     """Whichever of the two needs more, for vectors of any width."""
     points, rows = (np.random.default_rng(seed).standard_normal((m, 6000)) for seed, m in ((0, n), (1, 5)))
     Gaussian(2.0)(rows[:, :50], points[:, :50])  # what is compiled
-    tracemalloc.start()
-    Gaussian(2.0).prepare(points).block(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as memory:
+        Gaussian(2.0).prepare(points).block(rows)
     counted = packed_bytes(n, 6000) - points.nbytes + filling_bytes(6000)
-    assert 0.75 * counted <= peak <= counted + 20_000
+    assert 0.75 * counted <= memory.peak <= counted + 20_000
 
 
 @pytest.mark.parametrize("search", [False, True])
@@ -156,13 +148,11 @@ def test_the_search_for_a_lengthscale_is_counted(kernel: Kernel, search: bool) -
         choose_lengthscale(sample, kernel, search=search, intercept=True, scale=np.ones(1))
 
     choose(20)  # what is compiled
-    tracemalloc.start()
-    choose(p)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as memory:
+        choose(p)
     counted = choice_bytes(m, p, 4, search=search)
-    assert peak <= counted + 200_000
-    assert counted < 1.6 * peak
+    assert memory.peak <= counted + 200_000
+    assert counted < 1.6 * memory.peak
 
 
 def fitted(name: str, m: int, p: int, options: dict[str, Any], seen: list[Any] | None = None) -> int:
@@ -193,12 +183,10 @@ class Zeros:
 
 def test_the_picture_reads_no_more_than_there_is_room_for() -> None:
     wide, narrow = (open_table(unfilled(4000, p), np.arange(4000.0)) for p in (20_000, 10))
-    tracemalloc.start()
-    check = check_rows(wide, None, None, Zeros(), held_out=lambda block: np.ones(len(block), np.bool_))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as memory:
+        check = check_rows(wide, None, None, Zeros(), held_out=lambda block: np.ones(len(block), np.bool_))
     assert 0 < len(check.true) < 2000
-    assert peak <= check_bytes(wide) < 350e6
+    assert memory.peak <= check_bytes(wide) < 350e6
     assert len(check_rows(narrow, None, None, Zeros()).true) == 2000
 
 
@@ -233,14 +221,11 @@ def test_what_is_held_is_counted(name: str, options: dict[str, Any]) -> None:
     """Array by array, whatever the allocator makes of it."""
     small = {key: min(value, 5) if key == "n_components" else value for key, value in options.items()}
     fitted(name, 40, 30, small)  # what is loaded and compiled once
-    gc.collect()
-    tracemalloc.start()
-    planned = fitted(name, 60, 6000, options)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as memory:
+        planned = fitted(name, 60, 6000, options)
     rows = 60 * 6000 * 4 * (3 if name == "kcca" else 1)  # which are the caller's
     counted = (planned - BASE_BYTES) / SLACK
-    assert peak - rows <= counted
+    assert memory.peak - rows <= counted
 
 
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
@@ -262,13 +247,10 @@ def test_what_a_given_metric_holds_is_counted(shape: tuple[int, int], name: str,
         {**options, "metric": np.random.default_rng(1).standard_normal(of).tolist()} for of in ((30, 20), shape)
     )
     fitted(name, 40, 30, small)  # what is loaded and compiled once
-    gc.collect()
-    tracemalloc.start()
-    planned = fitted(name, 60, p, metric)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as memory:
+        planned = fitted(name, 60, p, metric)
     settings = 4 * 32 * p * width  # the map as numbers of Python, which the user has already: as given and as kept
-    assert peak - 60 * p * 4 - settings <= (planned - BASE_BYTES) / SLACK
+    assert memory.peak - 60 * p * 4 - settings <= (planned - BASE_BYTES) / SLACK
 
 
 def test_a_given_metric_is_planned_with_its_width() -> None:
@@ -307,12 +289,9 @@ def test_what_a_search_on_many_rows_holds_is_counted(name: str, options: dict[st
     """A search on a sample has two copies of it at most, and the plan counts what it has."""
     given = {"n_components": 30, **options}
     fitted(name, 2100, 20, given)  # what is loaded and compiled once
-    gc.collect()
-    tracemalloc.start()
-    planned = fitted(name, 7000, 500, given)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    held = peak - 7000 * 500 * 4  # beside the caller's rows
+    with traced() as memory:
+        planned = fitted(name, 7000, 500, given)
+    held = memory.peak - 7000 * 500 * 4  # beside the caller's rows
     counted = (planned - BASE_BYTES) / SLACK
     assert held <= counted < 3.2 * held
 
@@ -326,12 +305,9 @@ def test_what_compression_holds_is_counted(method: str) -> None:
         return found.run.planned_memory_bytes
 
     made(400, 20)  # what is loaded and compiled once
-    gc.collect()
-    tracemalloc.start()
-    planned = made(5000, 800)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    held, counted = peak - 5000 * 800 * 4, (planned - BASE_BYTES) / SLACK
+    with traced() as memory:
+        planned = made(5000, 800)
+    held, counted = memory.peak - 5000 * 800 * 4, (planned - BASE_BYTES) / SLACK
     assert held <= counted < 4.2 * held
 
 
