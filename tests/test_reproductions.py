@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,16 @@ def test_what_a_script_takes_from_its_neighbour_is_there(folder: str) -> None:
                 assert not missing, f"{script}.py takes {missing} from {node.module}.py, which has no such names"
                 taken += len(node.names)
     assert taken > 20
+
+
+def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bench profile` times functions by their names, some of them private."""
+    monkeypatch.syspath_prepend(str(REPRODUCTIONS.parent / "benchmarks"))
+    for module, name, part in import_module("_profile_once").PARTS:
+        holder, *inner = [import_module(module), *name.split(".")]
+        for each in inner:
+            assert each in vars(holder), f"{part}: {module} has no {name}"
+            holder = vars(holder)[each]
 
 
 def names_of(tree: ast.Module) -> set[str]:
