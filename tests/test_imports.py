@@ -73,12 +73,12 @@ def test_a_command_on_threads_loads_what_it_needs(tmp_path: Path) -> None:
     made = "synthetic://friedman?rows=500&features=5"
     # scikit-learn takes a second and 100 MB, with pandas and pyarrow where these are installed; scipy.stats another.
     learning = ("scipy.stats", "sklearn", "pandas", "pyarrow")
-    # A tenth of the start of a command; a fit that searches for alpha loads it later.
+    # A tenth of the start of a command.
     optimisation = ("scipy.optimize", "scipy.sparse.linalg")
     found = loaded_of(
         (f"from streamkernel.cli import main\n{run.format(['plan', str(tmp_path / 'x')])}", HEAVY),
         (f"{run.format(['plan', made])}\nimport streamkernel.fits.boosting.boosting", (*optimisation, *learning)),
-        (run.format(["fit", made, "MODEL", "--basis", "10"]), learning),
+        (run.format(["fit", made, "MODEL", "--basis", "10"]), (*optimisation, *learning)),
     )
     assert found == [{"click", "rich"}, set(), set()]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from streamkernel.linalg import RidgePath
 
@@ -14,6 +16,10 @@ COUNT = 400
 
 def path_of(G: Any, y: Any) -> RidgePath:
     return RidgePath.of(G.T @ G, G.T @ y[:, None], np.array([y @ y]), len(G))
+
+
+def gcv_of_logarithm(path: RidgePath, log_alpha: float) -> float:
+    return path.gcv(float(np.exp(log_alpha)))
 
 
 def test_targets_that_are_explained_to_rounding_have_an_evidence() -> None:
@@ -44,6 +50,22 @@ def test_alpha_is_not_below_that_of_the_largest_evidence() -> None:
         assert path.choose() == pytest.approx(max(by_gcv, by_evidence))
         below += by_gcv < 0.5 * by_evidence
     assert below > 0
+
+
+def test_alpha_has_the_least_score_to_a_thousandth() -> None:
+    """Beside SciPy's minimiser between the neighbours on the grid, also where an end of the grid has the least."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        G = rng.standard_normal((COUNT, 12)) / np.arange(1, 13)
+        path = path_of(G, G @ rng.standard_normal(12) + rng.standard_normal(COUNT))
+        alphas = path.grid()
+        best = int(np.argmin(path.gcv_scores(alphas)))
+        score = partial(gcv_of_logarithm, path)
+        low, high = np.log(alphas[[best - 1, best + 1]]).tolist()
+        expected = minimize_scalar(score, bounds=(low, high), method="bounded", options={"xatol": 1e-7})
+        assert path._least(path.gcv_scores) == pytest.approx(float(np.exp(expected.x)), rel=2e-3)
+        assert path._least(lambda some: some) == alphas[0]
+        assert path._least(lambda some: -some) == pytest.approx(alphas[-1])
 
 
 def test_the_least_alpha_is_above_what_the_sums_show_of_rounding() -> None:
