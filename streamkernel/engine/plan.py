@@ -5,8 +5,14 @@ fetch from an object store it is held twice as stored, and not decoded yet), the
 ahead (of one chunk, or of one block), its scratch, and the state. Memory of a thread: the loops' copy of some rows.
 Memory of a process: one task for each thread, or for each span if there are fewer; the states that wait in the tree;
 the basis points as packed for the loops (`kernels.packed_bytes`), once for each packing of the step; rows beside them;
-names of columns; rows that an earlier step fetched and the fit keeps; the interpreter with its libraries. The promise
-is the sum over all processes at the costliest step.
+names of columns; rows that an earlier step fetched and the fit keeps; the interpreter with its libraries.
+
+States of gathered rows are parts of one sample of S bytes. A process that joins them holds 2 S: the parts, and what is
+made of them. All W workers together hold no more than 3 S - S / W: the parts; those of other workers, fetched to be
+joined by the one that has the most; and what is made of them. The driver gets the sums of branches in the memory that
+the arrays stay in, and joins them: 2 S.
+
+The promise is the sum over all processes at the costliest step: between two steps workers hold no states.
 """
 
 from __future__ import annotations
@@ -256,7 +262,9 @@ class Plan:
     sweeps : passes over the rows.
     bytes_read, flops, kernel_entries : totals of the whole fit.
     task_bytes, worker_bytes, driver_bytes : memory at the costliest step of each.
-    memory_bytes : memory of all processes together, which `--memory` limits.
+    memory_bytes : memory of all processes together at their costliest step, which `--memory` limits. It may be less
+        than the sum of `driver_bytes` and those of the workers: these may have other costliest steps, and only one
+        worker at a time holds all gathered rows.
     disk_bytes : size of the model and its checkpoints on disk.
     table : shape of the table, as its blocks are.
     families : kernel families whose values make an entry of a kernel block: one, or those of a sum or product.
@@ -305,7 +313,7 @@ def make_plan(
 
     def waiting(step: Step, threads: int) -> int:
         if step.grows:
-            return 2 * step.state_bytes  # all parts, and the sums that are being made of them
+            return 0  # `joining`
         spans = leaf_count(step.rows, step.flops_per_row) if step.spans is None else step.spans
         return min(spans, (spans - 1).bit_length() + 2 * threads) * step.state_bytes
 
@@ -318,32 +326,41 @@ def make_plan(
         tasks = threads if step.spans is None else min(threads, step.spans)
         return tasks * task(step) + waiting(step, threads) + packed
 
+    def joining(step: Step) -> int:
+        """Bytes of the parts of a state that grows, and of the sums that are being made of them, in one process."""
+        return 2 * step.state_bytes if step.grows else 0
+
     def branches(step: Step) -> int:
         """States that the driver of a cluster holds at once: of one path of the tree, and those on the way."""
         if step.grows:
-            return 4  # all sums together are one
+            return 2  # all sums together are one
         leaves = max(step.leaves if step.spans is None else step.spans, 1)
         # Of leaves that take a second: shorter ones make larger branches, of which the driver has fewer.
         size = branch_leaves(leaves, step.state_bytes, machine.workers * machine.threads, 1.0)
         return 4 + (-(-leaves // size) - 1).bit_length()
 
-    worker, driver = 0, 0
+    worker, driver, together = 0, 0, 0
     kept = _NAME_BYTES * table.names  # names of the columns: of the table, and of a sample of it
     for step in steps:
         # The algebra on the sums begins when the tasks have ended.
-        held = step.held_bytes + step.rows_bytes
+        held, workers = step.held_bytes + step.rows_bytes, 0
         if step.on_workers(machine):
             # A sample is sent: as bytes, and as the rows made of them.
             sent = 2 * (step.rows * table.row_bytes + step.rows_bytes) if step.in_memory else 0
-            worker = max(worker, process(step, machine.threads) + sent)
-            # Sums of branches wait for their neighbours, before the algebra begins. Of gathered rows all are one sum,
-            # and the algebra counts its copies.
+            each = process(step, machine.threads) + sent
+            worker = max(worker, each + joining(step))
+            workers = machine.workers * each
+            if step.grows:
+                workers += 3 * step.state_bytes - step.state_bytes // machine.workers
+            # Sums of branches wait for their neighbours, before the algebra begins. Of gathered rows all are one sum.
             sums = 1 if step.grows else 3
             held = max(held + sums * step.state_bytes, step.rows_bytes + branches(step) * step.state_bytes) + sent
         elif step.where != "driver":
-            held = max(held + step.state_bytes, process(step, machine.driver_threads) + step.rows_bytes)
+            tasks = process(step, machine.driver_threads) + joining(step)
+            held = max(held + step.state_bytes, tasks + step.rows_bytes)
         # Steps run in this order. The bytes that earlier steps keep are there while a later one runs.
-        driver = max(driver, kept + held, kept + step.kept_bytes)
+        held = kept + max(held, step.kept_bytes)
+        driver, together = max(driver, held), max(together, held + workers)
         kept += step.kept_bytes
     driver_bytes = machine.driver_base + int(SLACK * driver)
     worker_bytes = machine.worker_base + int(SLACK * worker) if machine.workers else 0
@@ -357,7 +374,7 @@ def make_plan(
         task_bytes=max((task(step) for step in sweeps), default=0),
         worker_bytes=worker_bytes,
         driver_bytes=driver_bytes,
-        memory_bytes=driver_bytes + machine.workers * worker_bytes,
+        memory_bytes=machine.driver_base + machine.workers * machine.worker_base + int(SLACK * together),
         disk_bytes=disk_bytes,
         table=table,
         families=("gaussian",) if kernel is None else _families(kernel),

@@ -208,7 +208,8 @@ def gather_step(problem: Problem, rows: int, *, copied: int | None = None) -> St
         for count, width in ((rows, table.stored_width), (rows if copied is None else copied, table.width))
     )
     kept = gather.state_bytes() + mapped.state_bytes()  # the cached rows, and the sample of them
-    step = step_of(GATHER, gather, table, kernel_columns=0, held_bytes=max(kept, 2 * gather.state_bytes()))
+    # The cached rows are the state of the sweep: beside it a copy of them.
+    step = step_of(GATHER, gather, table, kernel_columns=0, held_bytes=gather.state_bytes())
     return replace(step, kept_bytes=kept)
 
 

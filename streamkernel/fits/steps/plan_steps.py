@@ -150,8 +150,7 @@ def _with_draws(steps: list[Step], problem: Problem, draws: tuple[int, ...], *, 
             # Rows that several draws want are fetched once.
             both = gather_step(problem, distinct_rows((step.state_bytes // of_row, *draws), m), copied=copied)
             kept = both.kept_bytes + step.kept_bytes - step.state_bytes  # with the rule's own copies
-            both = replace(both, held_bytes=max(both.held_bytes, kept), kept_bytes=kept)
-            return [*steps[:index], both, *steps[index + 1 :]]
+            return [*steps[:index], replace(both, kept_bytes=kept), *steps[index + 1 :]]
     return [further, *steps]
 
 
