@@ -20,7 +20,7 @@ class Sample:
     Attributes
     ----------
     rows : (s,) int64
-    X : (s, p), scaled, in the table's dtype
+    X : (s, p), scaled, in the table's dtype; as stored where it was asked for
     Y : (s, d) float64; d = 0 without targets
     weights : (s,) float64
     keys : (s,) uint64 keys of the features, if the blocks of the table have them; else None
@@ -58,21 +58,25 @@ class Gather(Reduction[Sample]):
     Parameters
     ----------
     rows : (s,) int64 row numbers, ascending, without repeats.
-    n_features, n_targets, dtype : numbers of features and targets, and dtype of the table.
+    n_features, n_targets, dtype : numbers of features and targets, and dtype of the copied rows.
+    stored : whether the rows are copied as stored, from blocks that have them so (`Table.with_stored`).
     """
 
     rows: Int
     n_features: int
     n_targets: int
     dtype: AnyDType
+    stored: bool = False
 
     def map_block(self, block: RowBlock) -> State:
+        X = block.stored if self.stored else block.X
+        assert X is not None, "blocks have their rows as stored only from a table that shows them"
         first, last = np.searchsorted(self.rows, [block.start, block.start + len(block.X)])
         rows = self.rows[first:last]
         local = rows - block.start
         targets = np.zeros((len(rows), 0)) if block.Y is None else block.Y[local]
         weights = np.ones(len(rows)) if block.weights is None else block.weights[local]
-        state = {"rows": rows, "X": block.X[local], "Y": targets, "weights": weights}
+        state = {"rows": rows, "X": X[local], "Y": targets, "weights": weights}
         return state if block.keys is None else state | {"keys": block.keys[local]}
 
     def combine(self, left: State, right: State) -> State:

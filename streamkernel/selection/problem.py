@@ -214,11 +214,23 @@ def gather_step(problem: Problem, rows: int, *, copied: int | None = None) -> St
 
 
 def in_double(step: Step, table: Table) -> Step:
-    """A step that keeps rows which it fetches: in float64 and before they are mapped (`RowCache`)."""
+    """A step that keeps rows which it fetches, before they are mapped, from blocks in float64 (`RowCache`).
+
+    It keeps them as stored if that takes less, with a copy of them in float64 when they are asked for.
+    """
     if not step.kept_bytes:
         return step
-    more, names = 8 // table.dtype.itemsize, ("state_bytes", "held_bytes", "kept_bytes")
-    return before_map(replace(step, **{name: more * getattr(step, name) for name in names}), table, 8)
+    item, double = table.dtype.itemsize, np.dtype(np.float64).itemsize
+    more = max(1, min(double, table.features.dtype.itemsize) // item)
+    fetched = replace(
+        step,
+        state_bytes=more * step.state_bytes,
+        held_bytes=double // item * step.held_bytes,
+        kept_bytes=more * step.kept_bytes,
+        # The rows of a block as stored are there until all of it is copied.
+        scratch_bytes=step.scratch_bytes + step.block_rows * table.stored_width * table.features.dtype.itemsize,
+    )
+    return before_map(fetched, table, double)
 
 
 def before_map(step: Step, table: Table, itemsize: int | None = None) -> Step:

@@ -22,9 +22,11 @@ _PIECE = 2048  # rows that are mapped at a time
 class RowCache:
     """Cache of rows by number. A sweep fetches only the rows that are not in the cache.
 
-    Rows are held as the table's blocks have them. Where the fit finds the map of its rows from a sample of them, they
-    are held in float64 as they are before that map (`before_metric`, `as_stored`); `get` maps them, to the bits of a
-    block. The rows of each sweep stay apart: to join them would take the memory of all of them twice more.
+    Rows are held as the table's blocks have them. Where the fit finds the map of its rows from a sample of them, its
+    table has them in float64 as they are before that map (`before_metric`, `as_stored`), which may take twice or eight
+    times the bytes that they have in the store: they are then held as stored, and scaled when they are asked for, to
+    the bits of a block. `get` maps them, to these bits too. The rows of each sweep stay apart: to join them would take
+    the memory of all of them twice more.
 
     Parameters
     ----------
@@ -36,7 +38,8 @@ class RowCache:
     def __init__(
         self, table: Table, session: Session, scaler: RowScaler | None = None, dtype: AnyDType | None = None
     ) -> None:
-        self._table = table
+        self._as_stored = held_as_stored(table)
+        self._table = table.with_stored() if self._as_stored else table
         self._session = session
         self._scaler, self._dtype = scaler, table.dtype if dtype is None else dtype
         self._parts: tuple[Sample, ...] = ()  # no row is in two of them
@@ -101,8 +104,9 @@ class RowCache:
         return self.repeats
 
     def _gather(self, rows: Int) -> Gather:
-        table = self._table
-        return Gather(rows, table.width, table.n_targets, table.dtype)
+        table, stored = self._table, self._as_stored
+        dtype = table.features.dtype if stored else table.dtype
+        return Gather(rows, table.stored_width if stored else table.width, table.n_targets, np.dtype(dtype), stored)
 
     def get(self, rows: Int) -> Sample:
         """The rows with these numbers, in the order of `rows`."""
@@ -128,9 +132,15 @@ class RowCache:
         return scaler.project(X, self._dtype)
 
     def held(self, rows: Int) -> Sample:
-        """The rows with these numbers, as they are held, in the order of `rows`."""
+        """The rows with these numbers, as the blocks of the cache's table have them, in the order of `rows`."""
         self.fetch(rows)
-        return _at(self._parts, rows, self._none)
+        if not self._as_stored:
+            return _at(self._parts, rows, self._none)
+        X = np.empty((len(rows), self._table.width), self._table.dtype)
+        for first in range(0, len(rows), _PIECE):
+            piece = slice(first, first + _PIECE)
+            X[piece] = self._table.scaled(_at(self._parts, rows[piece], self._none).X)
+        return replace(self.without_features(rows), X=X)
 
     def without_features(self, rows: Int) -> Sample:
         """The same without their features: numbers, targets, weights and keys."""
@@ -140,9 +150,10 @@ class RowCache:
 
     @property
     def _none(self) -> Sample:
-        table = self._table
-        none = np.zeros(0, np.int64)
-        return Sample(none, np.zeros((0, table.width), table.dtype), np.zeros((0, table.n_targets)), np.zeros(0))
+        none, gather = np.zeros(0, np.int64), self._gather(np.zeros(0, np.int64))
+        return Sample(
+            none, np.zeros((0, gather.n_features), gather.dtype), np.zeros((0, gather.n_targets)), np.zeros(0)
+        )
 
     def points(self, basis: Basis) -> AnyArray | None:
         """(n, p) points of a basis in the units of the columns; None where the scaler computes them from the basis.
@@ -181,6 +192,11 @@ def _at(parts: tuple[Sample, ...], rows: Int, none: Sample) -> Sample:
 
     keyed = all(part.keys is not None for part in parts)
     return Sample(rows, joined("X"), joined("Y"), joined("weights"), joined("keys") if keyed else None)
+
+
+def held_as_stored(table: Table) -> bool:
+    """Whether a cache holds the rows of a table as stored: where its blocks have more bytes than these."""
+    return bool(table.features.dtype.itemsize < table.dtype.itemsize)
 
 
 def before_metric(table: Table, columns: RowScaler) -> Table:

@@ -44,6 +44,7 @@ class PinnedRows:
     schema: Fields | None = None
     ids: RowArray | None = None
     parts: NumbersBeside | None = None
+    shows_stored: bool = False
 
     @property
     def n_rows(self) -> int:

@@ -27,6 +27,8 @@ class RowBlock:
         (b,) float64, or None where every row counts once.
     keys
         (b,) `row_keys` of the features as stored, from a table with keys (`Table.with_keys`); else None.
+    stored
+        (b, p) the rows before they were cast and scaled, from a table that shows them (`Table.with_stored`); else None.
     """
 
     start: int
@@ -34,6 +36,7 @@ class RowBlock:
     Y: Float | None
     weights: Float | None = None
     keys: NDArray[np.uint64] | None = None
+    stored: AnyArray | None = None
 
     @property
     def stop(self) -> int:

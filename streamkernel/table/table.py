@@ -59,6 +59,8 @@ class Table(PinnedRows):
     weight_column
         Name of the column of the input that is the weights (`weighted_by`); "none" where its own weights were left
         out; else None.
+    shows_stored
+        Whether blocks have their rows as stored, too.
     """
 
     @property
@@ -162,6 +164,10 @@ class Table(PinnedRows):
     def with_keys(self, rounding: RowRounding = NO_ROUNDING) -> Table:
         """The same rows, with a key per row in every block; keys are of stored values, which no scaler has rounded."""
         return replace(self, keys=rounding)
+
+    def with_stored(self) -> Table:
+        """The same rows, whose blocks have them as stored, too, for a reduction that copies some of them."""
+        return replace(self, shows_stored=True)
 
     def in_parts(self, parts: NumbersBeside) -> Table:
         """The same rows, whose keys begin with the part that they are in."""
@@ -301,7 +307,7 @@ class Table(PinnedRows):
         keys = None if self.keys is None else self.features.keys(raw, self.keys)
         if keys is not None and "parts" in numbers:
             keys = keys_of_parts(keys, numbers["parts"])
-        return RowBlock(first, X, Y, checked, keys)
+        return RowBlock(first, X, Y, checked, keys, raw if self.shows_stored else None)
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Rows [start, stop) as one block."""

@@ -394,6 +394,22 @@ def test_workers_together_hold_gathered_rows_a_few_times_and_the_driver_twice(wo
     assert together == pytest.approx(SLACK * (3 - 1 / workers) * state, rel=1e-6)
 
 
+def test_rows_before_a_metric_are_planned_as_stored() -> None:
+    """A metric is learned from rows in float64: a table in float32 keeps its rows in half of that."""
+    single, double = (
+        plan_ridge(
+            open_table(np.broadcast_to(np.ones((), dtype), (100_000, 500)), np.arange(1e5)),
+            RidgeSettings(),
+            Machine(0, 2),
+        )
+        for dtype in (np.float32, np.float64)
+    )
+    small, large = (next(step for step in plan.steps if step.kept_bytes) for plan in (single, double))
+    assert 0.49 < small.state_bytes / large.state_bytes < 0.51
+    assert small.kept_bytes < 0.6 * large.kept_bytes
+    assert small.held_bytes == pytest.approx(large.held_bytes, rel=0.01)  # the copy in float64
+
+
 def test_the_driver_joins_gathered_rows_in_the_memory_that_they_came_in(tmp_path: Path, dask_cluster: Cluster) -> None:
     table = open_table(stored(tmp_path / "t", 40_000, 100, 4096))
     work = Gather(np.arange(0, 40_000, 2), 100, 0, table.dtype)

@@ -14,7 +14,7 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.metric import MetricScaler
 from streamkernel.selection import RowCache
 from streamkernel.selection.problem import distinct_rows
-from streamkernel.selection.row_cache import before_metric
+from streamkernel.selection.row_cache import as_stored, before_metric
 from streamkernel.table import Table, open_table
 from streamkernel.table.scaler import Scaler
 
@@ -61,6 +61,26 @@ def test_mapped_rows_have_the_bits_of_a_block_whatever_the_sweep_that_fetched_th
     mapped = held.mapped_by(scaler, np.dtype(np.float32)).get(np.arange(4999, -1, -1))
     assert mapped.X.dtype == np.float32
     np.testing.assert_array_equal(mapped.X[::-1], table.with_scaler(scaler).read(0, 5000).X)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_rows_before_a_map_are_held_as_stored_and_have_the_bits_of_a_block(dtype: str, scaled: bool) -> None:
+    X = np.random.default_rng(3).integers(0, 255, (5000, 6)).astype(dtype)
+    if X.dtype.kind == "f":
+        X /= 7
+    table, columns = open_table(X, np.arange(5000.0)), Scaler(np.full(6, 90.3), np.full(6, 41.7))
+    before = before_metric(table, columns) if scaled else as_stored(table)
+    cache, rows = RowCache(before, Session(ThreadExecutor(2))), np.arange(4999, -1, -2)
+    cache.fetch(rows)
+    held = cache.held(rows)
+    assert held.X.dtype == np.float64
+    np.testing.assert_array_equal(held.X, before.read(0, 5000).X[rows])
+    np.testing.assert_array_equal(held.Y[:, 0], rows)
+    assert [part.X.dtype for part in cache._parts] == [np.dtype(dtype)]
+    assert cache.get(np.zeros(0, np.int64)).X.shape == (0, 6)
+    mapped = cache.mapped_by(None, table.dtype).get(rows)
+    np.testing.assert_array_equal(mapped.X, before.read(0, 5000).X[rows].astype(table.dtype))
 
 
 def test_a_few_more_rows_take_no_copy_of_those_that_are_held() -> None:
