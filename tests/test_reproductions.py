@@ -203,9 +203,29 @@ def test_what_a_script_takes_from_its_neighbour_is_there(folder: str) -> None:
     assert taken > 20
 
 
+BENCHMARKS = REPRODUCTIONS.parent / "benchmarks"
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_every_benchmark_has_a_quick_run(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    [run] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in ("run", "main")]
+    assert "quick" in {argument.arg for argument in run.args.args} or "--quick" in {
+        node.value for node in ast.walk(run) if isinstance(node, ast.Constant)
+    }
+
+
+def test_a_quick_run_installs_no_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    peers = import_module("_peers")
+    monkeypatch.setattr(peers, "HERE", tmp_path / "scripts" / "benchmarks")
+    assert [peers.peer_python(name, install=False) for name in peers.PEERS] == [None] * len(peers.PEERS)
+    assert not list(tmp_path.iterdir())
+
+
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """`bench profile` times functions by their names, some of them private."""
-    monkeypatch.syspath_prepend(str(REPRODUCTIONS.parent / "benchmarks"))
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
     for module, name, part in import_module("_profile_once").PARTS:
         holder, *inner = [import_module(module), *name.split(".")]
         for each in inner:

@@ -23,11 +23,18 @@ PEERS = {
 }
 
 
-def peer_python(name: str = "peers") -> Path | None:
-    """The interpreter that has a peer; None where it cannot be had."""
+def peer_python(name: str = "peers", *, install: bool) -> Path | None:
+    """The interpreter that has a peer; None where it cannot be had.
+
+    Parameters
+    ----------
+    install : whether a peer that is not there is installed, which may take gigabytes: not by `--quick`.
+    """
     folder = HERE.parents[1] / f".venv-{name}"
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
+        if not install:
+            return None
         print(f"installing {', '.join(PEERS[name][0])} into {folder.name} (once)", file=sys.stderr)
         venv.create(folder, with_pip=True, clear=True)
         for packages in PEERS[name]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,7 +55,6 @@ def run(quick: bool = False, workers: int = 1) -> dict[str, Any]:
             singles = in_fresh_process("_load_once", {**one, "seconds": seconds})
             server_seconds = server.cpu_seconds() - before
             replacing.join()
-            shutil.rmtree(models / "bench")
     rows = [
         ["single rows", CONNECTIONS, *_shown(singles, 1)],
         [f"batches of {BATCH:,}", 2, *_shown(batches, BATCH)],

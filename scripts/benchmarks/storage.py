@@ -245,18 +245,23 @@ def distribution_bytes(package: str) -> int:
 def main() -> int:
     os.environ.setdefault("ICECHUNK_LOG", "error")  # its warning about folders, for each repository that is opened
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--chunks", type=int, default=64, help="chunks of 4 MiB of the timed output")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer repetitions: does it run")
+    parser.add_argument("--chunks", type=int, help="chunks of 4 MiB of the timed output; 64, or 4 with --quick")
+    parser.add_argument("--repeats", type=int, help="5, or 1 with --quick")
     parser.add_argument("--child", nargs=3)
     parser.add_argument("--commit", nargs=3)
     given = parser.parse_args()
+    chunks = given.chunks or (4 if given.quick else 64)
+    repeats = given.repeats or (1 if given.quick else 5)
     if importlib.util.find_spec("icechunk") is None:
         print("skipped: icechunk is not installed (pip install icechunk)")
         return 0
     if given.child:
-        name, path, chunks = given.child[0], Path(given.child[1]), int(given.child[2])
-        half = int(chunks) // 2 - 1
-        WRITERS[name](path, chunks, after=lambda index: os.kill(os.getpid(), signal.SIGKILL) if index == half else None)
+        name, path, written = given.child[0], Path(given.child[1]), int(given.child[2])
+        half = written // 2 - 1
+        WRITERS[name](
+            path, written, after=lambda index: os.kill(os.getpid(), signal.SIGKILL) if index == half else None
+        )
     if given.commit:
         commit_some(Path(given.commit[0]), int(given.commit[1]), int(given.commit[2]))
         return 0
@@ -277,8 +282,8 @@ def main() -> int:
             }
         answers["commits of 4 processes to one folder"] = committers(folder / "commits", 4, 25)
         answers["seconds to write"] = {
-            "MiB": given.chunks * CHUNK_BYTES >> 20,
-            **seconds(folder, given.chunks, given.repeats),
+            "MiB": chunks * CHUNK_BYTES >> 20,
+            **seconds(folder, chunks, repeats),
         }
         answers["installed MiB of icechunk"] = distribution_bytes("icechunk") >> 20
     print(json.dumps(answers, indent=2))
