@@ -223,6 +223,15 @@ def test_a_quick_run_installs_no_peer(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_claim_that_was_not_asked_keeps_its_reason_in_a_quick_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    report = import_module("_report")
+    missing, measured = report.not_asked("peer", "it is not installed"), report.at_most("error", 2.0, 1.0)
+    kept, quick = report.unasked([missing, measured], "--quick")
+    assert kept == missing
+    assert (quick["value"], quick["bound"], quick["ok"]) == (2.0, "--quick; at most 1.0", None)
+
+
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """`bench profile` times functions by their names, some of them private."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

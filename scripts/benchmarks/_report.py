@@ -59,8 +59,14 @@ def not_asked(name: str, reason: str) -> dict[str, Any]:
 
 
 def unasked(claims: list[dict[str, Any]], reason: str) -> list[dict[str, Any]]:
-    """The same claims with what was measured, but neither held nor missed: their sizes were not run."""
-    return [{**claim, "bound": f"{reason}; {claim['bound']} {claim['floor']}", "ok": None} for claim in claims]
+    """The same claims with what was measured, but neither held nor missed: their sizes were not run.
+
+    A claim that was not asked has a reason of its own already.
+    """
+    return [
+        claim if claim["ok"] is None else {**claim, "bound": f"{reason}; {claim['bound']} {claim['floor']}", "ok": None}
+        for claim in claims
+    ]
 
 
 def _claim(name: str, value: float, floor: float, bound: str, ok: bool) -> dict[str, Any]:

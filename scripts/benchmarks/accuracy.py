@@ -131,7 +131,7 @@ def run(
     results: Path | None = None,
 ) -> dict[str, Any]:
     names = tuple(sets.split(",")) if sets else (("abalone", "ringnorm") if quick else SETS)
-    splits = 1 if quick else splits
+    splits, most = (1, 2_000) if quick else (splits, MOST_TRAIN)
     wanted = peers.split(";") if peers is not None else list(PEERS)
     made = {name: _ours(options) for name, options in OURS.items() if ours is None or name in ours.split(";")}
     made |= {name: PEERS[name] for name in wanted if name}
@@ -145,7 +145,7 @@ def run(
         figures[name] = {who: [] for who in made}
         for seed in range(splits):
             at_work = {who: make for who, make in made.items() if seed == 0 or who not in SLOW}
-            for who, found in _split(stored, name in CLASSES, at_work, seed):
+            for who, found in _split(stored, name in CLASSES, at_work, seed, most):
                 figures[name][who].append(found)
         if not quick and DEFAULT in made:
             figures[name][COPIES] = [_copies(stored, name in CLASSES, seed) for seed in range(splits)]
@@ -205,12 +205,12 @@ def _peers_in_words(figures: Figures) -> list[str]:
 
 
 def _split(
-    stored: data_sets.Real, classes: bool, made: dict[str, Callable[[bool, int, int], Any]], seed: int
+    stored: data_sets.Real, classes: bool, made: dict[str, Callable[[bool, int, int], Any]], seed: int, most: int
 ) -> Iterator[tuple[str, dict[str, float]]]:
     X, y = np.asarray(stored.X, np.float64), np.asarray(stored.y)
     order = np.random.default_rng(seed).permutation(len(X))
     test = min(MOST_TEST, len(X) // 5)
-    held_out, chosen = order[:test], order[test : test + MOST_TRAIN]
+    held_out, chosen = order[:test], order[test : test + most]
     for who, make in made.items():
         estimator = make(classes, seed, len(chosen))
         if estimator is None:
