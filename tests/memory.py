@@ -21,15 +21,18 @@ __all__ = ["Traced", "measured", "measured_from", "traced"]
 
 PROGRAM = """
 import sys, json, re
+from contextlib import nullcontext
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor, resident_bytes
+from streamkernel.engine.cluster import local_cluster
 from streamkernel.kinds import PREDICTORS
 from streamkernel.table import open_table
-name, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+name, store, options, workers = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
 kind = PREDICTORS[name]
 table = open_table(store, classify=kind.classify)
 before = resident_bytes()
-run = kind.fit(table, kind.settings(**options), Session(ThreadExecutor(2)), estimator=name).config["run"]
+with local_cluster(workers) if workers else nullcontext(ThreadExecutor(2)) as executor:
+    run = kind.fit(table, kind.settings(**options), Session(executor), estimator=name).config["run"]
 # Not getrusage's ru_maxrss, which begins with the size of the process that started this one.
 own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
 print(json.dumps({**run, "before": before, "own_peak": own_peak}))
@@ -43,16 +46,16 @@ def measured(folder: Path, estimator: str, rows: int, *, classes: int = 0, **opt
 
 
 def measured_from(
-    folder: Path, estimator: str, rows: int, *, classes: int = 0, features: int = 8, **options: Any
+    folder: Path, estimator: str, rows: int, *, classes: int = 0, features: int = 8, workers: int = 0, **options: Any
 ) -> tuple[int, int, int]:
-    """As `measured`, and what the process held before the fit."""
+    """As `measured`, and what the process held before the fit; on so many workers, or on two threads."""
     data = data_sets.friedman(rows, features)
     y = np.digitize(data.y, np.quantile(data.y, np.arange(1, classes) / classes)) if classes else np.abs(data.y)
     store = zarr_of_chunks(
         folder / "rows.zarr", data.X.astype(np.float32), y.astype(np.float64), max(512, 15_000 * 8 // features)
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, estimator, store, json.dumps(options)]
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, estimator, store, json.dumps(options), str(workers)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)

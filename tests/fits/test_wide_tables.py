@@ -328,6 +328,13 @@ def test_the_promise_is_kept_for_many_wide_rows(tmp_path: Path, name: str, optio
     assert planned - BASE_BYTES < 2.5 * (peak - before)
 
 
+@pytest.mark.slow
+def test_the_promise_is_kept_by_two_workers(tmp_path: Path) -> None:
+    """Rows that are fetched are parts of one sample there, and the driver has all."""
+    planned, peak, _ = measured_from(tmp_path, "ridge", 40_000, features=500, workers=2, n_components=100)
+    assert peak <= planned < 3 * peak
+
+
 PROGRAM = """
 import json, re, sys, warnings
 import numpy as np
