@@ -5,7 +5,7 @@ With whitened features G (m, n), ``H = G^T W G``, ``g = G^T W Y``, ``YY = Y^T W 
     beta(alpha) = V (s + alpha)^-1 V^T g
     RSS(alpha)  = YY - 2 beta^T g + beta^T H beta
     edf(alpha)  = sum_j s_j / (s_j + alpha)  (+ 1 with an intercept)
-    GCV(alpha)  = m RSS(alpha) / (m - c edf(alpha))^2
+    GCV(alpha)  = m (share RSS(alpha)) / (m - c edf(alpha))^2
     evidence    -2 log p = m log( (YY - g^T (H + alpha I)^-1 g) / m ) + sum_j log(1 + s_j / alpha) + constant
 
 GCV: Golub, Heath & Wahba 1979, eq. (1.4), with c = 1. The choice of alpha uses c = 1.4, because with c = 1 GCV
@@ -41,6 +41,7 @@ class RidgePath:
     count : number of rows m; the number of independent rows if some are copies.
     intercept_df : degrees of freedom of an intercept that was projected out (0 or 1).
     rounding : size of the most negative eigenvalue of H, which is rounding.
+    share : `count` over the number of all rows, whose squared errors RSS adds: with copies, too, GCV is a mean square.
     """
 
     values: Float
@@ -50,15 +51,25 @@ class RidgePath:
     count: float
     intercept_df: int = 0
     rounding: float = 0.0
+    share: float = 1.0
 
     @classmethod
-    def of(cls, H: Float, g: Float, square: Float, count: float, intercept_df: int = 0) -> RidgePath:
-        """Decompose the sums; g is (n, d), the other arguments are those of the class."""
+    def of(
+        cls, H: Float, g: Float, square: Float, rows: float, intercept_df: int = 0, *, share: float = 1.0
+    ) -> RidgePath:
+        """Decompose the sums of so many rows; g is (n, d), the other arguments are those of the class."""
         eigen = symmetric_eigen(H, "the whitened normal equations")
         # H is positive semidefinite: how far its least eigenvalue is below 0 measures the rounding of all of them.
         rounding = max(0.0, -float(eigen.values[0])) if len(eigen.values) else 0.0
         return cls(
-            np.maximum(eigen.values, 0.0), eigen.vectors, eigen.vectors.T @ g, square, count, intercept_df, rounding
+            np.maximum(eigen.values, 0.0),
+            eigen.vectors,
+            eigen.vectors.T @ g,
+            square,
+            share * rows,
+            intercept_df,
+            rounding,
+            share,
         )
 
     @property
@@ -107,7 +118,7 @@ class RidgePath:
         residual = self._residual_squares(alphas)
         total = residual.sum(axis=1) if scale is None else (residual / scale).sum(axis=1)
         scores = np.full_like(free, np.inf)
-        np.divide(self.count * total, free**2, out=scores, where=free > 0.0)
+        np.divide(self.count * (self.share * total), free**2, out=scores, where=free > 0.0)
         return scores
 
     # Of all alphas at once: a fit looks at a grid of them for each round of its selection.

@@ -95,3 +95,16 @@ def test_scores_of_many_alphas_are_those_of_each(targets: int) -> None:
     hats = [G @ np.linalg.solve(G.T @ G + alpha * np.eye(12), G.T) for alpha in alphas[20:]]
     plain = [50 * (((Y - hat @ Y) ** 2).sum(axis=0) / scale).sum() / (50 - 1.4 * np.trace(hat)) ** 2 for hat in hats]
     np.testing.assert_allclose(path.gcv_scores(alphas[20:], scale, 1.4), plain, rtol=1e-6)
+
+
+def test_the_score_of_copies_is_that_of_one_of_each() -> None:
+    """Twice the rows, of which half are independent: twice each sum, and the same mean square."""
+    rng = np.random.default_rng(4)
+    G = rng.standard_normal((60, 8))
+    y = G @ rng.standard_normal(8) + rng.standard_normal(60)
+    once, H, g = path_of(G, y), G.T @ G, G.T @ y[:, None]
+    copied = RidgePath.of(2.0 * H, 2.0 * g, np.array([2.0 * y @ y]), 120, share=0.5)
+    assert copied.count == once.count
+    for alpha in (0.01, 1.0, 100.0):
+        assert copied.gcv(2.0 * alpha) == pytest.approx(once.gcv(alpha), rel=1e-12)
+    assert copied.choose() == pytest.approx(2.0 * once.choose(), rel=1e-2)

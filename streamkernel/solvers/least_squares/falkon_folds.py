@@ -102,7 +102,7 @@ def alpha_of_sample(
     few, size = min(n, max(n // 4, _FEW)), functions_of_sample(n)
     with single_threaded_blas():
         H, g, square = least_squares(_leading(trained, few), intercept)
-        path = RidgePath.of(H, g, square, independent * trained.weight, int(intercept))
+        path = RidgePath.of(H, g, square, trained.weight, int(intercept), share=independent)
     alphas = path.grid()
     alpha, low, high = path.choose(scale), float(alphas[0]), float(alphas[-1])
     if held is not None:

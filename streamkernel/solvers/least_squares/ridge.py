@@ -92,7 +92,7 @@ class RidgeSystem:
             traces = np.concatenate([[0.0], np.cumsum(np.diagonal(sums.H))])
             self.residual_path = np.maximum(sums.trace - traces, 0.0)
             H, g, square = least_squares(sums, intercept)
-            self.path = RidgePath.of(H, g, square, independent * sums.weight, int(intercept))
+            self.path = RidgePath.of(H, g, square, sums.weight, int(intercept), share=independent)
 
     @property
     def residual_trace(self) -> float:
