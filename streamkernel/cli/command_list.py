@@ -134,11 +134,21 @@ def _run(arguments: list[str], *, debug: bool) -> int:
 def _with_flag(error: click.NoSuchOption) -> click.NoSuchOption:
     """The error, with the flag of a parameter of Python that has another name here, such as ``--n-components``."""
     flag = FLAGS.get(error.option_name.lstrip("-").replace("-", "_"))
-    if error.ctx is not None and any(flag in parameter.opts for parameter in error.ctx.command.params):
+    if error.ctx is not None and "--set" in _flags_of(error.ctx.command):
+        given = flag or error.option_name
+        fit = streamkernel.get_command(error.ctx, "fit")
+        if fit is not None and given in _flags_of(fit):
+            said = f"No such option '{error.option_name}'. Options of fit are given by --set {given.lstrip('-')}=VALUE."
+            return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
+    if error.ctx is not None and flag in _flags_of(error.ctx.command):
         # click drops possibilities that do not look like what was given.
         said = f"No such option '{error.option_name}'. Did you mean '{flag}'?"
         return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
     return error
+
+
+def _flags_of(command: click.Command) -> set[str]:
+    return {flag for parameter in command.params for flag in parameter.opts}
 
 
 def _fail(message: str, status: int) -> int:

@@ -32,6 +32,13 @@ def test_the_number_of_basis_functions_is_found_under_its_names_in_formulas_and_
         assert f"No such option '{flag}'. Did you mean '--basis'?" in found.err
 
 
+def test_compare_tells_how_options_of_a_fit_are_given(cli: Run) -> None:
+    for flag, name in (("--basis", "basis"), ("--n-components", "basis"), ("--alpha", "alpha")):
+        found = cli("compare", "rows.zarr", "--estimators", "ridge", flag, 5)
+        assert found.status == 2
+        assert f"No such option '{flag}'. Options of fit are given by --set {name}=VALUE." in found.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
