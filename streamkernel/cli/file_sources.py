@@ -23,6 +23,7 @@ from streamkernel.outputs import TemporaryFolder
 from streamkernel.table import open_table
 from streamkernel.table.columns import NO_WEIGHTS, default_position
 from streamkernel.table.schema import Schema
+from streamkernel.table.stored.location import lacks_rows
 from streamkernel.type_aliases import Fields, Unchecked
 
 _PLAIN = CsvOptions()
@@ -250,20 +251,24 @@ def _is_file(source: str) -> bool:
     Raises
     ------
     ParameterError
-        It is a file of arrays, of which a store is made first.
+        It is a file of arrays, or a Zarr group of other names, of which a store is made first.
     """
     # Readers of files load pyarrow, which takes a while: a command on a store does not wait for them.
-    if is_url(source) or (Path(source) / "zarr.json").exists():
+    if is_url(source):
+        return False
+    of_others = lacks_rows(source)
+    if not of_others and (Path(source) / "zarr.json").exists():
         return False
     from streamkernel.table.ingest import choice_of_arrays, is_file_of_arrays, is_file_of_columns, is_standard_input
 
-    if is_file_of_arrays(source):
-        store = f"{Path(source).stem}.zarr"
+    if of_others or is_file_of_arrays(source):
+        what = (
+            f"the Zarr group {source} has no array X" if of_others else f"{source} is no store and no table of columns"
+        )
+        store = f"{Path(source).stem}{'-rows' if of_others else ''}.zarr"
         names = [part for name, array in choice_of_arrays(source).items() for part in (f"--{name}", array)]
         command = shlex.join(["streamkernel", "ingest", source, store, *names])
-        raise ParameterError(
-            f"{source} is no store and no table of columns; make a store by {command}, and give {store}"
-        )
+        raise ParameterError(f"{what}; make a store by {command}, and give {store}")
     return is_standard_input(source) or is_file_of_columns(source)
 
 

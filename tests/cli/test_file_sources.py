@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
+import zarr
 
 from streamkernel import ingest, open_table
 from streamkernel.engine import Session
@@ -330,6 +332,38 @@ def test_a_file_of_arrays_is_answered_with_the_command_that_makes_its_store(
     assert f"make a store by streamkernel {command}, and give some rows.zarr" in error
     if "NAME" not in names:
         assert cli(*shlex.split(command), "--quiet").status == 0
+
+
+@pytest.mark.parametrize(
+    ("arrays", "names"),
+    [
+        ({"features": (9, 2), "my label": (9,)}, " --X features --y 'my label'"),
+        ({"a": (9, 2), "b": (9, 2)}, " --X NAME"),
+        ({"p": (9,), "t": (9,)}, " --target NAME"),
+    ],
+)
+def test_a_group_of_other_names_is_answered_with_the_command_that_makes_its_store(
+    cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: dict[str, Any], names: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, shape in arrays.items():
+        zarr.open_group("g.zarr", mode="a").create_array(name, data=np.random.default_rng(0).standard_normal(shape))
+    command = f"ingest g.zarr g-rows.zarr{names}"
+    told = f"the Zarr group g.zarr has no array X; make a store by streamkernel {command}, and give g-rows.zarr"
+    for given in (("fit", "g.zarr", "m"), ("plan", "g.zarr")):
+        assert told in cli(*given, "--basis", 4).error
+    if "NAME" not in names:
+        assert cli(*shlex.split(command), "--quiet").status == 0
+
+
+def test_a_sparse_matrix_of_scipy_is_no_archive_of_rows(cli: Run, tmp_path: Path) -> None:
+    matrix = scipy.sparse.random(9, 4, density=0.3, format="csr", random_state=0)
+    scipy.sparse.save_npz(tmp_path / "s.npz", matrix)
+    for given in (("ingest", tmp_path / "s.npz", tmp_path / "r"), ("fit", tmp_path / "s.npz", tmp_path / "m")):
+        assert "s.npz is a sparse matrix as scipy.sparse.save_npz writes it, without targets" in cli(*given).error
+    # As the message says.
+    ingest(open_table(scipy.sparse.load_npz(tmp_path / "s.npz"), np.arange(9.0), sparse=True), tmp_path / "r")
+    assert open_table(tmp_path / "r", sparse=True).sparse
 
 
 @pytest.mark.parametrize("name", ["r.npy", "r.svm"])

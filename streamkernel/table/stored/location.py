@@ -164,6 +164,17 @@ def _open_node(store: Store, path: str, name: str) -> Opened:
     return opened
 
 
+def lacks_rows(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a Zarr group of another program without an array X, so that its arrays must be named."""
+    try:
+        store, inner = open_node(path)
+        kind, attributes, _ = node_kind(store, inner)
+    except StoreError:  # told where it is opened
+        return False
+    ours = str(attributes.get("format", "")).startswith("streamkernel.")
+    return kind == "group" and not ours and not _holds(store, join(inner, "X"))
+
+
 def _holds(store: Store, path: str) -> bool:
     try:
         node_kind(store, path)

@@ -10,7 +10,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
@@ -228,15 +228,31 @@ def arrays_of_npz(path: Path) -> dict[str, str]:
     names = _members(path)
     if "X" in names:
         return {}
+    _refuse_sparse(path, names)
     shapes: dict[str, tuple[int, ...]] = {}
     for name in names:
         with suppress(StreamKernelError):  # of objects, or of one number
             shapes[name] = _Member(path, name).shape
+    return arrays_by_shape(shapes)
+
+
+def arrays_by_shape(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+    """Names of the arrays that may be X and y by their shapes; NAME where several may be, or none."""
     X = [name for name, shape in shapes.items() if len(shape) == 2 and shape[1] > 1] or ["NAME"]
     rows = shapes.get(X[0], (0,))[0]
     y = [name for name, shape in shapes.items() if shape in ((rows,), (rows, 1))]
     found = {"X": X[0] if len(X) == 1 else "NAME"}
     return found if not y else {**found, "y": y[0] if len(X) == len(y) == 1 else "NAME"}
+
+
+def _refuse_sparse(path: Path, members: Collection[str]) -> None:
+    """Refuse what `scipy.sparse.save_npz` wrote: its members are parts of one matrix, and none of them is X."""
+    if {"format", "shape", "data"} <= {*members}:
+        raise SourceFormatError(
+            f"{path} is a sparse matrix as scipy.sparse.save_npz writes it, without targets; in Python, "
+            f"ingest(open_table(scipy.sparse.load_npz({str(path)!r}), y, sparse=True), STORE) keeps it sparse, or "
+            "write libsvm text by sklearn.datasets.dump_svmlight_file"
+        )
 
 
 class NpzReader(NpyReader):
@@ -248,6 +264,7 @@ class NpzReader(NpyReader):
         X, target, weight = options.X or "X", options.target, options.weight
         shown = ", ".join(members[:20]) or "none"
         if X not in members:
+            _refuse_sparse(path, members)
             raise SourceFormatError(
                 f"{path} has no member {X}; it has {shown}; name the array that is X by {option('X')}, and that of "
                 f"y by {option('y')}"

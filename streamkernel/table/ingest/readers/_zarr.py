@@ -6,12 +6,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import zarr
 from zarr.abc.store import Store
 
 from streamkernel.atomic import parsed_json
 from streamkernel.errors import ParameterError, SourceFormatError, StoreNotFoundError
 from streamkernel.table.info import stored_weight
 from streamkernel.table.ingest.readers._datasets import dataset_reader, stored_dataset
+from streamkernel.table.ingest.readers._numpy_files import arrays_by_shape
 from streamkernel.table.ingest.readers._tables import TableReader
 from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.ingest.readers.reader import Reader
@@ -68,6 +70,15 @@ def zarr_reader(path: str | Path, options: SourceOptions, place: str) -> Reader:
             weights = open_table(table, weights=f"{path}/{weight}", sparse=True)
             return TableReader(weights, target, None, place, weight)
     return TableReader(table, target, weight, place, stored or "w")
+
+
+def arrays_of_group(path: str | Path) -> dict[str, str]:
+    """The options that name the arrays of a group without X: X and y by `arrays_by_shape`; the target of columns."""
+    store, inner = open_node(path)
+    shapes = {name: array.shape for name, array in zarr.open_group(store, path=inner, mode="r").arrays()}
+    # Variables of one dimension are the columns of a Dataset.
+    columns = len(shapes) > 1 and all(len(shape) == 1 for shape in shapes.values())
+    return {"target": "NAME"} if columns else arrays_by_shape(shapes)
 
 
 def _named_table(path: str | Path, store: Store, inner: str, options: SourceOptions) -> Table:

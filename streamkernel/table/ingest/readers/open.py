@@ -15,7 +15,7 @@ from streamkernel.table.ingest.readers._libsvm import LibsvmReader
 from streamkernel.table.ingest.readers._numpy_files import NpyReader, NpzReader, arrays_of_npz
 from streamkernel.table.ingest.readers._pandas_columns import is_array_with_names
 from streamkernel.table.ingest.readers._tables import TableReader
-from streamkernel.table.ingest.readers._zarr import zarr_reader
+from streamkernel.table.ingest.readers._zarr import arrays_of_group, zarr_reader
 from streamkernel.table.ingest.readers.csv.rows import CsvReader, CsvStream
 from streamkernel.table.ingest.readers.files import SourceFile, is_zarr, several_sources, source_files
 from streamkernel.table.ingest.readers.frames import frame_stream, is_frame, is_pandas
@@ -127,15 +127,18 @@ def has_columns(source: Unchecked) -> bool:
 
 
 def choice_of_arrays(source: str) -> dict[str, str]:
-    """The options of `ingest` that name the arrays X and y of an NPZ file without X; other files need none.
+    """The options of `ingest` that name the arrays of an NPZ file or a Zarr group without X; other files need none.
 
     NAME stands for a name that only the user knows.
 
     Raises
     ------
     SourceFormatError
-        It is no NPZ file.
+        It is called an NPZ file, and is none.
     """
+    place = display_form(source)
+    if is_zarr(place):
+        return arrays_of_group(place)
     [file] = source_files([source])
     return arrays_of_npz(file.path) if file.kind == "NPZ" else {}
 
