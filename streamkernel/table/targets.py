@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -230,13 +230,14 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> AnyArray:
     return found
 
 
-def warn_of_variants(labels: Iterable[object], what: str) -> None:
+def warn_of_variants(labels: Iterable[object], what: str, where: Callable[[str], str] | None = None) -> None:
     """Warn of class labels that differ in upper and lower case or in spaces alone: they stay classes of their own.
 
     Parameters
     ----------
     labels : distinct labels, of which only text is looked at.
     what : what holds them, such as "column 'kind'".
+    where : where a label is first, such as "rows.csv:2"; None where that has no name.
     """
     written: dict[str, list[str]] = {}
     for label in labels:
@@ -246,8 +247,9 @@ def warn_of_variants(labels: Iterable[object], what: str) -> None:
     if variants:
         shown = "; ".join(", ".join(map(repr, each[:_SHOWN_VARIANTS])) for each in variants[:_SHOWN_VARIANTS])
         more = f"; and {len(variants) - _SHOWN_VARIANTS} more" if len(variants) > _SHOWN_VARIANTS else ""
+        place = "" if where is None else f", in {where(variants[0][0])}"
         warn_user(
-            f"{what} has labels that differ in case or spaces alone, {shown}{more}: "
+            f"{what} has labels that differ in case or spaces alone, {shown}{more}{place}: "
             "each is a class of its own; where they are one class, write them alike in the source"
         )
 

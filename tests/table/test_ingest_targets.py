@@ -169,7 +169,8 @@ def test_labels_that_differ_in_case_or_spaces_are_classes_with_a_warning(tmp_pat
     (tmp_path / "s.csv").write_text("x,kind\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
     told = (
         r"^column 'kind' has labels that differ in case or spaces alone, 'Yes', 'yes'; 'NO', 'no'; "
-        r"'NEW YORK', 'New York', 'new  york'; and 2 more: each is a class of its own; where they are one class, write"
+        r"'NEW YORK', 'New York', 'new  york'; and 2 more, in .*s\.csv:3: "
+        "each is a class of its own; where they are one class, write"
     )
     with pytest.warns(StreamKernelWarning, match=told):
         info = ingest(tmp_path / "s.csv", tmp_path / "t", target="kind")

@@ -159,8 +159,9 @@ class FoundLabels:
         if len(self._codes) > MAX_CLASSES:
             self._refuse_numbers()
             raise DataError(
-                f"column {self._reader.target_names[0]!r} has more than {MAX_CLASSES} distinct labels: it does "
-                f"not look like a class; choose another {option('target')}"
+                f"column {self._reader.target_names[0]!r} has more than {MAX_CLASSES} distinct labels up to "
+                f"{self._reader.where(max(self._first_rows.values()))}: it does not look like a class; choose another "
+                f"{option('target')}"
             )
         codes: Int = table[y].reshape(-1, 1)
         return codes
@@ -169,7 +170,7 @@ class FoundLabels:
         """Sorted labels, and the final code of each provisional one."""
         self._refuse_numbers()
         self._refuse_values()
-        warn_of_variants(self._codes, f"column {self._reader.target_names[0]!r}")
+        warn_of_variants(self._codes, f"column {self._reader.target_names[0]!r}", self._first_place)
         labels = sorted(self._codes)
         order = np.empty(len(labels), dtype=np.int64)
         for code, label in enumerate(labels):
@@ -185,9 +186,13 @@ class FoundLabels:
         if signed or date_formats(pa.array(labels, pa.string())):
             raise DataError(
                 f"column {self._reader.target_names[0]!r} holds "
-                f"{'numbers with other signs' if signed else 'dates'}, such as {labels[0]!r}, each of which would be "
-                f"a class; write numbers alone, such as 1234.5, or choose another {option('target')}"
+                f"{'numbers with other signs' if signed else 'dates'}, such as {labels[0]!r} in "
+                f"{self._first_place(labels[0])}, each of which would be a class; write numbers alone, such as 1234.5, "
+                f"or choose another {option('target')}"
             )
+
+    def _first_place(self, label: Any) -> str:
+        return self._reader.where(self._first_rows[label])
 
     def _refuse_numbers(self) -> None:
         """Refuse a numeric column in which a few text values would turn every number into a class."""

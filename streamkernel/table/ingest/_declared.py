@@ -58,7 +58,7 @@ def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) ->
     if options.schema is None:
         schema = Schema(tuple(Column(name) for name in names))
     elif options.schema == AUTO:
-        schema = look_at(stream, options, targets)
+        schema = look_at(stream, place, options, targets)
         looked_at = {column.name for column in schema.columns if column.kind == "date"}
     else:
         schema = as_schema(options.schema)
@@ -167,12 +167,13 @@ def _by_options(
     return column
 
 
-def look_at(stream: ColumnStream, options: SourceOptions, targets: Collection[str]) -> Schema:
+def look_at(stream: ColumnStream, place: str, options: SourceOptions, targets: Collection[str]) -> Schema:
     """The schema that the first rows suggest."""
     names = [name for name in stream.names if name not in options.drop]
     look = _first_rows(stream, names)
     found = suggested(
         look,
+        place,
         targets=list(targets),
         id_name=options.id,
         decimal=options.csv.decimal,

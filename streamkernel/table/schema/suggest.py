@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -73,8 +73,19 @@ _DATE_OF_DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])",
 _MONTH_OF_DIGITS = re.compile(r"(0[1-9]|1[0-2])\.(19|20)\d\d", re.ASCII)
 
 
+@dataclass(frozen=True)
+class _Source:
+    """What holds for all columns; the fields are arguments of `suggested`."""
+
+    place: str
+    with_target: bool
+    decimal: str
+    separator: str | None
+
+
 def suggested(
     look: Untyped,
+    place: str,
     *,
     targets: Sequence[str],
     id_name: str | None = None,
@@ -86,6 +97,7 @@ def suggested(
     Parameters
     ----------
     look : Arrow table of the first rows, text as it stands in the source.
+    place : the name of the source, for messages.
     targets : names of the targets.
     id_name : name of the column that is the id; by default the first one that looks like it. Others that look like it
         are left out.
@@ -98,6 +110,7 @@ def suggested(
         A column holds numbers with another decimal point.
     """
     columns = []
+    source = _Source(place, bool(targets), decimal, separator)
     for name in look.column_names:
         values = look.column(name).combine_chunks()
         if name in targets:
@@ -107,7 +120,7 @@ def suggested(
                 )
             )
         else:
-            column = _column(name, values, bool(targets), decimal, separator)
+            column = _column(name, values, source)
             if column.role == "id":
                 id_name = name if id_name is None else id_name
                 column = column if name == id_name else Column(name, "text")
@@ -115,7 +128,7 @@ def suggested(
     return Schema(tuple(columns))
 
 
-def _column(name: str, values: Untyped, with_target: bool, decimal: str, separator: str | None) -> Column:
+def _column(name: str, values: Untyped, source: _Source) -> Column:
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return Column(name, "date", missing="indicator")
@@ -134,15 +147,16 @@ def _column(name: str, values: Untyped, with_target: bool, decimal: str, separat
     commas = [label for label in labels if "," in label]
     points = [label.replace(".", "") for label in labels]  # which separate thousands there
     # In 1,234.5 the comma separates thousands.
-    decimal_commas = decimal == "." and not any("." in label.rpartition(",")[2] for label in commas)
+    decimal_commas = source.decimal == "." and not any("." in label.rpartition(",")[2] for label in commas)
     if decimal_commas and len(commas) > len(labels) / 2 and all(_is_number(label, ",") for label in points):
         # 1,000 says less than 1,5.
         told = min(commas, key=lambda label: _THOUSANDS.fullmatch(label.strip()) is not None)
-        raise SourceFormatError(f"{told!r} in column {name!r} is {with_comma(told, separator)}")
-    return _of_text(name, codes, labels, with_target, decimal, categorical=categorical)
+        raise SourceFormatError(f"{source.place}: {told!r} in column {name!r} is {with_comma(told, source.separator)}")
+    return _of_text(name, codes, labels, source, categorical=categorical)
 
 
-def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decimal: str, *, categorical: bool) -> Column:
+def _of_text(name: str, codes: Int, labels: list[str], source: _Source, *, categorical: bool) -> Column:
+    decimal, with_target = source.decimal, source.with_target
     there = codes[codes >= 0]
     if not labels or not there.size:
         return Column(name, "text")
@@ -157,7 +171,7 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
         # No number is written 01.2020, and 10.2020 alone may be one.
         if not odd and any(label[0] == "0" for label in labels) and all(map(_MONTH_OF_DIGITS.fullmatch, labels)):
             return replace(known, kind="date", format=_MONTH)
-        if _are_no_values(name, codes, labels, odd):
+        if _are_no_values(name, codes, labels, odd, source.place):
             if whole and not odd and _ID.fullmatch(name) and len(labels) == there.size > 1:
                 return Column(name, "number", "id")
             # 00501 is a code, not the number 501.
@@ -169,11 +183,11 @@ def _of_text(name: str, codes: Int, labels: list[str], with_target: bool, decima
         if len(forms) == 1:
             return replace(known, kind="date", format=forms[0])
         if forms:
-            warn_user(f"{both_orders(name, labels[0], forms)}; it is not read as a date")
+            warn_user(f"{source.place}: {both_orders(name, labels[0], forms)}; it is not read as a date")
         elif have_signs(labels, 0.0) or (decimal == "," and all(_is_number(label, ".") for label in labels)):
             warn_user(
-                f"column {name!r} holds numbers with other signs, such as {labels[0]!r}, and is not read as numbers; "
-                f"write numbers alone, such as 1234{decimal}5"
+                f"{source.place}: column {name!r} holds numbers with other signs, such as {labels[0]!r}, and is not "
+                f"read as numbers; write numbers alone, such as 1234{decimal}5"
             )
     known = replace(known, kind="category", unknown="ignore")
     if len(labels) <= MOST_ONE_HOT and (categorical or len(labels) < there.size or there.size < 3):
@@ -197,7 +211,7 @@ def _is_number(label: str, decimal: str) -> bool:
     return _NUMBER.match(label) is not None
 
 
-def _are_no_values(name: str, codes: Int, labels: list[str], odd: list[int]) -> bool:
+def _are_no_values(name: str, codes: Int, labels: list[str], odd: list[int], place: str) -> bool:
     """Whether the texts of a column that are no numbers stand for missing ones: well-known words, or a rare text."""
     words = [labels[code] for code in odd]
     if 2 * len(odd) < len(labels) and all(word.lower() in _NO_VALUE for word in words):
@@ -206,8 +220,8 @@ def _are_no_values(name: str, codes: Int, labels: list[str], odd: list[int]) -> 
     rare = len(odd) == 1 and len(labels) > 2 and float((there == odd[0]).mean()) <= _ODD_SHARE
     if rare:
         warn_user(
-            f"{words[0]!r} among the numbers of column {name!r} is taken for a missing value; where it is none, "
-            f"correct it, or name the column among {option('categories')}"
+            f"{place}: {words[0]!r} among the numbers of column {name!r} is taken for a missing value; where it is "
+            f"none, correct it, or name the column among {option('categories')}"
         )
     return rare
 

@@ -103,7 +103,7 @@ def test_options_go_before_the_look(tmp_path):
 
 def test_text_numbers_with_commas_of_other_sources_are_no_matter_of_csv():
     """The way out of CSV, decimal=',', is none here: it was named, and the frame was refused as before."""
-    told = r"^'\d,5' in column 'a' is text, a number with a comma; make numbers of such columns in the source$"
+    told = r"^.*Table: '\d,5' in column 'a' is text, a number with a comma; make numbers of such columns in the source$"
     for table in (pa.table({"a": ["1,000", "2,5"]}), pa.table({"a": pa.array(["1,5", "2,5"]).dictionary_encode()})):
         with pytest.raises(SourceFormatError, match=told):
             suggest_schema(table)
