@@ -11,6 +11,11 @@ A function is a closure over the `source_version` of the files that it is made o
 of the key of Numba's cache, which otherwise looks at the time and size of one file only; and a wheel gives every file
 the same time.
 
+Numba keeps an index for each name of a function, and files of code that the index numbers. It writes the index first.
+If the disk is full then, or the process ends, the index gives the number of a file that may be there from before, with
+the code of another dtype, processor or version; two processes that write one index do the same. So the name of a
+function has a digest of all these: each index has one entry, and its file never had other code.
+
 A damaged cache is cleared, with a warning, and the loops are compiled again. Where no cache can be written, as on a
 full disk, they are compiled in every process.
 """
@@ -28,7 +33,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 import llvmlite.binding
 import numba
@@ -58,6 +64,17 @@ def source_version(paths: Iterable[Path]) -> int:
     return int.from_bytes(digest.digest()[:7], "big")
 
 
+def _machine() -> tuple[object, ...]:
+    """What code is compiled for, and by which Numba."""
+    # NUMBA_CPU_NAME asks for another processor than that of this machine.
+    processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name(), config.CPU_FEATURES
+    return platform.machine(), *processor, numba.__version__
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
 class Compiled(ABC):
     """A function with one signature for each dtype, compiled or loaded from the cache at the first use of each.
 
@@ -78,62 +95,74 @@ class Compiled(ABC):
         ready = self._ready.get(dtype)
         return self._first(dtype) if ready is None else ready
 
-    @cached_property
-    def dispatcher(self) -> Untyped:
-        """Numba's object of the function, with a cache where there is a folder for it."""
-        try:
-            return njit(cache=True, **OPTIONS)(self.function)
-        except RuntimeError:  # there is no writable folder for a cache: compile in every process
-            return njit(**OPTIONS)(self.function)
+    def named(self, dtype: AnyDType) -> FunctionType:
+        """The function under a name of its own in the cache, for this dtype, processor and version."""
+        of = cast(FunctionType, self.function)
+        found = FunctionType(of.__code__, of.__globals__, of.__name__, of.__defaults__, of.__closure__)
+        digest = _digest(_machine(), self.version, str(self.signatures[dtype]))
+        found.__module__, found.__qualname__ = of.__module__, f"{of.__qualname__}_{digest}"
+        return found
 
-    @property
+    @cached_property
     def cache_folder(self) -> Path | None:
         """Folder in which Numba keeps the compiled function; None where it can write to none."""
-        path = self.dispatcher.stats.cache_path
-        return None if path is None else Path(path)
+        try:
+            return Path(njit(cache=True, **OPTIONS)(self.function).stats.cache_path)
+        except RuntimeError:  # there is no writable folder for a cache: compile in every process
+            return None
 
     def _first(self, dtype: AnyDType) -> Untyped:
         with _LOCK, _without_collections():
             if dtype not in self._ready:
-                self._ready[dtype] = self._compile_or_recover(self.signatures[dtype])
+                self._ready[dtype] = self._compile_or_recover(dtype)
         return self._ready[dtype]
 
-    def _compile_or_recover(self, signature: Untyped) -> Untyped:
-        try:
-            return self._compile(signature, cache=True)
-        except NumbaError:  # an error in our code, not in the cache
-            raise
-        except OSError:  # the disk is full, or a file is not ours to read; nothing in the folder is damaged
-            self.kept = False
-            return self._compile(signature, cache=False)
-        except Exception as error:  # a truncated file may raise any error while it is unpickled
-            folder = self.cache_folder
-            if folder is None:
+    def _compile_or_recover(self, dtype: AnyDType) -> Untyped:
+        folder = self.cache_folder
+        if folder is None:
+            return self._compile(dtype, cache=False)
+        for cleared in (False, True):
+            try:
+                return self._compile(dtype, cache=True)
+            except NumbaError:  # an error in our code, not in the cache
                 raise
-            for index in folder.glob("*.nbi"):  # one a function; what no index names is written anew
-                index.unlink(missing_ok=True)
-            _warn_once(folder, error)
-            return self._compile(signature, cache=True)
+            except OSError:  # the disk is full, or a file is not ours to read; nothing in the folder is damaged
+                break
+            except Exception as error:  # a truncated file may raise any error while it is unpickled
+                if cleared:  # its files are another user's, who alone may remove them
+                    break
+                _clear(folder)
+                _warn_once(folder, error)
+        self.kept = False
+        return self._compile(dtype, cache=False)
 
     @abstractmethod
-    def _compile(self, signature: Untyped, *, cache: bool) -> Untyped:
-        """The function of this signature, compiled, or loaded from the cache."""
+    def _compile(self, dtype: AnyDType, *, cache: bool) -> Untyped:
+        """The function of this dtype, compiled, or loaded from the cache."""
 
 
 class CompiledLoop(Compiled):
     """A function that Python code calls."""
 
-    def _compile(self, signature: Untyped, *, cache: bool) -> Untyped:
-        dispatcher = self.dispatcher if cache else njit(**OPTIONS)(self.function)
-        dispatcher.compile(signature)
+    def _compile(self, dtype: AnyDType, *, cache: bool) -> Untyped:
+        dispatcher = njit(cache=cache, **OPTIONS)(self.named(dtype))
+        dispatcher.compile(self.signatures[dtype])
         return dispatcher
 
 
 class CompiledCallback(Compiled):
     """A function that compiled code calls, by its ``address``."""
 
-    def _compile(self, signature: Untyped, *, cache: bool) -> Untyped:
-        return cfunc(signature, cache=cache and self.cache_folder is not None, **OPTIONS)(self.function)
+    def _compile(self, dtype: AnyDType, *, cache: bool) -> Untyped:
+        return cfunc(self.signatures[dtype], cache=cache, **OPTIONS)(self.named(dtype))
+
+
+def _clear(folder: Path) -> None:
+    """Remove all that Numba keeps in a folder: the code first, so that no index is without the code that it names."""
+    for suffix in ("nbc", "nbi"):
+        for path in folder.glob(f"*.{suffix}"):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 @contextlib.contextmanager
@@ -184,11 +213,8 @@ class CompiledLoops:
         """Path of the file that marks a complete compilation on this type of machine; None without a cache."""
         if self.cache_folder is None:
             return None
-        # NUMBA_CPU_NAME asks for another processor than that of this machine.
-        processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name(), config.CPU_FEATURES
         versions = sorted({loop.version for loop in self.loops})
-        machine = (platform.machine(), *processor, numba.__version__, *versions)
-        return self.cache_folder / f"streamkernel-{hashlib.sha256(repr(machine).encode()).hexdigest()[:12]}.compiled"
+        return self.cache_folder / f"streamkernel-{_digest(_machine(), versions)}.compiled"
 
     def are_compiled(self) -> bool:
         """True if `compile` has completed before, on this type of machine, for these functions and this Numba."""

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import cfunc, config, njit, types
@@ -55,6 +56,15 @@ def callback() -> CompiledCallback:
     return CompiledCallback(twice(), TWICE, VERSION)
 
 
+def write_no_code(self: Any, name: str, data: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def value(made: Compiled, dtype: Any = DTYPE) -> float:
+    ready = made.of(dtype)
+    return float(ready.ctypes(3.0) if isinstance(made, CompiledCallback) else ready(dtype.type(3.0)))
+
+
 def test_each_dtype_is_compiled_at_its_first_use(folder: Path) -> None:
     found = loop()
     assert not list(folder.rglob("*.nbc"))
@@ -63,7 +73,7 @@ def test_each_dtype_is_compiled_at_its_first_use(folder: Path) -> None:
         assert len(list(folder.rglob("*.nbc"))) == count
     again = loop()
     assert again.of(DTYPE)(3.0) == 6.0
-    assert sum(again.dispatcher.stats.cache_hits.values()) == 1
+    assert sum(again.of(DTYPE).stats.cache_hits.values()) == 1
     assert again.of(DTYPE) is again.of(DTYPE)
 
 
@@ -77,10 +87,6 @@ def test_a_callback_has_an_address(folder: Path) -> None:
 @pytest.mark.parametrize("suffix", [".nbc", ".nbi"])
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_damaged_cache_is_cleared_once(make: Callable[[], Compiled], suffix: str, share: float, folder: Path) -> None:
-    def value(made: Compiled) -> float:
-        ready = made.of(DTYPE)
-        return float(ready.ctypes(3.0) if isinstance(made, CompiledCallback) else ready(3.0))
-
     value(make())
     for path in folder.rglob(f"*{suffix}"):
         path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
@@ -120,13 +126,10 @@ def test_a_disk_that_is_full(make: Callable[[], Compiled], folder: Path, monkeyp
     other.of(DTYPE)
     before = sorted(folder.rglob("*.nb?"))
 
-    def full(self: Any, name: str, data: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     made = make()
     loops = CompiledLoops([made, other])
     with monkeypatch.context() as patch:
-        patch.setattr(caching.IndexDataCacheFile, "_save_data", full)
+        patch.setattr(caching.IndexDataCacheFile, "_save_data", write_no_code)
         loops.compile()
     assert set(before) <= set(folder.rglob("*.nb?"))
     assert not loops.are_compiled()
@@ -134,6 +137,81 @@ def test_a_disk_that_is_full(make: Callable[[], Compiled], folder: Path, monkeyp
     assert (ready.ctypes if isinstance(made, CompiledCallback) else ready)(3.0) == 6.0
     CompiledLoops([make(), other]).compile()
     assert loops.are_compiled()
+
+
+@pytest.mark.parametrize("make", [loop, callback])
+@pytest.mark.parametrize("reset", ["damaged", "other Numba"])
+def test_code_of_another_dtype_is_never_taken(
+    make: Callable[[], Compiled], reset: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index that begins anew, and a disk that takes the index but not the code: the files before are there still."""
+    wide, narrow = TWICE
+    first = make()
+    assert value(first, wide) == value(first, narrow) == 6.0
+    with monkeypatch.context() as patch:
+        patch.setattr(caching.IndexDataCacheFile, "_save_data", write_no_code)
+        if reset == "damaged":
+            for path in folder.rglob("*.nbi"):
+                path.write_bytes(b"")
+            with pytest.warns(StreamKernelWarning, match="could not be read"):
+                assert value(make(), narrow) == 6.0
+        else:
+            patch.setattr(numba, "__version__", "0.0.1")
+            assert value(make(), narrow) == 6.0
+            patch.undo()
+            patch.setattr(caching.IndexDataCacheFile, "_save_data", write_no_code)
+            assert value(make(), narrow) == 6.0
+    again = make()
+    assert value(again, narrow) == value(again, wide) == 6.0
+    assert again.kept
+
+
+def test_two_processes_that_write_one_index(folder: Path) -> None:
+    """Each has read the index before the other wrote it, and numbers its code as the first."""
+    wide, narrow = TWICE
+    made = {dtype: callback() for dtype in TWICE}
+    value(made[wide], wide)
+    before = {path.name: path.read_bytes() for path in folder.rglob("*.nb?")}
+    for path in folder.rglob("*.nb?"):
+        path.unlink()
+    value(made[narrow], narrow)
+    (where,) = {path.parent for path in folder.rglob("*.nb?")}
+    for name, content in before.items():
+        if name.endswith(".nbc"):  # of the two indices the second one stays, of the files of code the first one
+            (where / name).write_bytes(content)
+    assert value(callback(), narrow) == 6.0
+
+
+@pytest.mark.parametrize("make", [loop, callback])
+def test_a_damaged_cache_on_a_full_disk(
+    make: Callable[[], Compiled], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value(make())
+    for path in folder.rglob("*.nbi"):
+        path.write_bytes(b"")
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_save_data", write_no_code)
+    made = make()
+    with pytest.warns(StreamKernelWarning, match="could not be read"):
+        assert value(made) == 6.0
+    assert not made.kept
+
+
+@pytest.mark.parametrize("make", [loop, callback])
+def test_a_damaged_cache_of_another_user(
+    make: Callable[[], Compiled], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value(make())
+    for path in folder.rglob("*.nbi"):
+        path.write_bytes(b"")
+
+    def refused(self: Path, **options: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(self))
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    made = make()
+    with pytest.warns(StreamKernelWarning, match="could not be read"):
+        assert value(made) == 6.0
+    assert not made.kept
 
 
 def test_an_error_of_the_code_is_not_taken_for_a_damaged_cache(folder: Path) -> None:
@@ -217,7 +295,7 @@ def test_garbage_is_not_looked_for_while_a_loop_is_loaded(
 ) -> None:
     seen, one = [], loop()
 
-    def load(signature: Any, *, cache: bool) -> None:
+    def load(dtype: Any, *, cache: bool) -> None:
         seen.append(gc.isenabled())
         if fails:
             raise NumbaError("no such type")
@@ -241,7 +319,7 @@ def test_many_loaded_objects_count_as_old(many: bool, frozen: bool, monkeypatch:
     loaded: list[list[int]] = []
     one = loop()
     count = 30_000 if many else 10
-    monkeypatch.setattr(one, "_compile", lambda signature, *, cache: loaded.extend([1] for _ in range(count)))
+    monkeypatch.setattr(one, "_compile", lambda dtype, *, cache: loaded.extend([1] for _ in range(count)))
     enabled, held = gc.isenabled(), gc.get_freeze_count()
     # As in a process of its own: this one has frozen what it had when the tests were found.
     gc.unfreeze()

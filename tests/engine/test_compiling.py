@@ -25,7 +25,7 @@ from streamkernel.engine.compiling import LOOPS
 from streamkernel.kernels.loops.compiled import FILL
 before = LOOPS.are_compiled()
 LOOPS.compile()
-print(before, LOOPS.are_compiled(), sum(FILL.dispatcher.stats.cache_misses.values()))
+print(before, LOOPS.are_compiled(), sum(sum(FILL.of(dtype).stats.cache_misses.values()) for dtype in FILL.signatures))
 """
 
 
