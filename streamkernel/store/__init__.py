@@ -19,7 +19,7 @@ from streamkernel.store.bundle import (
 )
 from streamkernel.store.checkpoint import Checkpoints, read_step, step_bundle
 from streamkernel.store.row_codes import RowCodes
-from streamkernel.store.rows import RowSink
+from streamkernel.store.rows import RowSink, remove_factor_rows
 
 __all__ = [
     "Bundle",
@@ -34,6 +34,7 @@ __all__ = [
     "page_aligned",
     "read_bundle",
     "read_step",
+    "remove_factor_rows",
     "step_bundle",
     "write_bundle",
 ]

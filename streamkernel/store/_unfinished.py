@@ -129,6 +129,11 @@ class Unfinished(Building):
         with suppress(StoreError):  # a lease expires by itself
             self._lock.release()
 
+    def withdraw(self) -> None:
+        """Build nothing after all: remove this output, and with it what earlier builders left."""
+        self._forget()
+        self._lock.release()
+
     def _found_earlier(self) -> bool:
         """Whether an earlier builder left an output to resume, which then is this one."""
         content = self._state.read(RUN)

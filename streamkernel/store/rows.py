@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamkernel.atomic import array_digest
-from streamkernel.blobs import LocalBlobs, at_once
+from streamkernel.blobs import LocalBlobs, at_once, blobs_at
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
 from streamkernel.manifest import ROWS_FORMAT, VERSION, manifest_content
-from streamkernel.outputs import Building, Kind, building_at, check_target, translated_os_errors
+from streamkernel.outputs import Building, Kind, building_at, check_target, remove_former, translated_os_errors
 from streamkernel.store._arrays import ZARR_JSON
 from streamkernel.store._chunk import read_chunk, write_chunk
 from streamkernel.store._row_grid import RowGrid
@@ -269,3 +269,21 @@ class RowSink:
     def __getstate__(self) -> Fields:
         # Only the creator has the lock and may finish.
         return {**self.__dict__, "_building": None}
+
+
+def remove_factor_rows(path: str | os.PathLike[str]) -> None:
+    """Remove the rows of a factor, whole or unfinished; nothing happens where there are none.
+
+    Raises
+    ------
+    StoreExistsError
+        Something at `path` is not ours.
+    RunLockedError
+        Another process is writing it.
+    """
+    target = check_target(path, overwrite=True, kind="factor rows")
+    unfinished_at(target, "factor rows", {"arrays": []}, resume=False).withdraw()
+    if isinstance(target, str):
+        blobs_at(target).remove_below()
+    elif target.exists():
+        remove_former(target)

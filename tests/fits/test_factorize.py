@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,24 @@ def test_what_is_there_is_not_lost(tmp_path: Path) -> None:
     (tmp_path / "other" / "thesis.tex").write_text("")
     with pytest.raises(StoreExistsError, match="is not a factor"):
         factorize(rows(), tmp_path / "other", n_components=12, overwrite=True)
+
+
+def test_columns_of_a_replaced_factor_are_removed(forks: Forks, tmp_path: Path, small_chunks: None) -> None:
+    factorize(rows(), tmp_path / "F", n_components=10)
+    killed = forks.run(SCRIPT.replace("n_components=40", "n_components=40, overwrite=True"), tmp_path / "F", 2)
+    assert killed.returncode == -signal.SIGKILL
+    assert sorted(os.listdir(tmp_path / "F")) == [".rows.unfinished", "basis", "rows"]
+    factorize(rows(), tmp_path / "F", n_components=12, columns="none", overwrite=True)
+    assert os.listdir(tmp_path / "F") == ["basis"]
+    assert Factor.load(tmp_path / "F").record.columns is None
+
+
+def test_what_lies_among_the_columns_is_not_removed(tmp_path: Path) -> None:
+    factorize(rows(), tmp_path / "F", n_components=10)
+    (tmp_path / "F" / "rows" / "notes.txt").write_text("")
+    with pytest.raises(StoreExistsError, match=r"notes\.txt"):
+        factorize(rows(), tmp_path / "F", n_components=12, columns="none", overwrite=True)
+    assert Factor.load(tmp_path / "F").shape == (3000, 10)
 
 
 def test_columns_of_another_basis_are_not_read(tmp_path: Path) -> None:

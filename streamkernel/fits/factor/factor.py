@@ -36,7 +36,7 @@ from streamkernel.reductions.pools import ResidualSample
 from streamkernel.reductions.sums import FeatureGram, FeatureMap, Features, NormalEquations
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.store import RowSink
+from streamkernel.store import RowSink, check_target, remove_factor_rows
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import AnyDType, Fields, Float, Unchecked, Untyped
 from streamkernel.wording import option
@@ -143,6 +143,8 @@ def make_factor(
     check_stop(stop, table, settings)
     stored = _stored(columns, dtype)
     target = None if path is None else checked_folder(path, overwrite=overwrite, resume=resume)
+    if target is not None and stored is None:
+        check_target(joined(target, ROWS), overwrite=True, kind="factor rows")
     n = size_of_fit(settings, table)
 
     plan = checked_plan(
@@ -186,6 +188,9 @@ def make_factor(
     factor = Factor(target, record, basis_arrays(chosen, left))
     if target is not None:
         factor.write(joined(target, BASIS), overwrite=True)
+        if stored is None:
+            # Of a replaced factor. It would be taken for the columns of this basis.
+            remove_factor_rows(joined(target, ROWS))
     return factor
 
 
