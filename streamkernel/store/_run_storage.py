@@ -122,8 +122,11 @@ class RunFolder(RunStorage):
         if all(map(_OURS.fullmatch, self.names())):
             # Rename first, in one step, so that no other driver finds half a run; the lock moves with the folder.
             aside = partial_sibling(self.location)
-            os.rename(self.location, aside)
-            shutil.rmtree(aside, ignore_errors=True)
+            try:
+                os.rename(self.location, aside)
+                shutil.rmtree(aside, ignore_errors=True)
+            finally:  # a signal in the middle: nobody else would remove the rest
+                shutil.rmtree(aside, ignore_errors=True)
         else:
             # Somebody stores other files here: these stay, and so does the folder.
             ours = [name for name in self.names() if _OURS.fullmatch(name)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -102,6 +102,7 @@ class Checkpoints:
         self.folder: str | Path = place
         self.config: Fields = plain(config)
         self._digest = text_digest(canonical_json(self.config))
+        self._finished = False
         with translated_os_errors(self.folder, "opening checkpoints in"):
             self._storage = run_storage(place)
             try:
@@ -147,6 +148,7 @@ class Checkpoints:
     def discard(self) -> None:
         """Remove everything, because the run is finished or not wanted. Releases the lock."""
         self.check_open()
+        self._finished = True
         with translated_os_errors(self.folder, "removing"):
             self._storage.discard()
 
@@ -167,7 +169,11 @@ class Checkpoints:
                 if type(error) is StoreError:
                     # The store does not answer: removing the checkpoints would only wait once more.
                     raise
-                if isinstance(error, recurring) or not self.steps():
+                if self._finished:
+                    # A signal in the middle of the removal: what is left is removed, and the signal is told.
+                    with suppress(StoreError):
+                        self.discard()
+                elif isinstance(error, recurring) or not self.steps():
                     self.discard()
                 raise
 

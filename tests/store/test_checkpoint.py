@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,3 +202,32 @@ def test_nan_in_the_configuration_is_refused_before_anything_is_made(tmp_path: P
     with pytest.raises(errors.ParameterError, match=r"config\.alpha is nan"):
         Checkpoints(tmp_path / "run", {"alpha": float("nan")})
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("where", ["before", "rename", "rmtree"])
+def test_a_signal_while_a_finished_run_is_removed(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal is told, and nothing is left: what was removed already is no error."""
+    left = [True]
+
+    def once(known: Any) -> Any:
+        def interrupted(*arguments: Any, **options: Any) -> None:
+            if where != "before" or not left:
+                known(*arguments, **options)
+            if left:
+                left.clear()
+                raise KeyboardInterrupt
+
+        return interrupted
+
+    owner, name = (shutil, "rmtree") if where == "rmtree" else (os, "rename")
+
+    def run() -> None:
+        with Checkpoints(tmp_path / "run", {}).kept_for_resume(()) as checkpoints:
+            checkpoints.save(0, "look", {"x": np.ones(3)})
+            monkeypatch.setattr(owner, name, once(getattr(owner, name)))
+            checkpoints.discard()
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert not left
+    assert list(tmp_path.iterdir()) == []
