@@ -13,7 +13,7 @@ text with at most 32 different values                          category, one-hot
 text with more values, each of which stands twice on average   category, target-mean where there is a target
 other text                                                     left out
 whole numbers or text, all different, in a column named id,    the id of the row
-..._id, index, uuid, key or name
+..._id, index, uuid, key, nr or name, in capitals or not
 =============================================================  =========================================================
 
 Missing values and unknown categories are filled and counted as none: later rows may have them where the look has not.
@@ -56,7 +56,8 @@ _FORMATS = (
     "%B %Y",
 )
 _COMPACT, _MONTH = "%Y%m%d", "%m.%Y"
-_ID = re.compile(r"(.*[_\W])?(id|index|uuid|key|name)|.*[a-z](Id|ID)|row_?(number|id)?", re.ASCII)
+# "paid" is none.
+_ID = re.compile(r"(?i:(.*[_\W])?(id|index|uuid|key|nr|name)|row_?(number|id)?)|.*[a-z](Id|ID|Nr)", re.ASCII)
 _BOOLEAN = {frozenset(pair) for pair in (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))}
 _ODD_SHARE = 0.05
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\Z", re.IGNORECASE | re.ASCII)

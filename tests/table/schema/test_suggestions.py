@@ -77,7 +77,10 @@ def test_a_date_of_both_orders_is_a_category_and_not_guessed():
 
 @pytest.mark.parametrize(
     ("name", "role"),
-    [("id", "id"), ("user_id", "id"), ("userId", "id"), ("ID", "feature"), ("paid", "feature"), ("index", "id")],
+    [
+        *((name, "id") for name in ("id", "user_id", "userId", "index", "ID", "Id", "A KEY", "Kunden-Nr", "Name")),
+        *((name, "feature") for name in ("paid", "PAID", "grid", "Monkey", "username")),
+    ],
 )
 def test_ids_are_whole_numbers_or_texts_that_differ(name, role):
     for values in (list(range(50)), [f"u{i}" for i in range(50)]):
