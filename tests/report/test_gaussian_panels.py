@@ -189,7 +189,7 @@ def test_the_numbers_of_the_page(pages: dict[str, str], gaussian: Drawn) -> None
     assert cards(page)["Noise"] == "1.22"
     assert cards(page)["Lengthscale"] == "1.00 to 54.6"
     text = words(page)
-    assert f"95 % intervals hold {held.split(' ± ')[0]}" in page  # inside the figure
+    assert f"95 % hold {held.split(' ± ')[0]}" in page  # inside the figure
     assert "evaluated 40 times on 5,000 sampled rows and 8 times over all rows" in text
     assert "Values on the sample and over all rows are not to be compared" in text
     assert "80 of 1,000 held-out rows" in text

@@ -61,7 +61,7 @@ def _intervals(check: GaussianCheck) -> plot.Figure:
         if len(lines) > 1:
             keys.append((colour, "line", name))
     held = scalars["coverage95"]
-    text = f"95 % intervals hold {percent(held)}"
+    text = f"95 % hold {percent(held)}"  # as the axes are named: a longer one is wider than the square
     # In the corner away from the line.
     note = plot.Note(2.0, 99.0, text, baseline="top") if held <= 0.95 else plot.Note(98.0, 3.0, text, align="right")
     series += [plot.dot(95.0, 100 * held), note]
