@@ -261,13 +261,13 @@ COLUMNS = [
         "a target of shares",
         text("a,y\n" + "".join(f"{i},{i}%\n" for i in range(40))),
         "ingest rows.csv rows.zarr --target y",
-        "column 'y' holds numbers with other signs, such as '0%', each of which would be a class",
+        "column 'y' holds numbers with other signs, such as '0%' in rows.csv:2, each of which would be a class",
     ),
     Case(
         "a target of dates",
         text("a,y\n" + "".join(f"{i},2020-01-{i % 28 + 1:02d}\n" for i in range(40))),
         "ingest rows.csv rows.zarr --target y",
-        "column 'y' holds dates, such as '2020-01-01', each of which would be a class",
+        "column 'y' holds dates, such as '2020-01-01' in rows.csv:2, each of which would be a class",
     ),
     Case(
         "labels with space around them, and of other case",
