@@ -151,11 +151,11 @@ def test_chunks_and_workers_do_not_matter() -> None:
 
 def test_the_plan_has_the_size_and_no_sweep_of_the_rule() -> None:
     table, settings = open_table(X, Y), RidgeSettings(kernel="linear", alpha=1.0)
-    session = Session()
-    plan = plan_ridge(table, settings, Machine(1, 1, 1 << 20, 1 << 20))
+    session, machine = Session(), Machine(0, 1, 1 << 20)
+    plan = plan_ridge(table, settings, machine)
     fit_ridge(table, settings, session)
     assert plan.sweeps == len(session.records)
-    sized = plan_ridge(table, RidgeSettings(6, "linear", rule="uniform", alpha=1.0), Machine(1, 1, 1 << 20, 1 << 20))
+    sized = plan_ridge(table, RidgeSettings(6, "linear", rule="uniform", alpha=1.0), machine)
     assert plan.sweeps <= sized.sweeps
     assert plan.memory_bytes <= sized.memory_bytes
 
