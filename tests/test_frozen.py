@@ -10,11 +10,17 @@ from frozen.kinds import FROZEN, HERE, unpacked, write
 
 ARCHIVES = sorted(HERE.glob("*/*.tar.xz"))
 # Sums of few rows, on other processors than those of the archives.
-RTOL = 1e-7
+RTOL, ALPHA_RTOL = 1e-7, 1e-4
 
 
 def _name(archive: Path) -> str:
     return archive.name.removesuffix(".tar.xz")
+
+
+def _tolerance(name: str, key: str) -> float:
+    """An update of a ridge model, and a run that is done again, choose alpha anew: it is found to a thousandth."""
+    anew = name == "run" or (name.startswith("ridge") and key.startswith("updated "))
+    return ALPHA_RTOL if anew else RTOL
 
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: f"{path.parent.name}-{_name(path)}")
@@ -23,10 +29,10 @@ def test_reads_as_it_did(archive: Path, tmp_path: Path) -> None:
     found = FROZEN[_name(archive)].read(folder)
     assert found.keys() == expected.keys()
     for key, value in expected.items():
-        got = np.asarray(found[key])
+        got, rtol = np.asarray(found[key]), _tolerance(_name(archive), key)
         assert (got.shape, got.dtype.kind) == (value.shape, value.dtype.kind)
         if value.dtype.kind == "f":
-            np.testing.assert_allclose(got, value, rtol=RTOL, atol=RTOL * np.abs(value).max(), err_msg=key)
+            np.testing.assert_allclose(got, value, rtol=rtol, atol=rtol * np.abs(value).max(), err_msg=key)
         else:
             np.testing.assert_array_equal(got, value, err_msg=key)
 
