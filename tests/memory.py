@@ -63,7 +63,7 @@ def measured_from(
 
 
 class Traced:
-    """The most bytes that a block had at once of what it allocated."""
+    """Peak of the bytes that a block of code allocated."""
 
     peak = 0
 

@@ -7,10 +7,10 @@ Memory of a process: one task for each thread, or for each span if there are few
 the basis points as packed for the loops (`kernels.packed_bytes`), once for each packing of the step; rows beside them;
 names of columns; rows that an earlier step fetched and the fit keeps; the interpreter with its libraries.
 
-States of gathered rows are parts of one sample of S bytes. A process that joins them holds 2 S: the parts, and what is
-made of them. All W workers together hold no more than 3 S - S / W: the parts; those of other workers, fetched to be
-joined by the one that has the most; and what is made of them. The driver gets the sums of branches in the memory that
-the arrays stay in, and joins them: 2 S.
+States of gathered rows are parts of one sample of S bytes. A process that joins them holds 2 S: the parts and the
+joined sample. All W workers together hold at most 3 S - S / W: the parts (S), copies of those parts that the joining
+worker fetches from the others (S - S / W), and the joined sample (S). The driver receives parts without a further copy,
+and joins them: 2 S.
 
 The promise is the sum over all processes at the costliest step: between two steps workers hold no states.
 """

@@ -170,7 +170,7 @@ class Checkpoints:
                     # The store does not answer: removing the checkpoints would only wait once more.
                     raise
                 if self._finished:
-                    # A signal in the middle of the removal: what is left is removed, and the signal is told.
+                    # A signal interrupted the removal. The rest is removed here, and the signal is raised again.
                     with suppress(StoreError):
                         self.discard()
                 elif isinstance(error, recurring) or not self.steps():
