@@ -125,8 +125,9 @@ class RunFolder(RunStorage):
             try:
                 os.rename(self.location, aside)
                 shutil.rmtree(aside, ignore_errors=True)
-            finally:  # a signal in the middle: nobody else would remove the rest
+            except BaseException:  # a signal in the middle: nobody else would remove the rest
                 shutil.rmtree(aside, ignore_errors=True)
+                raise
         else:
             # Somebody stores other files here: these stay, and so does the folder.
             ours = [name for name in self.names() if _OURS.fullmatch(name)]
