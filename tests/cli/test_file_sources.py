@@ -334,6 +334,12 @@ def test_a_file_of_arrays_is_answered_with_the_command_that_makes_its_store(
         assert cli(*shlex.split(command), "--quiet").status == 0
 
 
+def test_a_model_is_no_group_of_other_names(cli: Run, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    assert cli("fit", "synthetic://friedman?rows=60&features=5", model, *PLAIN).status == 0
+    assert cli("fit", model, tmp_path / "other").error.endswith("not a table; give the path of a table")
+
+
 @pytest.mark.parametrize(
     ("arrays", "names"),
     [

@@ -80,6 +80,7 @@ def test_the_least_alpha_is_above_what_the_sums_show_of_rounding() -> None:
 def test_no_degrees_of_freedom_left_is_no_perfect_score() -> None:
     path = path_of(np.eye(6), np.arange(6.0))
     assert path.gcv(1e-3, None, 1.4) == np.inf
+    assert path._least(lambda some: np.full(len(some), np.inf)) == path.grid()[-1]  # nothing is known: all is shrunk
     assert path.gcv(1e3, None, 1.4) < np.inf
     assert path.effective_df(path._least(lambda alphas: path.gcv_scores(alphas, None, 1.4))) * 1.4 < 6
 
