@@ -121,6 +121,26 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class SideBySide:
+    """Tasks on the driver that do not depend on each other, each with rows and passes of its own.
+
+    Parameters
+    ----------
+    most : largest number of tasks.
+    each_bytes : bytes that each holds beside its pass.
+    before_bytes : bytes that the driver holds for all of them before the first one begins, and no longer then.
+    """
+
+    most: int = 1
+    each_bytes: int = 0
+    before_bytes: int = 0
+
+    def count(self, threads: int) -> int:
+        """Number of tasks that run at once: each of the threads may wait for as many threads with tasks of its own."""
+        return min(self.most, threads**2)
+
+
+@dataclass(frozen=True)
 class Step:
     """One kind of work: a sweep over the table, a pass over a sample in memory, or algebra on the driver.
 
@@ -149,6 +169,7 @@ class Step:
     grows: bool = False  # whether the state of some rows has their share of the bytes
     parts: Parts | None = None  # of a sample's sums, which a task of many workers has one of
     usual: tuple[float, int] | None = None  # operations of a row and spans as a rule, where those above are the most
+    beside: SideBySide = SideBySide()  # passes over a sample that run at once
 
     @property
     def flops(self) -> float:
@@ -330,6 +351,12 @@ def make_plan(
         """Bytes of the parts of a state that grows, and of the sums that are being made of them, in one process."""
         return 2 * step.state_bytes if step.grows else 0
 
+    def others(step: Step, threads: int) -> int:
+        """Bytes of the tasks beside this pass, and of its own rows."""
+        count = step.beside.count(threads)
+        passes = (count - 1) * (step.spans or 1) * (step.scratch_bytes + step.state_bytes)
+        return max(step.beside.before_bytes, count * step.beside.each_bytes) + passes
+
     def branches(step: Step) -> int:
         """States that the driver of a cluster holds at once: of one path of the tree, and those on the way."""
         if step.grows:
@@ -356,7 +383,7 @@ def make_plan(
             sums = 1 if step.grows else 3
             held = max(held + sums * step.state_bytes, step.rows_bytes + branches(step) * step.state_bytes) + sent
         elif step.where != "driver":
-            tasks = process(step, machine.driver_threads) + joining(step)
+            tasks = process(step, machine.driver_threads) + joining(step) + others(step, machine.driver_threads)
             held = max(held + step.state_bytes, tasks + step.rows_bytes)
         # Steps run in this order. The bytes that earlier steps keep are there while a later one runs.
         held = kept + max(held, step.kept_bytes)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamkernel.basis import Basis, unfilled
-from streamkernel.engine import Session, Step, factor_flops, step_of
+from streamkernel.engine import Session, SideBySide, Step, factor_flops, step_of
 from streamkernel.kernels import Kernel, Laplacian
 from streamkernel.linalg import metric_factor, single_threaded_blas
 from streamkernel.records import LengthscaleChoice, MetricChoiceRecord, MetricRound
@@ -313,9 +313,10 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
     # The rows in float64, and a copy of them before the first regression. Then regressions side by side (two
     # lengthscales, and three forms of a metric), each with its rows mapped, or with those that are held out and their
     # kernel values; the metrics and coefficients of ten regressions, A and its eigenvectors. Points are those packed.
-    at_once, out = 5 if metrics else 2, rows - trained
+    out = rows - trained
     each = max(trained * p, out * (p + n)) if metrics else out * n
-    held = 8 * (rows * (p + d) + max(rows * p, at_once * each) + 10 * n * d + (15 * p * p if metrics else 0))
+    beside = SideBySide(5 if metrics else 2, 8 * each, 8 * rows * p)
+    held = 8 * (rows * (p + d) + 10 * n * d + (15 * p * p if metrics else 0))
 
     def step(name: str, work: NormalEquations | GradientProducts, count: int, times: int, extra: int) -> Step:
         one = step_of(
@@ -329,9 +330,7 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
             packings=10,
             algebra=0.0 if isinstance(work, GradientProducts) else _FACTORS * factor_flops(n),
         )
-        # Passes of the others are beside this one.
-        beside = (at_once - 1) * (one.spans or 1) * (one.scratch_bytes + one.state_bytes)
-        return replace(one, rows_bytes=held + extra + beside)
+        return replace(one, rows_bytes=held + extra, beside=beside)
 
     sums, usual = NormalEquations(basis, centre), NormalEquations.usual(basis, centre, trained)
     regressions = step("regressions for the metric", sums, trained, _MOST_FITS, 8 * 30 * n * n)
