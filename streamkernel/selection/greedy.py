@@ -257,6 +257,8 @@ class Greedy(Rule):
                 self.form.reduction(columns, sampled, problem.sum_flops), problem, session, drawn, len(basis)
             )
             found = self._picks(problem, columns, sums, drawn.groups, goal - len(basis), stop_after)
+            # Their points are packed: where rows are wide there is no room for them beside those of the grown basis.
+            del columns, sums
             basis, kept = basis.append(pool.points[found.order], pool.rows[found.order])
             picked.append(found.take(kept))
             stop_after -= float(np.nansum(found.trace_gains))
