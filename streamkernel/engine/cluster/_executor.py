@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import reprlib
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +42,7 @@ from streamkernel.engine.cluster.worker_warm_up import granted_bytes
 from streamkernel.engine.layout import Layout, leaf_seconds
 from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.plan import TableShape
-from streamkernel.errors import ClusterError, ParameterError, StreamKernelError
+from streamkernel.errors import ClusterError, ParameterError, StreamKernelError, warn_user
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from streamkernel.engine.cluster.cluster_state import Future
 
 _ANSWER = 600.0  # seconds for the transfer of a finished result
+_SOON, _LATE = 5.0, 55.0  # seconds for a first worker, before and after the user is told
 
 
 def checked_client(client: Unchecked) -> Client:
@@ -103,9 +105,7 @@ class ClusterExecutor:
         self._sent: tuple[Any, ...] = ()
         self._futures: WeakSet[Future] = WeakSet()
         self.remote = remote
-        threads = list(client.nthreads().values())
-        if not threads:
-            raise ClusterError(f"{self._scheduler} has no workers; start some and try again")
+        threads = list((client.nthreads() or self._first_workers()).values())
         self._checked: set[str] = set()  # addresses of workers whose versions were checked
         if remote:
             with self._translated_loss("before the first sweep"):
@@ -117,6 +117,30 @@ class ClusterExecutor:
     def client(self) -> Client:
         """The client that it was made with."""
         return self._client
+
+    def _first_workers(self) -> dict[str, int]:
+        """Threads of the workers that come for a task: an adaptive cluster without work has none.
+
+        Raises
+        ------
+        ClusterError
+            None has come within a minute.
+        """
+        threads: dict[str, int] = {}
+
+        def came() -> bool:
+            threads.update(worker_threads(self._client))
+            return bool(threads)
+
+        with self._translated_loss("before the first sweep"):
+            task = self._submit(os.getpid, f"{self._run_id}/first")
+            if not await_ready(self._client, came, _SOON):
+                warn_user(f"{self._scheduler} has no workers yet; waiting for {_LATE:.0f} seconds")
+                await_ready(self._client, came, _LATE)
+            task.release()
+        if not threads:
+            raise ClusterError(f"{self._scheduler} has no workers, and none has come; start some and try again")
+        return threads
 
     # --- one sweep ---------------------------------------------------------------------------------------------------
 
