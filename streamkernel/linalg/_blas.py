@@ -79,16 +79,19 @@ def _scalar(value: float, dtype: AnyDType) -> Untyped:
 
 
 def require(array: AnyArray, dtype: AnyDType) -> None:
-    """Raise ValueError unless the array is a C-contiguous matrix of this dtype: BLAS would read other memory."""
-    if array.ndim != 2 or array.dtype != dtype or not array.flags.c_contiguous:
-        raise ValueError(f"a C-contiguous {dtype} matrix is needed, not {array.dtype} of shape {array.shape}")
+    """Raise ValueError unless the array is a C-contiguous matrix of this dtype: BLAS would read other memory.
+
+    Neither may it begin between two numbers, as arrays from a network do: BLAS ends the process on some processors.
+    """
+    if array.ndim != 2 or array.dtype != dtype or not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(f"an aligned, C-contiguous {dtype} matrix is needed, not {array.dtype} of shape {array.shape}")
 
 
 def require_rows(array: AnyArray, dtype: AnyDType) -> None:
     """Raise ValueError unless the array is a matrix of this dtype with contiguous rows, such as a part of another."""
     whole = array.flags.c_contiguous or (array.strides[-1] == array.itemsize and array.strides[0] >= array.strides[-1])
-    if array.ndim != 2 or array.dtype != dtype or not whole:
-        raise ValueError(f"a {dtype} matrix of whole rows is needed, not {array.dtype} of shape {array.shape}")
+    if array.ndim != 2 or array.dtype != dtype or not (whole and array.flags.aligned):
+        raise ValueError(f"an aligned {dtype} matrix of whole rows is needed, not {array.dtype} of shape {array.shape}")
 
 
 def syrk(K: AnyArray, into: AnyArray, *, lower: bool = False) -> None:

@@ -83,7 +83,7 @@ class BranchSums:
                 continue  # the second sum, or its error
             if each.cancelled():
                 raise ClosedClientError("the client was closed")
-            self._branches.add_sum(branch, each.result())
+            self._branches.add_sum(branch, _aligned(each.result()))
             self._here.add(branch)
             self._since.pop(branch)
             if branch in self._again:
@@ -107,6 +107,15 @@ class BranchSums:
         """Wait for nothing more."""
         for each in self._coming:
             each.cancel()
+
+
+def _aligned(state: State) -> State:
+    """The arrays at addresses that are multiples of their numbers' sizes.
+
+    All that comes over the network is one block of bytes, in which an array begins anywhere. BLAS reads and writes it
+    wrongly there, or ends the process: its kernels for processors without AVX do.
+    """
+    return {name: array if array.flags.aligned else array.copy() for name, array in state.items()}
 
 
 async def _answer(client: Client, task: Future) -> State:
