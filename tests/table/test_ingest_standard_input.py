@@ -51,6 +51,7 @@ def test_rows_from_the_standard_input(tmp_path, given, name, shuffle):
         (bz2.compress(CSV), r"as \.bz2 files are\), .* through bzcat"),
         (pa.compress(CSV, "zstd", asbytes=True), r"as \.zst files are\), .* through zstdcat"),
     ],
+    ids=["gzip", "bzip2", "zstd"],  # not the bytes: gzip's have the second in which each process of the suite began
 )
 def test_compressed_bytes_are_told_from_text(tmp_path, given, content, says):
     given(content)
