@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -230,6 +231,20 @@ def test_a_claim_that_was_not_asked_keeps_its_reason_in_a_quick_run(monkeypatch:
     kept, quick = report.unasked([missing, measured], "--quick")
     assert kept == missing
     assert (quick["value"], quick["bound"], quick["ok"]) == (2.0, "--quick; at most 1.0", None)
+
+
+def test_the_peak_of_a_measured_process_is_its_own() -> None:
+    """`ru_maxrss` begins with the peak of the process that started it: here 300 MiB."""
+    parent = (
+        "import subprocess, sys\n"
+        "held = b'1' * (300 << 20)\n"
+        "code = f'import sys; sys.path.insert(0, {sys.argv[1]!r}); from _peak import peak_bytes; print(peak_bytes())'\n"
+        "subprocess.run([sys.executable, '-c', code], check=True)\n"
+    )
+    command = [sys.executable, "-c", parent, str(BENCHMARKS)]
+    assert int(subprocess.run(command, check=True, capture_output=True).stdout) < 100 << 20
+    for path in BENCHMARKS.glob("*.py"):
+        assert path.stem == "_peak" or "ru_maxrss" not in path.read_text(encoding="utf-8"), path.name
 
 
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import sys
 import time
 
 import numpy as np
 import torch
+from _peak import peak_bytes
 from xrfm.rfm_src.eigenpro import KernelModel
 
 BATCH = 2000
@@ -61,7 +61,7 @@ def main(argument: str) -> None:
     with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(OutOfTime):
         given_rows = {"n_subsamples": SUBSAMPLE, "n_eval": len(Z) - 1}
         model.fit(X, y[:, None], Z, f[:, None], given["epochs"], given["gigabytes"], **given_rows)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = peak_bytes()
     print(json.dumps({"stages": stages, "peak": peak}))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import resource
 import sys
 import threading
 import time
@@ -12,6 +11,8 @@ from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from _peak import peak_bytes
 
 # Module, name in it, and the part that its calls are, perhaps with an argument; the time of a call within another one
 # counts for the inner one.
@@ -85,7 +86,7 @@ def measure(arguments: dict[str, Any]) -> dict[str, Any]:
     return {
         "parts": parts | {"everything else": total - sum(parts.values())},
         "total": total,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak": peak_bytes(),
     }
 
 

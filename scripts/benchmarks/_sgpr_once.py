@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import sys
 import time
 import warnings
@@ -18,6 +17,7 @@ import warnings
 import gpytorch
 import numpy as np
 import torch
+from _peak import peak_bytes
 
 
 class Sgpr(gpytorch.models.ExactGP):
@@ -57,7 +57,7 @@ def measure(path: str) -> dict[str, float]:
         "nlpd": float((0.5 * torch.log(2 * math.pi * variance) + square / (2 * variance)).mean()),
         "coverage95": float((square <= 1.959964**2 * variance).double().mean()),
         "seconds": time.perf_counter() - began,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak": peak_bytes(),
     }
 
 

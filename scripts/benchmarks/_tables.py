@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import zarr
+from _peak import peak_bytes
 from zarr.codecs import Crc32cCodec
 
 from streamkernel import ingest
@@ -17,6 +17,8 @@ from streamkernel import ingest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from data_sets import Rows
+
+__all__ = ["peak_bytes", "write_store"]
 
 BLOCK = 65_536
 
@@ -39,17 +41,3 @@ def write_store(path: Path, rows: Callable[[int, int], Rows], m: int, p: int, dt
         y[start : start + len(part.X)] = part.y
     ingest(source, path, dtype="keep")
     shutil.rmtree(source)
-
-
-def peak_bytes() -> int:
-    """Most bytes this process ever had resident.
-
-    The kernel's high-water mark of this address space; `ru_maxrss` also remembers what the parent had when it forked.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
