@@ -6,6 +6,7 @@ import ast
 import csv
 import subprocess
 import sys
+import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,20 @@ def test_the_peak_of_a_measured_process_is_its_own() -> None:
     assert int(subprocess.run(command, check=True, capture_output=True).stdout) < 100 << 20
     for path in BENCHMARKS.glob("*.py"):
         assert path.stem == "_peak" or "ru_maxrss" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_a_quick_run_of_billion_begins_anew_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Fits that are there are not done again: those of an earlier version would be shown."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    billion = import_module("billion")
+    with billion._folder(True, "") as first, billion._folder(True, "") as second:
+        assert first != second
+        (first / "made.json").write_text("{}")
+    assert not list(tmp_path.iterdir())
+    with billion._folder(False, "") as work:
+        (work / "made.json").write_text("{}")
+    assert [path.name for path in tmp_path.iterdir()] == ["streamkernel-billion"]
 
 
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,31 +46,45 @@ def run(
     folder : of models, logs and stores; what is there is not done again.
     """
     sizes = (20_000, 40_000) if quick else tuple(size for size in SIZES if size <= rows)
+    if not sizes:
+        raise SystemExit(f"--rows {rows}: the smallest table has {SIZES[0]:,}")
     n, held_out = (50, 10_000) if quick else (N, HELD_OUT)
-    work = Path(folder or Path(tempfile.gettempdir()) / f"streamkernel-billion{'-quick' if quick else ''}")
-    work.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[int, dict[str, Any]]] = {MADE: {}, STORED: {}}
-    for m in sizes:
-        kill = None
-        if m == sizes[-1]:
-            before = found[MADE].get(sizes[-2]) if len(sizes) > 1 else None
-            kill = 1.0 if before is None else kill_at * before["final"] * m / before["rows"]
-        made = Fit(work, f"made-{m}-{n}", _url(m, held_out), m, held_out, n, MEMORY, kill)
-        found[MADE][m] = made.result()
-    for m in sizes:
-        if m <= stored:
-            found[STORED][m] = _from_store(work, m, held_out, n)
+    with _folder(quick, folder) as work:
+        for m in sizes:
+            kill = None
+            if m == sizes[-1]:
+                before = found[MADE].get(sizes[-2]) if len(sizes) > 1 else None
+                kill = 1.0 if before is None else kill_at * before["final"] * m / before["rows"]
+            made = Fit(work, f"made-{m}-{n}", _url(m, held_out), m, held_out, n, MEMORY, kill)
+            found[MADE][m] = made.result()
+        for m in sizes:
+            if m <= stored:
+                found[STORED][m] = _from_store(work, m, held_out, n)
+        log = _log(made)
     result = {
         "title": f"Ridge fits of n = {n} functions, p = 10, {MEMORY} allowed",
         "columns": ["rows", "of", "peak MiB", "promised MiB", "seconds", "lost by the kill", "rows a second of the "
                     "final sweep", "error (noise 1)"],
         "rows": [_row(m, of, each) for of, fits in found.items() for m, each in fits.items()],
         "claims": _claims(found, asked=not quick),
-        "log": _log(made),
+        "log": log,
     }  # fmt: skip
     if results is not None:
         _write(Path(results), found, result, n)
     return result
+
+
+@contextmanager
+def _folder(quick: bool, given: str) -> Iterator[Path]:
+    """Where the fits are. A quick run asks whether all of it runs: it begins anew, and leaves nothing."""
+    if quick and not given:
+        with tempfile.TemporaryDirectory(prefix="streamkernel-billion-") as scratch:
+            yield Path(scratch)
+        return
+    work = Path(given or Path(tempfile.gettempdir()) / "streamkernel-billion")
+    work.mkdir(parents=True, exist_ok=True)
+    yield work
 
 
 def _url(m: int, held_out: int) -> str:
