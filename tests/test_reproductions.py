@@ -262,6 +262,18 @@ def test_a_quick_run_of_billion_begins_anew_and_leaves_nothing(monkeypatch: pyte
     assert [path.name for path in tmp_path.iterdir()] == ["streamkernel-billion"]
 
 
+def test_a_place_for_results_that_cannot_be_is_told_before_the_measurements(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    report = import_module("_report")
+    monkeypatch.setattr(sys, "argv", ["scripts/bench one", "--json", str(tmp_path / "missing" / "one.json")])
+    with pytest.raises(SystemExit) as ended:
+        report.main(lambda **options: pytest.fail("it ran"), "One.")
+    assert ended.value.code == 2
+    assert "its folder is not there" in capsys.readouterr().err
+
+
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """`bench profile` times functions by their names, some of them private."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

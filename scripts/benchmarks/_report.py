@@ -137,6 +137,8 @@ def main(
         add_arguments(parser)
     options = vars(parser.parse_args())
     path = options.pop("json")
+    if path and path != "-" and not Path(path).absolute().parent.is_dir():
+        parser.error(f"--json {path}: its folder is not there")  # known before hours of measurements
     facts = machine_facts()
     result = {**run(**options), "quick": options["quick"], "machine": facts}
     # With JSON on stdout the table goes where progress goes.
