@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from _accuracy_picture import draw
-from _report import at_most, main, unasked, write_page
+from _report import at_most, main, not_asked, unasked, write_page
 from _xrfm import INSTALLED, XRFM
 from rich.console import Console
 from sklearn.ensemble import (
@@ -155,6 +155,8 @@ def run(
     columns = ["set", *(f"{who}: {what}" for who in made for what in ("error", "seconds"))]
     rows = [[name, *_row(figures[name], list(made))] for name in figures]
     claims = _claims(figures)
+    if "xRFM" in made and not INSTALLED:
+        claims.append(not_asked("xRFM", "it is not installed (pip install xrfm)"))
     result = {
         "title": f"Held-out error on {len(figures)} sets, medians of {splits} splits",
         "columns": columns,

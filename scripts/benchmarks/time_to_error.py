@@ -59,6 +59,8 @@ def run(
             found, claim = _of_set(name, rows, facts, theirs, repetitions, peers, install=not quick)
         table += found
         claims.append(claim)
+    if peers == "eigenpro" and peer_python("eigenpro", install=False) is None:
+        claims.append(not_asked("EigenPro", "it is not installed"))
     return {
         "title": f"Seconds to the error of scikit-learn's float32 pipeline with n = {theirs[-1]}",
         "columns": ["set", "rows", "who", "n", "seconds", "error", "peak MiB", "error reached", "times faster"],
