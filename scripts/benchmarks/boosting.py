@@ -27,6 +27,7 @@ MEMBERS, MOST_ROWS = 100, 20_000
 
 def run(quick: bool = False, sets: str | None = None, rows: int = MOST_ROWS) -> dict[str, Any]:
     """The table and the claims."""
+    members = 5 if quick else MEMBERS
     table: list[list[Any]] = []
     claims: list[dict[str, Any]] = []
     for name in sets.split(",") if sets else ASKED:
@@ -40,7 +41,7 @@ def run(quick: bool = False, sets: str | None = None, rows: int = MOST_ROWS) -> 
             found = {who: in_fresh_process("_boosting_once", {"who": who, **given}) for who in peers}
             for share in (0.04, 0.02):
                 for voting in ("soft", "hard") if share == 0.04 else ("soft",):
-                    options = {"members": 5 if quick else MEMBERS, "member_rows": share, "voting": voting}
+                    options = {"members": members, "member_rows": share, "voting": voting}
                     who = f"{100 * share:g} %, {voting}"
                     found[who] = in_fresh_process("_boosting_once", {"who": "boosting", **given, **options})
             for who, each in found.items():
@@ -52,7 +53,7 @@ def run(quick: bool = False, sets: str | None = None, rows: int = MOST_ROWS) -> 
             times = peer["seconds"] / max(ours["seconds"], 0.1)
             claims.append(at_least(f"{at}: time of SVC over ours", round(times, 2), 1.0))
     return {
-        "title": f"Boost-SMO with at most {MEMBERS} members (one run each)",
+        "title": f"Boost-SMO with at most {members} members (one run each)",
         "columns": [
             "set", "rows", "C", "width", "who", "members", "functions", "first member", "accuracy", "seconds",
             "peak MiB",

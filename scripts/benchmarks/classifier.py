@@ -1,6 +1,6 @@
 """Classifier: log loss and accuracy of gp-classifier against LogisticRegression on Nystroem features of the same n.
 
-covtype-subset (class 2 against the rest) and a9a; 20,000 train and 10,000 test rows. The peer is the pipeline of
+covtype-subset (class 2 against the rest) and a9a; 20,000 train and 10,000 test rows. The peer is the pipeline
 of StandardScaler, Nystroem (uniform rows, the lengthscale that ours found) and LogisticRegression: with its default
 C = 1, and with the C of 0.1, 1, 10, 100 that 3-fold cross-validation of the log loss picks.
 """
