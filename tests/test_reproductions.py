@@ -274,6 +274,13 @@ def test_a_place_for_results_that_cannot_be_is_told_before_the_measurements(
     assert "its folder is not there" in capsys.readouterr().err
 
 
+def test_a_part_that_is_not_there_is_told_before_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    report = import_module("_report")
+    with pytest.raises(SystemExit, match="no part lage; there are one, large"):
+        report.by_parts({"one": lambda *given: pytest.fail("it ran"), "large": None}, "one,lage", None, True)
+
+
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """`bench profile` times functions by their names, some of them private."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

@@ -47,6 +47,9 @@ def by_parts(
     chosen = tuple(sets.split(",")) if sets else None
     rows: list[list[Any]] = []
     claims: list[dict[str, Any]] = []
+    unknown = [name for name in names.split(",") if name not in table]
+    if unknown:  # known before hours of measurements
+        raise SystemExit(f"no part {', '.join(unknown)}; there are {', '.join(table)}")
     for name in names.split(","):
         found, asked = table[name](quick, chosen)
         rows += found
