@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any
 
 import data_sets
 import numpy as np
+import psutil
 import pytest
 from numpy.typing import NDArray
 from private_modules import REPRODUCTIONS, private
@@ -279,6 +281,28 @@ def test_a_part_that_is_not_there_is_told_before_the_others_run(monkeypatch: pyt
     report = import_module("_report")
     with pytest.raises(SystemExit, match="no part lage; there are one, large"):
         report.by_parts({"one": lambda *given: pytest.fail("it ran"), "large": None}, "one,lage", None, True)
+
+
+def test_a_benchmark_that_is_ended_ends_its_process_and_leaves_no_folder(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys, tempfile\n"
+        f"sys.path.insert(0, {str(BENCHMARKS)!r})\n"
+        "from _report import main\n"
+        "def run(quick=False):\n"
+        "    with tempfile.TemporaryDirectory():\n"
+        "        code = 'import os, time; print(os.getpid(), flush=True); time.sleep(60)'\n"
+        "        subprocess.run([sys.executable, '-c', code])\n"
+        "main(run, 'One.')\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        at_work = int(process.stdout.readline())
+        assert len(list(tmp_path.iterdir())) == 1
+        process.terminate()
+        assert process.wait(30) == 143
+    assert not psutil.pid_exists(at_work)
+    assert not list(tmp_path.iterdir())
 
 
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -142,6 +143,8 @@ def main(
     path = options.pop("json")
     if path and path != "-" and not Path(path).absolute().parent.is_dir():
         parser.error(f"--json {path}: its folder is not there")  # known before hours of measurements
+    # As Ctrl-C: processes at work are ended, and temporary folders removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     facts = machine_facts()
     result = {**run(**options), "quick": options["quick"], "machine": facts}
     # With JSON on stdout the table goes where progress goes.

@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -180,6 +178,4 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    # As Ctrl-C: the fit at work is ended, and the log says so.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     main(run, __doc__, _add)
