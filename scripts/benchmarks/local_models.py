@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import at_most, main, unasked, write_page
+from _report import at_most, main, not_asked, unasked, write_page
 from accuracy import CLASSES, MOST_TEST, MOST_TRAIN, SETS
 from rich.console import Console
 
@@ -37,11 +37,14 @@ N, DEPTHS = 1_000, (1, 2)
 def run(quick: bool = False, sets: str | None = None, seed: int = 0, results: Path | None = None) -> dict[str, Any]:
     names = sets.split(",") if sets else (["ringnorm"] if quick else list(SETS))
     most, size = (2_000, 100) if quick else (MOST_TRAIN, N)
-    rows, ratios = [], dict[str, list[float]]()
+    rows, missing, ratios = [], list[dict[str, Any]](), dict[str, list[float]]()
     console = Console(stderr=True, highlight=False)
     for name in names:
         stored = data_sets.load(name)
-        if stored is None or (len(stored.X) * 0.8 < LEAST_ROWS and not quick and not sets):
+        if stored is None:
+            missing.append(not_asked(name, f"../shared/data/{name}.npz is not there"))
+            continue
+        if len(stored.X) * 0.8 < LEAST_ROWS and not quick and not sets:
             continue
         X, y = np.asarray(stored.X, np.float64), np.asarray(stored.y)
         order = np.random.default_rng(seed).permutation(len(X))
@@ -57,7 +60,7 @@ def run(quick: bool = False, sets: str | None = None, seed: int = 0, results: Pa
         for who, (error, _) in found.items():
             ratios.setdefault(who, []).append(error / max(found["one model"][0], 1e-9))
     columns = ["set", *ratios]
-    claims = [
+    claims = missing + [
         at_most(f"one model: error over {who}, median", statistics.median(1.0 / each for each in found), 1.0)
         for who, found in ratios.items()
         if who != "one model"
