@@ -305,6 +305,13 @@ def test_a_benchmark_that_is_ended_ends_its_process_and_leaves_no_folder(tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+def test_the_facts_of_the_machine_have_a_blas() -> None:
+    """Of a benchmark whose arrays are all in other processes, too."""
+    code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); import _report; print(_report.machine_facts())"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert ast.literal_eval(found)["blas"]
+
+
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """`bench profile` times functions by their names, some of them private."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,7 @@ def in_fresh_process(code: str, arguments: dict[str, Any], threads: int | None =
 
 def machine_facts() -> dict[str, Any]:
     """Whatever the figures depend on and the code does not."""
+    import_module("numpy")  # which loads its BLAS: `large_basis` itself has no arrays
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
