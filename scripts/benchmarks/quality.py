@@ -111,8 +111,8 @@ def _cells(split: Split, sizes: tuple[int, ...], seeds: int, console: Console) -
 
 
 def _sizes(split: Split, sizes: tuple[int, ...], shorter: bool) -> tuple[int, ...]:
-    # At the shorter lengthscale uniform is asked at twice 300 as well.
-    return tuple(n for n in sorted({*sizes, *((600,) if shorter else ())}) if n <= len(split.X) // 2)
+    # At the shorter lengthscale uniform is asked at twice 300 as well, where 300 is.
+    return tuple(n for n in sorted({*sizes, *((600,) if shorter and 300 in sizes else ())}) if n <= len(split.X) // 2)
 
 
 def _rules(split: Split, n: int, sizes: tuple[int, ...], shorter: bool) -> list[str]:
