@@ -312,6 +312,13 @@ def test_the_facts_of_the_machine_have_a_blas() -> None:
     assert ast.literal_eval(found)["blas"]
 
 
+def test_a_claim_tells_the_digits_of_a_small_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    report = import_module("_report")
+    values = [report.at_most("gap", value, 1e-3)["value"] for value in (2.1436e-5, -1.0412e-3, 0.0, 0.12345678, 12.0)]
+    assert values == [2.14e-5, -1.04e-3, 0.0, 0.1235, 12.0]
+
+
 def test_parts_of_a_profile_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """`bench profile` times functions by their names, some of them private."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

@@ -75,7 +75,10 @@ def unasked(claims: list[dict[str, Any]], reason: str) -> list[dict[str, Any]]:
 
 
 def _claim(name: str, value: float, floor: float, bound: str, ok: bool) -> dict[str, Any]:
-    return {"name": name, "value": round(float(value), 4), "floor": floor, "bound": bound, "ok": bool(ok)}
+    value = float(value)
+    # A duality gap of 2e-5 is not 0.
+    shown = round(value, 4) if abs(value) >= 0.01 else float(f"{value:.3g}")
+    return {"name": name, "value": shown, "floor": floor, "bound": bound, "ok": bool(ok)}
 
 
 def in_fresh_process(code: str, arguments: dict[str, Any], threads: int | None = None) -> dict[str, Any]:
