@@ -22,11 +22,14 @@ _set: dict[str, tuple[int, int]] = {}
 _guard = threading.Lock()
 
 
-def place_time(blobs: Blobs, steady: Callable[[], int] = time.monotonic_ns) -> int | None:
-    """The time at a place, in ns, by its stamps; None if it gives no times or cannot be written."""
+def place_time(blobs: Blobs, steady: Callable[[], int] = time.monotonic_ns, *, anew: bool = False) -> int | None:
+    """The time at a place, in ns, by its stamps; None if it gives no times or cannot be written.
+
+    With `anew` the place is asked now: its clock may have been set since the last time.
+    """
     with _guard:
         known = _set.get(blobs.location)
-        if known is None or not 0 <= steady() - known[1] < _GOOD_FOR:
+        if anew or known is None or not 0 <= steady() - known[1] < _GOOD_FOR:
             sent = steady()
             stamp = _stamp(blobs)
             if not stamp:

@@ -175,11 +175,16 @@ class Job:
     def _age(self, record: Record) -> float:
         """Age of a record in seconds, by the clock of its place: the clocks of writer and reader can differ.
 
-        If the place gives no times, the age is counted from the moment when this object first saw the record.
+        If the place gives no times, or if its clock was set back since, the age is counted from the moment when this
+        object first saw the record.
         """
-        now = place_time(blobs_at(self.jobs)) if record.written else None
-        if now is not None:
-            return (now - record.written) / 1e9
+        blobs, most = blobs_at(self.jobs), self._lease_seconds
+        now = place_time(blobs) if record.written else None
+        if now is not None and not -_LATE <= (now - record.written) / 1e9 <= most:
+            # Too old, or of the future: before that counts, see that the clock was not set since it was last read.
+            now = place_time(blobs, anew=True)
+        if now is not None and (age := (now - record.written) / 1e9) >= -_LATE:
+            return age
         if len(self._first_read) > _REMEMBERED:
             self._first_read.clear()
         return time.monotonic() - self._first_read.setdefault(record.nonce, time.monotonic())

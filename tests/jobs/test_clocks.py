@@ -158,6 +158,30 @@ def test_a_place_that_does_not_tell_its_time(
     assert not math.isinf(job._age(records.latest()))
 
 
+@pytest.mark.parametrize("hours", [1, 24])
+def test_a_driver_that_was_lost_before_the_clock_of_the_place_was_set_back(
+    records: JobRecords, lease: Lease, looking: JobsSession, hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last record is of the future, and its age would be negative for as long as the clock was set back."""
+    later = time.time() + 3600 * hours
+    for path in Path(records.blobs.location, "lease").iterdir():
+        os.utime(path, (later, later))
+    job, now = looking.job(ID), time.monotonic()
+    assert job.status == "running"
+    monkeypatch.setattr(time, "monotonic", lambda: now + 19.0)
+    assert job.status == "interrupted"
+
+
+def test_a_clock_that_is_set_back_after_it_was_read(
+    records: JobRecords, lease: Lease, looking: JobsSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver renews its lease by the new time, which must not be compared with the old one."""
+    assert looking.job(ID).status == "running"
+    (stamp, sent) = clock._set[records.location]
+    monkeypatch.setitem(clock._set, records.location, (stamp + 3600 * 10**9, sent))
+    assert looking.job(ID).status == "running"
+
+
 @pytest.mark.parametrize("where", ["folder", "s3", "memory"])
 def test_the_time_of_a_place(request: pytest.FixtureRequest, tmp_path: Path, where: str) -> None:
     location = {
