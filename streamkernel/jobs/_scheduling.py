@@ -8,7 +8,7 @@ from distributed import Client, Future, KilledWorker, fire_and_forget
 
 from streamkernel.engine.cluster.cluster_state import NoValidWorkerError, task_state
 from streamkernel.engine.cluster.lost_cluster import scheduler_of
-from streamkernel.errors import ClusterError, StoreExistsError, StreamKernelError
+from streamkernel.errors import ClusterError, StoreError, StoreExistsError, StreamKernelError
 from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs._reservation import reserve
 from streamkernel.jobs._task import drive
@@ -62,6 +62,21 @@ def resubmit(client: Client, records: JobRecords, record: State, note: str) -> N
         submit_driver(client, records, queued)
 
 
+def submit_unseen(client: Client, records: JobRecords, queued: State, model: str) -> None:
+    """Submit the driver of a queued job that the scheduler does not know.
+
+    Its submitter may have died before it had reserved the model's location. Where another job makes the model by now,
+    this one fails.
+    """
+    try:
+        reserve(records, model)
+    except StoreExistsError as error:
+        failure = Failure.of(error)
+        records.end(queued, FAILED, failure.message, error=failure.to_config())
+        return
+    submit_driver(client, records, queued)
+
+
 def submit_again(client: Client, records: JobRecords, ended: State, model: str, note: str) -> None:
     """Submit a driver for a job that had ended, and reserve its model's location again.
 
@@ -75,7 +90,7 @@ def submit_again(client: Client, records: JobRecords, ended: State, model: str, 
         return
     try:
         reserve(records, model)
-    except StoreExistsError:
+    except StoreError:
         former = {name: ended.value.get(name) for name in ("digest", "error")} | {"fruitless": ended.fields.fruitless}
         records.advance(records.latest(), ended.status, **former)
         raise

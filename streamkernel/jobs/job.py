@@ -14,7 +14,7 @@ from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._fit_and_publish import published_digest, steps_of
 from streamkernel.jobs._record_fields import Failure
-from streamkernel.jobs._scheduling import DRIVEN, WAITING, resubmit, state_of, submit_again, submit_driver
+from streamkernel.jobs._scheduling import DRIVEN, WAITING, resubmit, state_of, submit_again, submit_unseen
 from streamkernel.jobs.records import (
     CANCELLED,
     CANCELLING,
@@ -206,7 +206,7 @@ class Job:
             return status
         state = state_of(self._client, self._records, record.fields.asked)
         if status == QUEUED and state is None:
-            submit_driver(self._client, self._records, record)
+            submit_unseen(self._client, self._records, record, self.model)
         elif status == QUEUED and state not in DRIVEN:
             resubmit(self._client, self._records, record, "resubmitted: no worker has started its driver")
         elif status == INTERRUPTED and state not in WAITING and not self._may_still_begin(record, state):

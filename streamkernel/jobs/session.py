@@ -17,7 +17,7 @@ from streamkernel.errors import (
     CorruptMetadataError,
     ParameterError,
     StoreAccessError,
-    StoreExistsError,
+    StoreError,
     StoreNotFoundError,
 )
 from streamkernel.fits.steps.run import size_of_fit
@@ -169,7 +169,8 @@ class JobsSession:
         queued = records.create(work)
         try:
             reserve(records, work.model)
-        except StoreExistsError:
+        except StoreError:
+            # What was refused must not be driven by the next process that looks.
             records.advance(records.latest(), CANCELLED)
             raise
         submit_driver(self._client, records, queued)

@@ -10,8 +10,9 @@ import pytest
 from fits import events, failure, rows_at, small, until, written
 
 from streamkernel import connect
-from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
+from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.jobs import JobsSession
+from streamkernel.jobs._reservation import reserve
 from streamkernel.jobs._scheduling import submit_driver
 from streamkernel.jobs.records import JobRecords
 
@@ -74,6 +75,34 @@ def test_resume_of_a_model_that_another_job_makes(session: JobsSession, jobs: Pa
     assert stopped.latest().value["status"] == "cancelled"
     assert job.wait(60)
     assert session.job(tmp_path / "model").id == job.id
+
+
+def test_what_was_refused_is_driven_by_nobody(session: JobsSession, jobs: Path, rows: str, tmp_path: Path) -> None:
+    """The record of the model's maker is torn: nobody knows whether another job makes the model."""
+    former = written(jobs, rows, tmp_path / "model", status="cancelled")
+    reserve(former, str(tmp_path / "model"))
+    (torn,) = (jobs / "models").rglob("*.json")
+    torn.write_bytes(b"")
+    with pytest.raises(CorruptMetadataError, match=torn.name):
+        session.submit(small(), rows, tmp_path / "model")
+    with pytest.raises(CorruptMetadataError, match=torn.name):
+        session.job(former.id).resume()
+    assert [job.status for job in session.jobs()] == ["cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize("other", ["queued", "done"])
+def test_a_submitter_that_died_before_it_reserved_the_model(
+    session: JobsSession, jobs: Path, rows: str, tmp_path: Path, other: str
+) -> None:
+    """Another job may make the model by now: two of them would work for one that is kept."""
+    died = written(jobs, rows, tmp_path / "model", number=1)
+    second = written(jobs, rows, tmp_path / "model", number=2, **({} if other == "queued" else {"status": other}))
+    reserve(second, str(tmp_path / "model"))
+    if other == "queued":
+        failure(session.job(died.id), StoreExistsError, f"job {second.id} is making")
+    else:
+        assert session.job(died.id).wait(60)
+        assert session.job(tmp_path / "model").id == died.id
 
 
 def test_a_driver_that_cannot_begin_is_told_of(
