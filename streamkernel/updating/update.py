@@ -201,6 +201,8 @@ def update_model(
         check=check.record,
         run=run(),
     )
+    # The rows of the check, and those by which the model knows what it has seen, were read after the last sweep.
+    table.check_read()
     staleness.warn(stale, grown, record.certificate.relative_residual_trace)
     # Those of the check before may have weights, and these none.
     others = {name: values for name, values in new.arrays.items() if not name.startswith("check_")}

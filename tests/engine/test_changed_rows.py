@@ -17,6 +17,7 @@ from streamkernel.fits import fit_ridge
 from streamkernel.settings import RidgeSettings
 from streamkernel.store import Checkpoints
 from streamkernel.table import Table
+from streamkernel.updating.update import update_model
 
 ROWS, CHUNK = 400, 100
 rng = np.random.default_rng(2)
@@ -100,6 +101,21 @@ def test_rewritten_in_the_last_sweep(tmp_path: Path, group: zarr.Group, sweeps: 
     with Checkpoints(tmp_path / "run", {}) as kept:
         # What a resumed run would go on with is of the rows as they were.
         assert len(kept.steps()) == sweeps - 1
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_rewritten_after_the_last_sweep(tmp_path: Path, group: zarr.Group, sweeps: int, name: str) -> None:
+    """Rows for the report's picture, and the digests of the rows that the model has seen, are read then."""
+    with pytest.raises(InputChangedError, match=f"{name}/c/0.* was rewritten; start again"):
+        fit(open_table(tmp_path / "foreign"), Rewriting(rewriting(group, name), sweeps, "end"))
+
+
+def test_rewritten_after_the_last_sweep_of_an_update(tmp_path: Path, group: zarr.Group) -> None:
+    fitted = KernelRidge(8, lengthscale=1.0, alpha=0.1, random_state=0).fit(X[:CHUNK], Y[:CHUNK]).model_
+    watched = Rewriting(rewriting(group, "y"), 1, "end")
+    with pytest.raises(InputChangedError, match=r"y/c/0.* was rewritten; start again"):
+        update_model(fitted, open_table(tmp_path / "foreign"), Session(progress=watched))
+    assert len(watched.begun) == 1
 
 
 @pytest.mark.parametrize("when", ["before", "advance"])

@@ -110,6 +110,8 @@ class PredictingRun:
         check : predictions of some rows beside their targets; None without targets.
         residual_path : (n + 1,) exact residual traces.
         """
+        # The rows of the check, and those by which the model knows what it has seen, were read after the last sweep.
+        self.table.check_read()
         table = chosen.table
         record = kind.RECORD(
             **{
