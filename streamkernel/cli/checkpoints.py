@@ -39,7 +39,6 @@ def _checkpoints_of(target: str | Path, request: FitRequest, resume: bool) -> Ch
     config = {
         "estimator": request.estimator,
         "settings": request.settings.to_run_config(),
-        "table": request.table.fingerprint,
-        "rows": [request.table.start, request.table.stop],
+        **request.table.run_pins,
     }
     return Checkpoints(beside(target, ".{}.run"), config, fresh=not resume)

@@ -80,8 +80,7 @@ def update_saved(
         target = check_target(folder, overwrite=True)
         config = {
             "model": model.digest,
-            "table": table.fingerprint,
-            "rows": [table.start, table.stop],
+            **table.run_pins,
             "options": {name: options.get(name) for name in ("stale", "grow", "as_new")},
         }
         with _checkpoints(beside(target, ".{}.update"), config) as checkpoints:

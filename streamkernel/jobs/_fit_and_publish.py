@@ -83,8 +83,7 @@ class Fitting:
         pinned = {
             "estimator": self.work.estimator,
             "settings": self.settings.to_config(),
-            "table": self.table.fingerprint,
-            "rows": [self.table.start, self.table.stop],
+            **self.table.run_pins,
         }
         digest = text_digest(canonical_json(pinned))
         before = self.record.fields.pinned

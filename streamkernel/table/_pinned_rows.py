@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.atomic import array_digest, canonical_json
+from streamkernel.atomic import array_digest, canonical_json, text_digest
 from streamkernel.errors import EmptyDataError
 from streamkernel.notebook import html_table
 from streamkernel.table._matrix_rows import MatrixRows
@@ -216,6 +216,16 @@ class PinnedRows:
             "rows": [self.start, self.stop],
         }
         return hashlib.sha256(canonical_json(pinned).encode()).hexdigest()
+
+    @property
+    def run_pins(self) -> Fields:
+        """What the checkpoints of a run pin of its rows, which no later run may see changed.
+
+        Of rows of others the fingerprint is that of the metadata; so the times of their chunk files are pinned, too.
+        """
+        stamp = "".join(rows.stamp for rows in self._arrays)
+        pins = {"table": self.fingerprint, "rows": [self.start, self.stop]}
+        return {**pins, "chunk_times": text_digest(stamp)} if stamp else pins
 
     @property
     def _arrays(self) -> list[RowArray]:

@@ -112,6 +112,10 @@ class SparseRows(RowArray):
             f"the columns of the entries of sparse rows {what}, in {self.where(row)}; write the store again"
         )
 
+    @property
+    def stamp(self) -> str:
+        return "".join(part.stamp for part in (self.parts.indptr, self.parts.indices, self.parts.data))
+
     def where(self, row: int) -> str:
         return self.parts.indptr.where(row)
 

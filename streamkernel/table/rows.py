@@ -59,6 +59,11 @@ class RowArray(ABC):
     def fingerprint(self) -> str:
         """Digest of the pinned content; equal data at another place has the same digest."""
 
+    @property
+    def stamp(self) -> str:
+        """Digest of size and time of every chunk file where `fingerprint` does not tell the content; else empty."""
+        return ""
+
     def chunk_span(self, row: int) -> tuple[int, int]:
         """Half-open rows of the chunk that holds `row`."""
         first = row // self.chunk_rows * self.chunk_rows
@@ -213,6 +218,10 @@ class GuidedRows(RowArray):
     def __init__(self, guide: RowArray, name: str, width: int, dtype: AnyDType) -> None:
         self.guide, self.name, self.shape, self.dtype = guide, name, (guide.n_rows, width), dtype
         self.chunk_rows, self.in_memory = guide.chunk_rows, guide.in_memory
+
+    @property
+    def stamp(self) -> str:
+        return self.guide.stamp
 
     def chunk_span(self, row: int) -> tuple[int, int]:
         return self.guide.chunk_span(row)

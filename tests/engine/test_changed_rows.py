@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 import zarr
 
-from streamkernel import KernelRidge, open_table
+from streamkernel import KernelRidge, ingest, open_table
+from streamkernel.cli import main
 from streamkernel.engine import Session, Silent
 from streamkernel.errors import InputChangedError
 from streamkernel.fits import fit_ridge
@@ -116,6 +118,44 @@ def test_rewritten_after_the_last_sweep_of_an_update(tmp_path: Path, group: zarr
     with pytest.raises(InputChangedError, match=r"y/c/0.* was rewritten; start again"):
         update_model(fitted, open_table(tmp_path / "foreign"), Session(progress=watched))
     assert len(watched.begun) == 1
+
+
+def test_what_a_run_pins_of_rows_of_others(tmp_path: Path, group: zarr.Group) -> None:
+    pins = open_table(tmp_path / "foreign").run_pins
+    # A copy with its times, as of a backup that is restored, is gone on with.
+    shutil.copytree(tmp_path / "foreign", tmp_path / "copy")
+    assert open_table(tmp_path / "copy").run_pins == pins
+    for name in ("X", "y"):
+        before = open_table(tmp_path / "foreign").run_pins
+        rewriting(group, name)()
+        after = open_table(tmp_path / "foreign").run_pins
+        assert after["table"] == before["table"]
+        assert after["chunk_times"] != before["chunk_times"]
+    ingest(X, tmp_path / "ours", chunk_rows=CHUNK)
+    assert open_table(tmp_path / "ours").run_pins.keys() == {"table", "rows"}
+
+
+def test_rewritten_before_a_run_is_resumed(
+    tmp_path: Path, group: zarr.Group, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sweeps of the rows as they were would be mixed with sweeps of those that there are now."""
+    sweep, done = Session.sweep, []
+
+    def interrupted(self: Session, *arguments: Any) -> Any:
+        if done:
+            raise KeyboardInterrupt
+        done.append(arguments)
+        return sweep(self, *arguments)
+
+    command = ["fit", str(tmp_path / "foreign"), str(tmp_path / "model"), "--basis", "8", "--scheduler", "threads"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "sweep", interrupted)
+        assert main(command) == 130
+    rewriting(group, "X")()
+    assert main([*command, "--resume"]) == 1
+    assert "has another configuration: chunk_times: " in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+    assert main(command) == 0
 
 
 @pytest.mark.parametrize("when", ["before", "advance"])

@@ -235,7 +235,9 @@ def _fingerprint(chosen: Chosen) -> str:
     """Digest of everything that determines G: rows, scaling, kernel, basis."""
     basis = chosen.selection.basis
     scaler = None if chosen.scaler is None else chosen.scaler.to_config()
-    parts = f"{chosen.table.fingerprint} {scaler} {basis.kernel.to_config()}".encode()
+    pins = chosen.table.run_pins
+    rows = f"{pins['table']}{pins.get('chunk_times', '')}"
+    parts = f"{rows} {scaler} {basis.kernel.to_config()}".encode()
     return hashlib.sha256(parts + basis.rows.tobytes() + basis.points.tobytes()).hexdigest()
 
 

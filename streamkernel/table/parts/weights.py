@@ -36,6 +36,10 @@ class PartWeights(NumbersBeside):
         given = None if self.given is None else self.given.fingerprint
         return text_digest(f"{given} in {self.kept} of {self.parts.name} of {self.guide.fingerprint}")
 
+    @property
+    def stamp(self) -> str:
+        return self.guide.stamp + ("" if self.given is None else self.given.stamp)
+
     def chunk_span(self, row: int) -> tuple[int, int]:
         """Those of the source; 1,024 rows in memory, so that m weights are never held."""
         return RowArray.chunk_span(self, row) if self.in_memory else super().chunk_span(row)

@@ -179,6 +179,14 @@ class ZarrRows(RowArray):
         """
         return text_digest(f"{self._metadata_pin}/{self._content or self._manifest_pin}")
 
+    @property
+    def stamp(self) -> str:
+        if self.proved:
+            return ""
+        survey = self._files.survey() if self._survey is None else self._survey
+        # Without the inode number, which a copy does not keep.
+        return array_digest(survey[:, :2])
+
     def digest_known(self, first: int, last: int) -> bool:
         """Whether the rows are a chunk, and there is a manifest that lists it."""
         return self._manifest is not None and (first, last) == self.chunk_span(first)
