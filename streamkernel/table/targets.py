@@ -264,11 +264,13 @@ def plain_labels(y: Unchecked) -> Unchecked:
     """
     values = y
     if not isinstance(y, (list, tuple)):
-        if getattr(getattr(y, "dtype", None), "kind", None) in ("b", "i", "u", "f", "U", "T"):
+        dtype = getattr(y, "dtype", None)
+        if isinstance(dtype, np.dtype) and dtype.kind in "biufUT":
             return y
+        # Of pandas' Int64 and boolean scikit-learn would make floats, in which labels beyond 2^53 are one.
         values = np.asarray(y)
         if values.dtype.kind != "O":
-            return y
+            return y if dtype is None else values
     flat = np.empty(len(values), dtype=object)
     try:
         flat[:] = values

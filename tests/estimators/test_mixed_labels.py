@@ -50,3 +50,18 @@ def test_objects_of_one_kind_are_labels() -> None:
     for values in (["a", "b"] * 3, [1, 2] * 3, [True, False] * 3):
         fitted = KernelRidgeClassifier(3).fit(X, np.array(values, dtype=object))
         np.testing.assert_array_equal(fitted.classes_, np.unique(values))
+
+
+@pytest.mark.parametrize("library", ["", "[pyarrow]"])
+@pytest.mark.parametrize(
+    ("labels", "dtype"), [([2**60, 2**60 + 1], "int64"), ([-7, -3], "int64"), ([False, True], "bool")]
+)
+def test_labels_of_pandas_own_types_stay_what_they_are(labels: list[Any], dtype: str, library: str) -> None:
+    if library:
+        pytest.importorskip("pyarrow")
+    own = dtype + library if library else {"int64": "Int64", "bool": "boolean"}[dtype]
+    y = pd.Series(labels * 3, dtype=own, name="label")
+    fitted = KernelRidgeClassifier(3).fit(X, y)
+    assert fitted.classes_.dtype == dtype
+    assert fitted.classes_.tolist() == labels
+    np.testing.assert_array_equal(open_table(X, y, classify=True).classes, labels)
