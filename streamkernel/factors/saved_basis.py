@@ -289,7 +289,9 @@ class SavedBasis(ABC):
     @classmethod
     def _of_bundle(cls, bundle: Bundle, kernels: Iterable[UserKernel], path: str | PathLike[str]) -> Self:
         """The object in a bundle; each kernel has its class then (`with_kernel_classes`)."""
-        config, kinds = bundle.config, list(kernels)
+        # Kept in a list, as an iterator would be empty after the first kernel; one alone is taken for its list.
+        given: Any = kernels
+        config, kinds = bundle.config, list(given) if isinstance(given, Iterable) else [given]
         try:
             for part in _with_kernels(config):
                 part["kernel"] = with_kernel_classes(part["kernel"], kinds)

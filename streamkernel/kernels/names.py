@@ -148,6 +148,9 @@ def as_kernel(
         return _of_expression(kernel, lengthscale, [name for name, value in given.items() if value is not None])
     if kernel == Precomputed.name:
         return Precomputed()
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        name = kernel.__name__
+        raise ParameterError(f"{option('kernel')} = {name} is a class; give a kernel of it, such as {name}()")
     if not isinstance(kernel, str) or kernel.lower() not in NAMES:
         raise ParameterError(
             f"{option('kernel')} = {kernel!r} is not known; {_hint(kernel)}give one of {', '.join(KERNEL_NAMES)}, an "

@@ -118,6 +118,21 @@ def test_fitted_saved_and_loaded_where_it_is_handed_over(kind: str, kernel: Any,
         load(tmp_path / "model", kernels=[kernel])
 
 
+def test_one_class_alone_is_taken_for_the_list_of_it(tmp_path: Path) -> None:
+    estimator = FITS["ridge"](Wide(2.0))
+    estimator.save(tmp_path / "model")
+    alone: Any = Wide
+    np.testing.assert_array_equal(values(KernelRidge.load(tmp_path / "model", kernels=alone)), values(estimator))
+    instead: Any = 3
+    with pytest.raises(ParameterError, match="kernels must be classes"):
+        KernelRidge.load(tmp_path / "model", kernels=instead)
+
+
+def test_a_class_is_no_kernel() -> None:
+    with pytest.raises(ParameterError, match=r"kernel = Wide is a class; give a kernel of it, such as Wide\(\)"):
+        FITS["ridge"](Wide)
+
+
 def test_a_name_in_a_file_is_never_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "trap_of_a_file.py").write_text("raise SystemExit('imported')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
