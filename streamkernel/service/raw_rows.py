@@ -94,7 +94,8 @@ class RawRows:
         values = []
         for i, row in enumerate(rows):
             if column.name not in row:
-                raise Refused(422, f"row {i} has no column {column.name!r}; give its value, or null", "ShapeError")
+                gap = "" if column.missing == "refuse" else ", or null"
+                raise Refused(422, f"row {i} has no column {column.name!r}; give its value{gap}", "ShapeError")
             value = row[column.name]
             if not isinstance(value, _VALUES):
                 raise Refused(422, f"row {i}, column {column.name!r} is {described(value)}, not a value", "DTypeError")

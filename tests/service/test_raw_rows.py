@@ -14,8 +14,11 @@ import pytest
 from messy_tables import messy
 from service.live import Live
 
-from streamkernel import KernelRidge, TableEncoder, ingest, open_table
+from streamkernel import Column, KernelRidge, Schema, TableEncoder, ingest, open_table
+from streamkernel.errors import NonFiniteDataError
 from streamkernel.service.formats import ARROW, MEDIA_TYPES
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.raw_rows import RawRows
 from streamkernel.service.settings import Settings
 
 FRAME = messy(300)
@@ -85,6 +88,21 @@ def test_what_is_wrong_is_said_by_row_and_column(served: tuple[httpx.Client, Any
     answer = post(client, {"rows": rows})
     assert answer.status_code == 422
     assert words in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("missing", "way_out"), [("refuse", "give its value"), ("mean", "give its value, or null")])
+def test_null_is_a_way_out_only_where_gaps_are_filled(missing: str, way_out: str) -> None:
+    fill = None if missing == "refuse" else 1.0
+    column = Column("age", missing=missing, fill=fill, gaps=None if missing == "refuse" else False)
+    rows = RawRows(Schema((column,)))
+    with pytest.raises(Refused) as refused:
+        rows.encoded([{}])
+    assert str(refused.value) == f"row 0 has no column 'age'; {way_out}"
+    if missing == "refuse":
+        with pytest.raises(NonFiniteDataError):
+            rows.encoded([{"age": None}])
+    else:
+        np.testing.assert_array_equal(rows.encoded([{"age": None}]), [[1.0]])
 
 
 def stream(table: pa.Table) -> bytes:
