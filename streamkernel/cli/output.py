@@ -57,8 +57,9 @@ def number(value: Unchecked) -> str:
     return escaped(str(value))
 
 
-# Of errors by which a fit chooses; scores of held-out rows are in the units of the target.
-_UNIT = "mean square of scaled targets"
+# Of errors by which a fit chooses: those of several targets, and of classes, are added. Scores of held-out rows are in
+# the units of the target.
+_UNIT = "squared error per row of scaled targets"
 
 
 def readable(result: FieldsView) -> Fields:

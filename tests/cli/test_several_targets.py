@@ -40,3 +40,29 @@ def test_one_digest(
     loaded = kind.load(tmp_path / "model")
     assert loaded.model_.digest == fitted.model_.digest
     assert loaded.predict(X).shape == ((400, 2) if targets > 1 else (400,))
+
+
+def test_the_score_by_which_alpha_is_chosen_is_said_to_be_a_sum_over_targets(cli: Callable, tmp_path: Path) -> None:
+    draws = np.random.default_rng(3)
+    X = draws.standard_normal((200, 2))
+    y = np.sin(X[:, 0]) + 0.1 * draws.standard_normal(200)
+    shown = []
+    for name, Y in {"one": y, "two": np.column_stack([y, y])}.items():
+        np.savez(tmp_path / "rows.npz", X=X, y=Y)
+        ingest(tmp_path / "rows.npz", tmp_path / name)
+        fit = (
+            "fit",
+            tmp_path / name,
+            tmp_path / f"{name}.zarr",
+            "--basis",
+            "20",
+            "--lengthscale",
+            "2",
+            "--alpha",
+            "0.1",
+        )
+        [line] = [line for line in cli(*fit, "--quiet").out.splitlines() if line.startswith("gcv ")]
+        number, _, unit = line.removeprefix("gcv ").strip().partition(", ")
+        assert unit == "squared error per row of scaled targets"
+        shown.append(float(number))
+    assert shown[1] == pytest.approx(2.0 * shown[0], rel=1e-5)
