@@ -18,7 +18,7 @@ from streamkernel.reductions import Predictions
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
-from streamkernel.settings.pursuit import PursuitSettingsRecord
+from streamkernel.settings.pursuit import PursuitSettingsRecord, ValidationTable
 from streamkernel.type_aliases import Fields, Int
 
 
@@ -50,6 +50,17 @@ class PursuitRecord(ModelRecord):
     settings: PursuitSettingsRecord
     totals: PursuitTotals
     solution: PursuitSolution
+
+    @property
+    def row_count(self) -> int:
+        """As of other models. Totals of weighted rows are sums of weights: where the rows of the fit were not counted
+        beside them, those of the table are told, with those that were held out of it.
+        """
+        totals = self.totals
+        if totals.counted_rows:
+            return totals.counted_rows
+        held_out = 0.0 if isinstance(self.settings.validation, ValidationTable) else totals.validation_rows
+        return round(totals.rows) if totals.rows + held_out == self.rows.count else self.rows.count
 
 
 @dataclass(frozen=True)

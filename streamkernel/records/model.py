@@ -74,6 +74,11 @@ class ModelRecord(FittedRecord):
     class_weights: tuple[float, ...] | None = None
     check: CheckedRows | None = None
 
+    @property
+    def row_count(self) -> int:
+        """Number of rows of the fit and of updates, each counted once."""
+        return round(self.totals.rows)
+
 
 class SeenRows(Record):
     """The rows of one input that a model has seen: runs [first, last), and marks [first, count, digest]."""

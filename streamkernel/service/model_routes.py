@@ -79,7 +79,7 @@ def summary(entry: Entry) -> Fields:
         "loaded": entry.loaded,
         "basis_size": record.basis_size,
         "features": len(served.columns),
-        "rows": record.totals.rows,
+        "rows": record.row_count,
         "relative_residual_trace": record.certificate.relative_residual_trace,
         "held_out": None if served.standing is None else _held_out(served.standing),
     }

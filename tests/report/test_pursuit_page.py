@@ -164,3 +164,24 @@ def test_kernel_cca() -> None:
     assert variates_bound(model).bound.minimum == model.bound.minimum
     plain = KernelCCA(1, basis_size=10).fit(X, Y).model_
     assert "Bound on the error: it needs a bound_gamma" in Page(undrawn(plain)).text
+
+
+@pytest.mark.parametrize("kind", [KernelMatchingPursuit, KernelMatchingPursuitClassifier])
+def test_weighted_rows_are_counted_once(kind: type[Any], tmp_path: Path) -> None:
+    """The sums of a pursuit are sums of weights; a page had these for numbers of rows."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((300, 2)), rng.integers(1, 9, 300)
+    y = X[:, 0] + X[:, 1] ** 2
+    y = y > 0.0 if kind is KernelMatchingPursuitClassifier else y
+    plain, weighted = (kind(8, lengthscale=2.0).fit(X, y, sample_weight=each).model_ for each in (None, w))
+    rows = plain.record.row_count
+    assert rows + plain.record.totals.validation_rows == 300
+    assert weighted.record.totals.rows > 300
+    # Without classes the rows of the fit are not counted beside their weights: all of the table are told.
+    told = rows if kind is KernelMatchingPursuitClassifier else 300
+    assert weighted.record.row_count == told
+    write_report(weighted, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"{told} rows of 2 features" in page
+    assert "of the validation rows" in page
+    assert not re.search(rf"\b{round(weighted.record.totals.rows):,} rows", page)

@@ -112,7 +112,7 @@ def seen_rows(record: ModelRecord) -> Fields:
     """The rows and inputs that a model has seen, and its updates, for `info`."""
     updates, seen = (record.updates, record.seen) if isinstance(record, UpdatableRecord) else (None, None)
     return {
-        "rows_seen": record.totals.rows,
+        "rows_seen": record.row_count,
         "inputs_seen": len(seen or [None]),
         "updates": 0 if updates is None else updates.times,
         "stale": False if updates is None else updates.stale,

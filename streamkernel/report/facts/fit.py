@@ -203,7 +203,7 @@ def trace_curve(model: SavedBasis) -> TraceCurve | Absent:
         tuple((each.start, each.stop) for each in record.rounds if each.stop > each.start),
         tuple((start, share) for start, share in measured if share > ROUNDING),
         record.certificate.residual_trace / trace,
-        int(record.totals.rows if isinstance(record, ModelRecord) else record.rows.count),
+        record.row_count if isinstance(record, ModelRecord) else record.rows.count,
         record.settings.tol,
     )
 

@@ -233,9 +233,8 @@ def metric_text(model: SavedBasis) -> str:
 def fitted_text(opening: str, model: PredictingModel) -> str:
     """The sentence below the heading: what was fitted, and to what data."""
     record = model.record
-    rows = round(record.totals.rows)
     return (
-        f"{opening} {plural(rows, 'row')} of {plural(len(record.columns), 'feature')} in "
+        f"{opening} {plural(record.row_count, 'row')} of {plural(len(record.columns), 'feature')} in "
         f"{plural(record.sweep_count, 'sweep')} over the data."
     )
 

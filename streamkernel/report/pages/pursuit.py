@@ -93,7 +93,7 @@ def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Che
     terms, tried = solution.terms, solution.terms_tried
     cards = check_cards(model, pairs, check)
     return [
-        Card("Rows", count(record.totals.rows), "of the fit"),
+        Card("Rows", count(record.row_count), "of the fit"),
         Card("Features", count(len(record.columns)), scaling_text(model)),
         Card("Terms", count(terms), f"of {count(tried)} tried" if terms < tried else _ENDED.get(record.ended, "")),
         Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of picking"),
@@ -114,10 +114,12 @@ def _loss_card(model: PursuitModel) -> Card:
 
 
 def _validation_card(model: PursuitModel) -> Card:
-    solution, rows = model.record.solution, round(model.record.totals.validation_rows)
-    if not rows:
+    solution, totals = model.record.solution, model.record.totals
+    if not totals.validation_rows:
         return Card("Validation error", "–", "no validation rows")
-    where = f"of {plural(rows, 'validation row')}"
+    # Of weighted rows it is a sum of weights.
+    counted = totals.rows == model.record.row_count
+    where = f"of {plural(round(totals.validation_rows), 'validation row')}" if counted else "of the validation rows"
     if model.classes is not None and solution.validation_error is not None:
         return Card("Validation error", percent(solution.validation_error), where)
     values = solution.validation_rmse
