@@ -43,11 +43,17 @@ class GeneralisedSolutionRecord(Record):
     effective_df: float
 
 
+class GeneralisedTotals(CountedTotals):
+    """Sums over the rows of the fit; `weight` is there where it is not the number of rows."""
+
+    weight: float | None = None
+
+
 class GeneralisedRecord(ModelRecord):
     """The fields of a generalised Gaussian process."""
 
     settings: GeneralisedSettingsRecord
-    totals: CountedTotals
+    totals: GeneralisedTotals
     likelihood: str
     signal_variance: NonNegative
     residual_share: NonNegative

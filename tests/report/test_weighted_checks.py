@@ -17,6 +17,7 @@ from streamkernel.report import write_report
 from streamkernel.report.facts.calibration import ProbabilityCheck, distribution_check, row_intervals
 from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs, checked_rows
+from streamkernel.report.facts.tuning import evidence_unit
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 
@@ -64,6 +65,15 @@ def test_facts_are_those_of_repeated_rows(case: Case) -> None:
     if check is not None:
         assert not isinstance(check, Absent)
         assert check.count == equal
+
+
+@pytest.mark.parametrize("case", [case for case in CHECKED if "ridge" not in case.title], ids=lambda case: case.title)
+def test_evidence_of_a_row_is_that_of_repeated_rows(case: Case) -> None:
+    weighted, repeated = (each.model_ for each in case.fitted(case.rows()))
+    (_, shares), (_, rows) = evidence_unit(weighted), evidence_unit(repeated)
+    assert shares == pytest.approx(rows)
+    found, wanted = (each.record.solution.log_evidence / shares for each in (weighted, repeated))
+    assert found == pytest.approx(wanted, rel=1e-6)
 
 
 def test_a_page_tells_of_the_weights(tmp_path: Path) -> None:

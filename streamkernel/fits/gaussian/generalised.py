@@ -18,9 +18,9 @@ from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.generalised import (
     GeneralisedModel,
     GeneralisedSolutionRecord,
+    GeneralisedTotals,
     NewtonIteration,
 )
-from streamkernel.records import CountedTotals
 from streamkernel.reductions import Reweighted, Sample
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart, NewtonStep, StartSums, likelihood_of
@@ -72,7 +72,11 @@ def fit_generalised(
         signal_variance=fit.signal_variance,
         residual_share=posterior.residual_share,
         covariance_share=posterior.covariance_share,
-        totals=CountedTotals(rows=start.count, trace=start.trace),
+        totals=GeneralisedTotals(
+            rows=start.count,
+            trace=start.trace,
+            **({} if start.weight == start.count else {"weight": start.weight}),
+        ),
         certificate=certificate_of(start.trace, start.residual_trace),
         tuning=tuning_record(chosen),
         solution=GeneralisedSolutionRecord(

@@ -125,9 +125,11 @@ def _refined(model: GaussianModel, path: TuningPath) -> bool:
     )
 
 
-def evidence_unit(model: PredictingModel) -> tuple[str, int]:
-    """The unit of an evidence on a page, and the number of nats' shares in it: rows, or rows times targets."""
-    rows = max(int(model.record.totals.rows), 1)
+def evidence_unit(model: PredictingModel) -> tuple[str, float]:
+    """The unit of an evidence on a page, and the number of its shares: rows, by weight, or these times targets."""
+    totals = model.record.totals
+    weight = getattr(totals, "weight", None)
+    rows = totals.rows if weight is None else weight
     several = isinstance(model, GaussianModel) and model.target_count > 1
     return ("nats a row and target", rows * model.target_count) if several else ("nats a row", rows)
 
