@@ -19,6 +19,7 @@ from streamkernel.fits import fit_ridge
 from streamkernel.settings import RidgeSettings
 from streamkernel.store import Checkpoints
 from streamkernel.table import Table
+from streamkernel.table.ingest.writers.writer import ChunkWriter
 from streamkernel.updating.update import update_model
 
 ROWS, CHUNK = 400, 100
@@ -118,6 +119,22 @@ def test_rewritten_after_the_last_sweep_of_an_update(tmp_path: Path, group: zarr
     with pytest.raises(InputChangedError, match=r"y/c/0.* was rewritten; start again"):
         update_model(fitted, open_table(tmp_path / "foreign"), Session(progress=watched))
     assert len(watched.begun) == 1
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_rewritten_while_they_are_ingested(
+    tmp_path: Path, group: zarr.Group, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, rewrite = ChunkWriter.append, rewriting(group, name)
+
+    def rewritten(self: ChunkWriter, *arguments: Any) -> None:
+        append(self, *arguments)
+        rewrite()
+
+    monkeypatch.setattr(ChunkWriter, "append", rewritten)
+    with pytest.raises(InputChangedError, match=f"{name}/c/0.* was rewritten; start again"):
+        ingest(tmp_path / "foreign", tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
 
 
 def test_what_a_run_pins_of_rows_of_others(tmp_path: Path, group: zarr.Group) -> None:

@@ -30,7 +30,7 @@ class TableReader(Reader):
         place: str,
         weight_name: str = "w",
     ) -> None:
-        self._place = place
+        self._place, self._source = place, table
         targets = table.targets
         if table.weights is not None and weight not in (None, weight_name):
             raise ParameterError(f"{place} has row weights, {weight_name}; leave {option('weight')} out")
@@ -74,3 +74,5 @@ class TableReader(Reader):
             else:
                 codes = targets.codes(values, block.start)
                 yield Batch(X, codes, targets.classes.tolist(), len(block), w)
+        # The first rows may be those of a store that another one has replaced since.
+        self._source.check_read()
