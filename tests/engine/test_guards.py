@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
+from thread_clients import thread_client
 
 from streamkernel import KernelRidge
 from streamkernel.engine import Session, ThreadExecutor
@@ -30,31 +31,29 @@ def test_nothing_is_written_of_a_table_that_has_changed(monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def empty_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCluster]:
-    """A cluster without workers, for which a fit waits for a moment."""
+def without_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """A client of a cluster without workers, for which a fit waits for a moment."""
     monkeypatch.setattr(_executor, "_SOON", 0.1)
-    with LocalCluster(n_workers=0, processes=False, threads_per_worker=1, dashboard_address=None) as cluster:
-        yield cluster
+    with thread_client(0) as client:
+        yield client
 
 
 def test_a_cluster_to_which_no_worker_comes_is_refused(
-    empty_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+    without_workers: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_executor, "_LATE", 0.1)
     with (
-        Client(empty_cluster) as client,
         pytest.warns(StreamKernelWarning, match="has no workers yet; waiting"),
         pytest.raises(ClusterError, match="has no workers, and none has come; start some"),
     ):
-        ClusterExecutor(client)
+        ClusterExecutor(without_workers)
 
 
 @pytest.mark.filterwarnings("ignore:.*has no workers yet")
-def test_an_adaptive_cluster_starts_its_first_worker_for_a_fit(empty_cluster: LocalCluster) -> None:
+def test_an_adaptive_cluster_starts_its_first_worker_for_a_fit(without_workers: Client) -> None:
     """It has none while it has no work."""
-    empty_cluster.adapt(minimum=0, maximum=1, interval="50ms")
+    without_workers.cluster.adapt(minimum=0, maximum=1, interval="50ms")
     X = np.random.default_rng(0).standard_normal((60, 2))
     given: dict[str, Any] = {"n_components": 10, "kernel": "gaussian", "lengthscale": 1.0, "alpha": 1e-3}
-    with Client(empty_cluster) as client:
-        found = KernelRidge(**given, client=client).fit(X, X[:, 0])
+    found = KernelRidge(**given, client=without_workers).fit(X, X[:, 0])
     assert found.model_.digest == KernelRidge(**given).fit(X, X[:, 0]).model_.digest
