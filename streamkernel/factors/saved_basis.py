@@ -24,6 +24,7 @@ from streamkernel.kernels import (
     columns_of_pairs,
     is_kernel_of_pairs,
     kernel_from_config,
+    kernel_kinds,
     user_kernel_classes,
     with_kernel_classes,
 )
@@ -289,9 +290,7 @@ class SavedBasis(ABC):
     @classmethod
     def _of_bundle(cls, bundle: Bundle, kernels: Iterable[UserKernel], path: str | PathLike[str]) -> Self:
         """The object in a bundle; each kernel has its class then (`with_kernel_classes`)."""
-        # Kept in a list, as an iterator would be empty after the first kernel; one alone is taken for its list.
-        given: Any = kernels
-        config, kinds = bundle.config, list(given) if isinstance(given, Iterable) else [given]
+        config, kinds = bundle.config, kernel_kinds(kernels)
         try:
             for part in _with_kernels(config):
                 part["kernel"] = with_kernel_classes(part["kernel"], kinds)

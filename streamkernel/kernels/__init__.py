@@ -61,7 +61,7 @@ from streamkernel.kernels.rows.sparse import (
     sparse_distances,
     sparse_kernel,
 )
-from streamkernel.kernels.user_kernels import UserKernel, user_kernel_classes, with_kernel_classes
+from streamkernel.kernels.user_kernels import UserKernel, kernel_kinds, user_kernel_classes, with_kernel_classes
 
 __all__ = [
     "KERNEL_NAMES",
@@ -101,6 +101,7 @@ __all__ = [
     "has_precomputed",
     "is_kernel_of_pairs",
     "kernel_from_config",
+    "kernel_kinds",
     "leaves_lengthscale",
     "lengthscale_gradient",
     "located",

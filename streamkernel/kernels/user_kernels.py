@@ -7,7 +7,7 @@ that the caller gave: ``load(path, kernels=[MyKernel])``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from streamkernel.errors import ModelFormatError, ParameterError
@@ -29,37 +29,46 @@ def user_kernel_classes(kernel: Kernel) -> list[UserKernel]:
     return [type(kernel)] if ":" in kernel_path(type(kernel)) else []
 
 
-def with_kernel_classes(config: Unchecked, kernels: Iterable[UserKernel]) -> KernelConfig:
-    """The configuration of a kernel, each user's kernel in it with its class, or its function, from `kernels`.
+def kernel_kinds(kernels: Iterable[UserKernel]) -> list[UserKernel]:
+    """The classes and functions of kernels that a user gives in a list; one alone is taken for the list of it.
 
     Raises
     ------
     ParameterError
-        `kernels` are neither kernel classes nor functions.
-    ModelFormatError
-        The configuration names a class that is neither of this package nor in `kernels`.
+        They are neither classes of kernels nor functions.
     """
-    given: list[Any] = list(kernels) if isinstance(kernels, Iterable) else [kernels]
-    for kind in given:
+    kinds: list[Any] = list(kernels) if isinstance(kernels, Iterable) else [kernels]
+    for kind in kinds:
         if not (
             issubclass(kind, Kernel) if isinstance(kind, type) else callable(kind) and not isinstance(kind, Kernel)
         ):
             raise ParameterError(
                 f"kernels must be classes of kernels, such as kernels=[MyKernel], or functions, not {kind!r}"
             )
+    return kinds
+
+
+def with_kernel_classes(config: Unchecked, kinds: Sequence[UserKernel]) -> KernelConfig:
+    """The configuration of a kernel, each user's kernel in it with its class, or its function, from `kernel_kinds`.
+
+    Raises
+    ------
+    ModelFormatError
+        The configuration names a class that is neither of this package nor one of these.
+    """
     if not isinstance(config, dict):
         return KernelConfig({})
-    parts = {name: with_kernel_classes(part, given) for name, part in config.items() if _is_part(part)}
+    parts = {name: with_kernel_classes(part, kinds) for name, part in config.items() if _is_part(part)}
     name = config.get("kernel")
     found = KernelConfig({**config, **parts})
     if isinstance(name, str) and ":" in name:
-        own = next((kind for kind in given if _path(kind) == name), None)
+        own = next((kind for kind in kinds if _path(kind) == name), None)
         if isinstance(own, type):
             found.kind = own
         else:
             found.function = own
         if own is None:
-            others = f", {', '.join(map(_path, given))} is not it" if given else ""
+            others = f", {', '.join(map(_path, kinds))} is not it" if kinds else ""
             raise ModelFormatError(
                 f"its kernel is {name}, which is none of this package{others}; "
                 + _REMEDY.format(name.rpartition(":")[2].rpartition(".")[2])
