@@ -351,8 +351,8 @@ def make_plan(
         """Bytes of the parts of a state that grows, and of the sums that are being made of them, in one process."""
         return 2 * step.state_bytes if step.grows else 0
 
-    def others(step: Step, threads: int) -> int:
-        """Bytes of the tasks beside this pass, and of its own rows."""
+    def side_by_side(step: Step, threads: int) -> int:
+        """Bytes of the rows of passes that run at once, and of these passes but for one, which `process` counts."""
         count = step.beside.count(threads)
         passes = (count - 1) * (step.spans or 1) * (step.scratch_bytes + step.state_bytes)
         return max(step.beside.before_bytes, count * step.beside.each_bytes) + passes
@@ -383,7 +383,7 @@ def make_plan(
             sums = 1 if step.grows else 3
             held = max(held + sums * step.state_bytes, step.rows_bytes + branches(step) * step.state_bytes) + sent
         elif step.where != "driver":
-            tasks = process(step, machine.driver_threads) + joining(step) + others(step, machine.driver_threads)
+            tasks = process(step, machine.driver_threads) + joining(step) + side_by_side(step, machine.driver_threads)
             held = max(held + step.state_bytes, tasks + step.rows_bytes)
         # Steps run in this order. The bytes that earlier steps keep are there while a later one runs.
         held = kept + max(held, step.kept_bytes)

@@ -37,7 +37,17 @@ from streamkernel.engine import (
 from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.layout import span_rows
-from streamkernel.engine.plan import BASE_BYTES, SLACK, WORKER_BYTES, Plan, Step, TableShape, make_plan
+from streamkernel.engine.plan import (
+    BASE_BYTES,
+    SLACK,
+    WORKER_BYTES,
+    Plan,
+    SideBySide,
+    Step,
+    TableShape,
+    driver_step,
+    make_plan,
+)
 from streamkernel.errors import ResourceLimitError
 from streamkernel.fits import fit_ridge, plan_ridge
 from streamkernel.reductions import Gather
@@ -392,6 +402,22 @@ def test_workers_together_hold_gathered_rows_a_few_times_and_the_driver_twice(wo
     assert 2 * state <= driver / SLACK < 2.1 * state
     together = plan.memory_bytes - machine.driver_base - workers * machine.worker_base - driver - workers * own
     assert together == pytest.approx(SLACK * (3 - 1 / workers) * state, rel=1e-6)
+
+
+def test_threads_run_as_many_tasks_at_once_as_they_can_wait_for() -> None:
+    """A thread that waits for its tasks gives them as many threads again (`Session.side_by_side`)."""
+    step = replace(driver_step("search", 0), where="sample", rows=10, spans=1)
+
+    def planned(threads: int, beside: SideBySide) -> int:
+        table, steps = TableShape.of(shaped(1000)), [replace(step, beside=beside)]
+        return make_plan(steps, table, Machine(0, threads), disk_bytes=0).driver_bytes
+
+    each = 1 << 24
+    for threads, count in ((1, 1), (2, 4), (3, 5), (8, 5)):
+        more = planned(threads, SideBySide(5, each)) - planned(threads, SideBySide())
+        assert more == pytest.approx(SLACK * count * each, rel=1e-6)
+    # What is held before the first task is gone when they run.
+    assert planned(2, SideBySide(5, each, 3 * each)) == planned(2, SideBySide(5, each))
 
 
 def test_rows_before_a_metric_are_planned_as_stored() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,10 +13,12 @@ import pytest
 from numpy.typing import NDArray
 from problems import problem_of, select
 
+from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Linear, Polynomial
-from streamkernel.selection import Greedy, RowCache, RPCholesky, Selection, _draws, as_kappa, as_rule
+from streamkernel.reductions.pools import PoolColumns
+from streamkernel.selection import Greedy, Problem, RowCache, RPCholesky, Selection, _draws, as_kappa, as_rule
 from streamkernel.selection.rounds import Fixed, Geometric
 from streamkernel.selection.scores import FunctionSpace
 from streamkernel.solvers import median_lengthscale
@@ -204,3 +207,25 @@ def test_the_unit_of_the_targets_changes_no_pick(exponent: int) -> None:
         found = picked(Y * units)
         np.testing.assert_array_equal(found.basis.rows, wanted.basis.rows)
         np.testing.assert_allclose(found.gains, wanted.gains, rtol=1e-6)
+
+
+def test_columns_and_sums_of_a_round_are_freed_before_the_basis_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their points are packed: the plan has no room for them beside those of the grown basis."""
+    made: list[weakref.ref[object]] = []
+    alive: list[bool] = []
+    of_round, append = Greedy._columns, Basis.append
+
+    def columns(self: Greedy, problem: Problem, basis: Basis, pool: Basis) -> PoolColumns:
+        found = of_round(self, problem, basis, pool)
+        made.append(weakref.ref(found))
+        return found
+
+    def grown(self: Basis, *given: NDArray[np.float64]) -> object:
+        alive.extend(each() is not None for each in made)
+        return append(self, *given)  # type: ignore[arg-type]  # as it was called
+
+    monkeypatch.setattr(Greedy, "_columns", columns)
+    monkeypatch.setattr(Basis, "append", grown)
+    select(as_rule("few-sweep"), problem_of(data_sets.gaussian_mixture(300, 2).X, n=20, kernel=Gaussian(1.0)))
+    assert alive
+    assert not any(alive)
