@@ -18,7 +18,7 @@ from streamkernel.reductions import Predictions
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
-from streamkernel.settings.pursuit import PursuitSettingsRecord, ValidationTable
+from streamkernel.settings.pursuit import PursuitSettingsRecord
 from streamkernel.type_aliases import Fields, Int
 
 
@@ -59,8 +59,8 @@ class PursuitRecord(ModelRecord):
         totals = self.totals
         if totals.counted_rows:
             return totals.counted_rows
-        held_out = 0.0 if isinstance(self.settings.validation, ValidationTable) else totals.validation_rows
-        return round(totals.rows) if totals.rows + held_out == self.rows.count else self.rows.count
+        unweighted = totals.rows + totals.validation_rows == self.rows.count
+        return round(totals.rows) if unweighted else self.rows.count
 
 
 @dataclass(frozen=True)
