@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +12,19 @@ import numpy as np
 import pytest
 import zarr
 
-from streamkernel import KernelRidge, ingest, open_table
+from streamkernel import KernelRidge, factorize, ingest, open_table
 from streamkernel.cli import main
 from streamkernel.engine import Session, Silent
 from streamkernel.errors import InputChangedError
 from streamkernel.fits import fit_ridge
 from streamkernel.settings import RidgeSettings
-from streamkernel.store import Checkpoints
+from streamkernel.store import Checkpoints, RowSink
 from streamkernel.table import Table
+from streamkernel.table._sparse_rows import CSRParts, SparseRows
 from streamkernel.table.ingest.writers.writer import ChunkWriter
+from streamkernel.table.parts.row_parts import ContentParts
+from streamkernel.table.parts.weights import PartWeights
+from streamkernel.table.rows import ColumnRows, ConstantRows
 from streamkernel.updating.update import update_model
 
 ROWS, CHUNK = 400, 100
@@ -152,6 +157,37 @@ def test_what_a_run_pins_of_rows_of_others(tmp_path: Path, group: zarr.Group) ->
     assert open_table(tmp_path / "ours").run_pins.keys() == {"table", "rows"}
 
 
+class Stamped(ConstantRows):
+    """Rows of others, by the times of their chunk files."""
+
+    stamp = "times "
+
+
+def test_rows_that_follow_from_rows_of_others_are_pinned_by_their_times() -> None:
+    rows, entries = Stamped(1.0, 40, "X"), Stamped(1.0, 41, "entries")
+    assert ColumnRows(rows, 0, "y").stamp == rows.stamp
+    assert PartWeights(ContentParts(rows, 2), (0,), None).stamp == rows.stamp
+    assert PartWeights(ContentParts(rows, 2), (0,), Stamped(1.0, 40, "w")).stamp == 2 * rows.stamp
+    assert SparseRows(CSRParts(entries, entries, entries), 3, 1, CHUNK).stamp == 3 * rows.stamp
+
+
+def test_the_rows_of_a_factor_are_pinned_by_the_times_of_their_chunks(
+    tmp_path: Path, group: zarr.Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part that was written is gone on with; its rows must be those of the rest."""
+    create, pinned = RowSink.create, list[Any]()
+
+    def created(*given: Any, **options: Any) -> RowSink:
+        pinned.append(options["fingerprint"])
+        return create(*given, **options)
+
+    monkeypatch.setattr(RowSink, "create", created)
+    for seconds in (0, 0, 60):
+        os.utime(tmp_path / "foreign" / "X" / "c" / "0" / "0", (seconds, seconds))
+        factorize(tmp_path / "foreign", tmp_path / "F", n_components=8, lengthscale=1.0, overwrite=True)
+    assert pinned[0] == pinned[1] != pinned[2]
+
+
 def test_rewritten_before_a_run_is_resumed(
     tmp_path: Path, group: zarr.Group, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,8 +213,6 @@ def test_rewritten_before_a_run_is_resumed(
 
 @pytest.mark.parametrize("when", ["before", "advance"])
 def test_rewritten_while_predictions_are_written(tmp_path: Path, group: zarr.Group, when: str) -> None:
-    from streamkernel.store import RowSink
-
     fitted = KernelRidge(8, lengthscale=1.0, alpha=0.1, random_state=0).fit(X, Y).model_
     table = open_table(tmp_path / "foreign").without_targets()
     rewrite = rewriting(group, "X")
