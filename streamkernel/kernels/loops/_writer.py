@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from streamkernel.kernels.loops.functions import INNER
-from streamkernel.kernels.loops.instructions import full_width, fused, stay_separate
+from streamkernel.kernels.loops.instructions import apart, full_width, fused, lanes, stay_separate
 from streamkernel.type_aliases import Unchecked, Untyped
 
 CONSTANTS = 7  # (factor, offset, high, low, cut, shape, largest) of a formula
@@ -30,19 +30,25 @@ def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[...
         full_width()
         # The C function around this one would inline it, and has vectors of the processor's preferred width only.
         stay_separate()
+        # Otherwise each row would begin with a test whether `out` overlaps what is read.
+        apart()
         if version < 0:
             return
-        # Local variables are loaded once; in the loop, the compiler could not know that `out` does not overlap them.
         parameters = (
             constants[0], constants[1], constants[2], constants[3], constants[4], constants[5], constants[6]
         )  # fmt: skip
         if power:
             raise_to_degree(sums, scratch, size * width, parameters, degree)
+        # A loop over whole vectors needs no test of its length, and no code for the rest. A row has only two vectors of
+        # 32 bytes: without both tests (`apart`) values of the Gaussian take .9 of the time, for 20 features.
+        whole = kept & -lanes(parameters[0])
         for i in range(size):
             # A row whose sums come from differences after its tile was written from products is written twice.
             if wanted[i] != 0:
                 source, target, x = i * width, i * stride, rows[i]
-                for c in range(kept):
+                for c in range(whole):
+                    out[target + c] = value(sums[source + c], x, points[c], parameters)
+                for c in range(whole, kept):
                     out[target + c] = value(sums[source + c], x, points[c], parameters)
 
     # The name of its files in Numba's cache: one index for each, since two processes that write one lose an entry.

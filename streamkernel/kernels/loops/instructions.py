@@ -99,6 +99,29 @@ def stay_separate(typing: Untyped) -> Untyped:
 
 
 @intrinsic
+def apart(typing: Untyped) -> Untyped:
+    """Promise that what the calling function writes by one of its pointers, it reads by no other of them."""
+
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
+        for argument in builder.function.args:
+            if isinstance(argument.type, ir.PointerType):
+                argument.add_attribute("noalias")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def lanes(typing: Untyped, like: Untyped) -> Untyped:
+    """Numbers of one vector, in the dtype of `like`."""
+
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
+        return int64(Emitter(context, builder, signature.args[0]).lanes)
+
+    return types.int64(like), generate
+
+
+@intrinsic
 def fused(typing: Untyped, a: Untyped, b: Untyped, c: Untyped) -> Untyped:
     """``a b + c`` with one rounding; the reduction of an exponent depends on it."""
 
