@@ -50,7 +50,7 @@ class Health(Strict):
 
 
 class HeldOutScore(Strict):
-    """A score on rows that stayed out of the fit: `measure` is "accuracy", "rmse" or "pinball".
+    """A score on rows that stayed out of the fit: `measure` is "accuracy", "rmse", "relative_rmse" or "pinball".
 
     Scores of models with the same `measure` and `same_rows` are of the same rows of one table. No others can be ranked.
     """

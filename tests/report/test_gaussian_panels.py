@@ -336,6 +336,8 @@ def test_several_targets(fitted: Callable[..., RidgeModel]) -> None:
         page = render(model) if d == 3 else undrawn(model)
         assert drawn in words(page)
         assert f"Mean over {d} targets; the band is that of one" in words(page)
+        # Targets may have different units.
+        assert "in standard deviations, R²" in words(page)
         assert panels(page)[-5:] == ["intervals", "calibration", "transform", "time", "memory"]
 
 

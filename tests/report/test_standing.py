@@ -33,6 +33,24 @@ def test_numbers(regression: RidgeModel) -> None:
     assert found.rows == len(error)
 
 
+def test_the_unit_of_one_of_several_targets_makes_no_difference(fitted: Callable[..., RidgeModel]) -> None:
+    rows = data_sets.friedman(600)
+    Y = np.column_stack([rows.y, np.sin(rows.X[:, 0])])
+    found, other = (_of(fitted(rows.X, Y * np.array([1.0, unit]), rows=400, alpha=1.0)) for unit in (1.0, 2.0**20))
+    assert found.measure == "relative_rmse"
+    assert (found.score, found.standard_error) == pytest.approx((other.score, other.standard_error))
+    # Which is the error of the deviation 1: below that, because the fit explains something.
+    assert 0.0 < found.score < 1.0
+
+
+def test_the_error_of_equal_targets_is_that_of_one(fitted: Callable[..., RidgeModel]) -> None:
+    rows = data_sets.friedman(600)
+    one, two = (fitted(rows.X, y, rows=400, alpha=1.0) for y in (rows.y, np.column_stack([rows.y, rows.y])))
+    alone, both = _of(one), _of(two)
+    scale = one.record.target_scale[0]
+    assert (both.score, both.standard_error) == pytest.approx((alone.score / scale, alone.standard_error / scale))
+
+
 def test_classes(classifier: RidgeModel) -> None:
     found = _of(classifier)
     right = classifier.arrays["check_true"].argmax(axis=1) == classifier.arrays["check_predicted"].argmax(axis=1)

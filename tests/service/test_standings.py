@@ -15,6 +15,7 @@ import pytest
 from streamkernel import KernelRidge, open_table
 from streamkernel.engine import Session
 from streamkernel.fits import fit_ridge
+from streamkernel.report.figures.side_by_side import MEASURES
 from streamkernel.service import Settings
 from streamkernel.service.schemas import ModelList
 from streamkernel.settings import RidgeSettings
@@ -53,6 +54,15 @@ def test_models_of_the_same_rows_are_ranked(tmp_path: Path) -> None:
     assert found["lead"] == (
         "4 models; of 3 with the same held-out rows, b is the best on held-out rows: RMSE 1 ± 0.01"
     )
+
+
+@with_node
+def test_every_measure_is_ranked_and_has_its_name(tmp_path: Path) -> None:
+    for measure, name in MEASURES.items():
+        found = told([model("a", 2.0, measure=measure), model("b", 1.0, measure=measure)], tmp_path)
+        best = "a" if measure == "accuracy" else "b"
+        assert found["places"][best] == [1, 2]
+        assert f"{best} is the best on held-out rows: {name} " in found["lead"]
 
 
 @with_node

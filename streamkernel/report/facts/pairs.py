@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +88,22 @@ class Targets:
     rows: str
     where: str
     targets: tuple[TargetPairs, ...]
+
+    def relative_error(self, scales: Sequence[float]) -> tuple[float, float]:
+        """Root mean square of all errors, in the standard deviations of the targets, and its standard error.
+
+        The standard error is that of targets whose errors are the same, which is the largest it can be.
+
+        Parameters
+        ----------
+        scales : standard deviation of each target.
+        """
+        errors, own = (
+            np.array([getattr(each, name) for each in self.targets]) / np.asarray(scales)
+            for name in ("rmse", "rmse_se")
+        )
+        root = float(np.sqrt((errors**2).mean()))
+        return root, float((errors * own).mean() / root) if root > 0.0 else float(own.mean())
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ class Standing:
 
     Attributes
     ----------
-    measure : "accuracy", of which more is better, "rmse" or "pinball", of which less is better.
-    score, standard_error : its value, and the standard error, NaN where that is not known; averages over targets.
+    measure : "accuracy", of which more is better, "rmse", "relative_rmse" (of several targets, in the deviation of
+        each) or "pinball", of which less is better.
+    score, standard_error : its value, and the standard error, NaN where that is not known.
     rows : number of the rows.
     same_rows : equal for models with scores on the same rows of the same table, and for no others.
     """
@@ -78,8 +79,10 @@ def standing(model: PredictingModel) -> Standing | Absent:
     if isinstance(pairs, Absent):
         return pairs
     if isinstance(pairs, Targets):
-        rmse, se = (np.array([getattr(each, name) for each in pairs.targets]) for name in ("rmse", "rmse_se"))
-        return Standing("rmse", float(rmse.mean()), float(se.mean()), rows, key)
+        if len(pairs.targets) == 1:
+            return Standing("rmse", pairs.targets[0].rmse, pairs.targets[0].rmse_se, rows, key)
+        # Errors of several targets may be in different units.
+        return Standing("relative_rmse", *pairs.relative_error(model.record.target_scale), rows, key)
     return Standing("accuracy", pairs.accuracy, pairs.accuracy_se, rows, key)
 
 

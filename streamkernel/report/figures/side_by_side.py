@@ -13,7 +13,7 @@ from streamkernel.report.figures.palette import INK, ORANGE, PALE_BLUE
 from streamkernel.report.text import percent, plain, plural, significant, with_error
 
 _LONGEST = 22  # characters of a name
-MEASURES = {"accuracy": "Accuracy", "rmse": "RMSE", "pinball": "Pinball loss"}
+MEASURES = {"accuracy": "Accuracy", "rmse": "RMSE", "relative_rmse": "RMSE in deviations", "pinball": "Pinball loss"}
 
 
 def score_text(found: Standing) -> str:

@@ -30,6 +30,7 @@ from streamkernel.report.pages.parts import (
     Picture,
     Rows,
     Section,
+    check_cards,
     common_settings,
     lengthscale_text,
     metric_section,
@@ -120,7 +121,7 @@ def _cards(model: TunedModel, pairs: Targets | ClassPairs | Absent, check: Check
         Card("Lengthscale", *_lengthscale(model)),
         _noise_card(model),
         _evidence_card(model),
-        *_check_cards(pairs, check),
+        *_check_cards(model, pairs, check),
     ]
 
 
@@ -166,7 +167,7 @@ def _evidence_card(model: TunedModel) -> Card:
     return Card("Evidence", significant(solution.log_evidence / values), unit)
 
 
-def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+def _check_cards(model: TunedModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     """Three scores on the check rows."""
     if isinstance(pairs, ClassPairs):
         first = Card(
@@ -192,8 +193,11 @@ def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Car
             Card("NLPD", "–", "no distributions"),
         ]
     scalars = check.calibration.scalars
-    several = "mean over targets, " if len(check.names) > 1 else ""
-    first = Card("RMSE", score_text(scalars, "rmse"), f"R² {score_text(scalars, 'r2')}, {several}{check.where}")
+    several = len(check.names) > 1
+    # Targets may have different units.
+    error = check_cards(model, pairs)[0].value if several else score_text(scalars, "rmse")
+    unit, mean = ("in standard deviations, ", ", mean over targets") if several else ("", "")
+    first = Card("RMSE", error, f"{unit}R² {score_text(scalars, 'r2')}{mean}, {check.where}")
     density = Card("NLPD", score_text(scalars, "nlpd"), f"nats a target, {check.where}")
     if isinstance(check, CountCheck):
         return [first, density, Card("Deviance", percent(scalars["d2"]), f"explained, {check.where}")]

@@ -255,12 +255,11 @@ def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent, ch
             Card("RMSE", with_error(target.rmse, target.rmse_se), where),
             Card("R²", with_error(target.r2, target.r2_se), where),
         )
-    scales = model.record.target_scale
-    ratio = np.array([target.rmse / scale for target, scale in zip(pairs.targets, scales, strict=True)])
+    error = with_error(*pairs.relative_error(model.record.target_scale))
     r2 = np.array([target.r2 for target in pairs.targets])
     mean_r2 = float(r2[np.isfinite(r2)].mean()) if np.isfinite(r2).any() else float("nan")
     return (
-        Card("RMSE", significant(float(np.sqrt((ratio**2).mean()))), f"in standard deviations, {where}"),
+        Card("RMSE", error, f"in standard deviations, {where}"),
         Card("R²", significant(mean_r2), f"mean over targets, {where}"),
     )
 

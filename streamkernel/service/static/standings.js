@@ -1,7 +1,8 @@
 // Which models are better: by their scores on held-out rows, and only among those with the same rows of one table.
 
-const better = { accuracy: (a, b) => b - a, rmse: (a, b) => a - b, pinball: (a, b) => a - b };
-const names = { accuracy: "Accuracy", rmse: "RMSE", pinball: "Pinball loss" };
+const less = (a, b) => a - b;
+const better = { accuracy: (a, b) => b - a, rmse: less, relative_rmse: less, pinball: less };
+const names = { accuracy: "Accuracy", rmse: "RMSE", relative_rmse: "RMSE in deviations", pinball: "Pinball loss" };
 
 function group(model) {
   const found = model.ready ? model.held_out : null;
