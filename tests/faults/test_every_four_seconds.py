@@ -36,7 +36,7 @@ class Assassin:
 
 @pytest.mark.fault("every 4 s")
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_it_ends_with_the_same_bits(cluster: Cluster, store: str, whole: Any, figure: Any) -> None:
     killed = []
     for _ in range(5):
