@@ -21,11 +21,11 @@ def program_figure(path: ProgramPath) -> plot.Figure:
     )
     sweeps = np.arange(1, longest + 1)
     several = len(path.names) > 1
-    whom = f" Sums over {count(len(path.names))} programs, each of a function." if several else ""
+    whom = f"{count(len(path.names))} programs together, one for each function, have" if several else "program has"
     of = "all rows" if path.candidates is None else f"{count(path.candidates)} rows that were drawn"
     caption = (
-        f"Coefficients that are not 0 after each sweep; the candidates are {of}. The program in memory has "
-        f"{count(int(rows[-1]))} rows at the end.{whom}"
+        f"Coefficients that are not 0 after each sweep; the candidates are {of}. The {whom} "
+        f"{count(int(rows[-1]))} rows in memory at the end."
     )
     line = plot.Line(
         sweeps,
