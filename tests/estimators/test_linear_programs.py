@@ -197,7 +197,7 @@ def test_the_page_says_what_there_is(kind: str, store: str, tmp_path: Path) -> N
     ):
         assert words in page
     assert "Support vectors" not in page
-    assert "rows at the end" in page
+    assert "rows in memory at the end" in page
     if kind == "lp":  # the same figures
         write_report(model, tmp_path / "page.html")
 
