@@ -43,7 +43,9 @@ def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Uncheck
         ) from error
     if error is not None:
         raise error
-    return found
+    # scikit-learn 1.6 leaves pandas' columns of text objects, also where the text is numbers.
+    numbers = rows.astype(np.float64)
+    return (numbers, *found[1:]) if isinstance(found, tuple) else numbers
 
 
 def _kind(value: Any) -> str:
