@@ -268,7 +268,11 @@ def _from_pandas(frame: Unchecked, target: str | int | None) -> Opened:
     values = frame.iloc[:, features]
     # Missing values of nullable columns become NaN, which the finite check then names.
     nullable = any(type(column).__module__.split(".")[0] == "pandas" for column in values.dtypes)
-    X = values.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else values.to_numpy()
+    if nullable:
+        X = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        # By itself pandas makes objects of truth values beside numbers.
+        X = values.to_numpy(dtype=np.result_type(np.bool_, *values.dtypes))
     # As in scikit-learn, only text is a name.
     named = all(isinstance(name, str) for name in frame.columns)
     opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features), named=named)

@@ -301,6 +301,14 @@ def test_missing_values_of_nullable_frames_are_non_finite():
         open_table(frame).read(0, 3)
 
 
+def test_truth_values_beside_numbers_in_a_frame():
+    for kind, kept in ((np.int8, np.float64), (np.float32, np.float32), (np.float64, np.float64)):
+        frame = pd.DataFrame({"a": np.array([1, 0, 3], dtype=kind), "b": [True, False, True], "t": [1.0, 2.0, 3.0]})
+        table = open_table(frame, target="t")
+        assert table.dtype == kept
+        np.testing.assert_array_equal(table.read(0, 3).X, [[1, 1], [0, 0], [3, 1]])
+
+
 def test_threads_share_one_table():
     table = open_table(da.from_array(X, chunks=(16, 5)), Y)
     parts: dict[int, np.ndarray] = {}
