@@ -107,7 +107,7 @@ def _with_formats(schema: Schema, stream: ColumnStream, looked_at: Collection[st
     if not unknown:
         return schema
     names = [column.name for column in unknown]
-    look = _first_rows(stream, names)
+    look, _ = _first_rows(stream, names)
     formats = {name: _format_of(name, texts(look.column(name).combine_chunks())[1], stream) for name in names}
     return schema.replaced(replace(column, format=formats[column.name]) for column in unknown)
 
@@ -170,7 +170,7 @@ def _by_options(
 def look_at(stream: ColumnStream, place: str, options: SourceOptions, targets: Collection[str]) -> Schema:
     """The schema that the first rows suggest."""
     names = [name for name in stream.names if name not in options.drop]
-    look = _first_rows(stream, names)
+    look, whole = _first_rows(stream, names)
     found = suggested(
         look,
         place,
@@ -178,25 +178,27 @@ def look_at(stream: ColumnStream, place: str, options: SourceOptions, targets: C
         id_name=options.id,
         decimal=options.csv.decimal,
         separator=stream.separator,
+        whole=whole,
     )
     left = {*stream.names} - {*names}
     by_name = {column.name: column for column in found.columns}
     return Schema(tuple(Column(name, "text") if name in left else by_name[name] for name in stream.names))
 
 
-def _first_rows(stream: ColumnStream, names: Sequence[str]) -> Untyped:
-    """An Arrow table of the first rows of some columns."""
-    parts, rows, size = [], 0, 0
+def _first_rows(stream: ColumnStream, names: Sequence[str]) -> tuple[Untyped, bool]:
+    """An Arrow table of the first rows of some columns, and whether these are all rows."""
+    parts, rows, size, whole = [], 0, 0, True
     for batch, _ in stream.batches(names, names):
         parts.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= MOST_ROWS or size >= MOST_BYTES:
+            whole = False
             break
     if not parts:
         raise DataError(f"{stream.where(0)}: there are no rows; give at least one")
     # Parts may have other dictionaries, and files other types of one number.
     look = pa.concat_tables([pa.table(part) for part in parts], promote_options="permissive").unify_dictionaries()
-    return look.slice(0, MOST_ROWS)
+    return look.slice(0, MOST_ROWS), whole
 
 
 def _named(names: Sequence[str], wanted: str | int, name: str, place: str) -> str:

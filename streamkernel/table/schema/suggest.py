@@ -82,6 +82,7 @@ class _Source:
     with_target: bool
     decimal: str
     separator: str | None
+    whole: bool
 
 
 def suggested(
@@ -92,6 +93,7 @@ def suggested(
     id_name: str | None = None,
     decimal: str = ".",
     separator: str | None = None,
+    whole: bool = False,
 ) -> Schema:
     """The schema that a look at the rows suggests.
 
@@ -104,6 +106,7 @@ def suggested(
         are left out.
     decimal : the decimal point of numbers in text.
     separator : the letter between fields of CSV, for the way out; None in a source of another kind.
+    whole : whether the look has all rows: a column of numbers without any is left out.
 
     Raises
     ------
@@ -111,7 +114,7 @@ def suggested(
         A column holds numbers with another decimal point.
     """
     columns = []
-    source = _Source(place, bool(targets), decimal, separator)
+    source = _Source(place, bool(targets), decimal, separator, whole)
     for name in look.column_names:
         values = look.column(name).combine_chunks()
         if name in targets:
@@ -131,6 +134,8 @@ def suggested(
 
 def _column(name: str, values: Untyped, source: _Source) -> Column:
     kind = values.type
+    if source.whole and _are_missing(values):
+        return Column(name, "text")
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return Column(name, "date", missing="indicator")
     if pa.types.is_boolean(kind):
@@ -154,6 +159,13 @@ def _column(name: str, values: Untyped, source: _Source) -> Column:
         told = min(commas, key=lambda label: _THOUSANDS.fullmatch(label.strip()) is not None)
         raise SourceFormatError(f"{source.place}: {told!r} in column {name!r} is {with_comma(told, source.separator)}")
     return _of_text(name, codes, labels, source, categorical=categorical)
+
+
+def _are_missing(values: Untyped) -> bool:
+    """Whether no row has a value. pandas reads such a column of a CSV file as NaN."""
+    if pa.types.is_floating(values.type):
+        return bool(np.isnan(values.to_numpy(zero_copy_only=False)).all())
+    return bool(values.null_count == len(values))
 
 
 def _of_text(name: str, codes: Int, labels: list[str], source: _Source, *, categorical: bool) -> Column:

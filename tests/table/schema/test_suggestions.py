@@ -43,11 +43,19 @@ UNKNOWN = {"unknown": "ignore", "missing": "indicator"}
         ([dt.date(2020, 1, 1)], Column("c", "date", missing="indicator")),
         ([[1], [2]], Column("c", "text")),
         ([None, None], Column("c", "text")),
+        ([np.nan, None], Column("c", "text")),
+        (pa.nulls(3, pa.int64()), Column("c", "text")),
+        (pa.nulls(3, pa.date32()), Column("c", "text")),
     ],
 )
 def test_kinds(values, expected):
     frame = pa.table({"c": values, "y": np.arange(float(len(values)))})
     assert suggest_schema(frame, target="y")["c"] == expected
+
+
+def test_numbers_that_begin_after_the_look_stay():
+    late = pa.table({"c": pa.concat_arrays([pa.nulls(100_000, pa.float64()), pa.array([1.0])]), "y": [0.0] * 100_001})
+    assert suggest_schema(late, target="y")["c"] == Column("c", missing="indicator")
 
 
 def test_a_look_at_a_part_leaves_the_encoding_to_the_pass_over_all_rows(tmp_path):
