@@ -128,5 +128,5 @@ def _number(text: str, name: str, value: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ParameterError(f"{shown(text)}: {name} is a number, not {value!r:.60}")
+        raise ParameterError(f"{shown(text)}: {name} is a finite number, not {value!r:.60}")
     return number + 0.0
