@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import signal
 import sys
@@ -122,6 +123,10 @@ def _run(arguments: list[str], *, debug: bool) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            from streamkernel.blobs import store_error
+
+            return _fail(str(store_error(error, "the path", "opening")), 1)
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
             # The system's message with the path (such as a full disk) needs no traceback.
             what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror

@@ -140,8 +140,8 @@ def _check_name_length(target: Path) -> None:
     size = len(os.fsencode(target.name))
     if size > _MOST_NAME_BYTES:
         raise ParameterError(
-            f"the name of {target} has {size} bytes, and those of outputs {_MOST_NAME_BYTES} at most, since what is "
-            "built beside them is named after them; choose a shorter one"
+            f"the name of {str(target)[:100]}... has {size} bytes, and those of outputs {_MOST_NAME_BYTES} at most, as "
+            "what is built beside them is named after them; choose a shorter one"
         )
 
 

@@ -153,3 +153,15 @@ def test_a_path_that_is_longer_than_the_system_takes(
     assert "than this system takes; choose a shorter one" in error
     assert len(error) < 300 + len(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("fit", "LONG.zarr", "out"), ("ingest", "STORE", "LONG"), ("report", "STORE", "LONG"), ("plan", "LONG.zarr")],
+)
+def test_a_name_that_is_longer_than_the_system_takes(
+    cli: Callable, store: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    error = cli(*(each.replace("LONG", "d" * 5000).replace("STORE", str(store)) for each in command)).error
+    assert error.endswith("choose a shorter one")
+    assert len(error) < 350
