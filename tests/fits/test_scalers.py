@@ -93,6 +93,13 @@ def test_constant_columns_are_named_and_become_0(kind: str) -> None:
 
 
 @KINDS
+def test_whole_numbers_that_float64_rounded_to_one_are_told(kind: str) -> None:
+    X = np.column_stack([np.arange(50.0), np.full(50, 0.1), (2**62 + np.arange(50)).astype(np.float64)])
+    with pytest.warns(StreamKernelWarning, match="constant and carry nothing: x1, x2; those of x2 are beyond 2\\^53"):
+        _scaler(kind, X)
+
+
+@KINDS
 def test_a_column_that_only_the_sample_has_constant_keeps_what_it_tells(kind: str) -> None:
     X = np.zeros((5000, 2))
     X[:, 0], X[7, 1], X[9, 1] = np.arange(5000), 1.0, 400.0

@@ -9,6 +9,7 @@ from streamkernel.errors import warn_user
 from streamkernel.table import ClippedScaler, ColumnStatistics, RankScaler, RowScaler, Scaler
 from streamkernel.type_aliases import AnyArray, Bool, Float, Int
 
+_WHOLE = 2.0**53  # whole numbers below it are exact in float64
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 # Deviations from the median at which "robust" clips. On spambase, whose columns have long tails, the share wrong is
@@ -26,7 +27,15 @@ def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> S
     if constant.any():
         names = [columns[index] for index in np.flatnonzero(constant)]
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        warn_user(f"{len(names)} of {len(constant)} columns are constant and carry nothing: {shown}")
+        far = np.flatnonzero(constant & (np.abs(statistics.mean) >= _WHOLE))
+        # Nobody can tell any more whether they were so in the source.
+        rounded = (
+            f"; those of {columns[far[0]]} are beyond 2^53, where float64 rounds whole numbers: if they differ in the "
+            "source, subtract a number near them there"
+            if far.size
+            else ""
+        )
+        warn_user(f"{len(names)} of {len(constant)} columns are constant and carry nothing: {shown}{rounded}")
     return Scaler(statistics.mean, np.where(constant, 1.0, statistics.std))
 
 
