@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from streamkernel.errors import DTypeError
+from streamkernel.errors import DataError, DTypeError
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import estimator as named
 
@@ -19,7 +19,13 @@ def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Uncheck
     ------
     DTypeError
         A column of a DataFrame holds text, dates or other values that are no numbers; or y of numbers holds text.
+    DataError
+        X or y holds complex numbers.
     """
+    for name, values in (("X", X), ("y", y)):
+        if _is_complex(values):
+            # scikit-learn prints them all, and NumPy warns of what a cast of a frame leaves out.
+            raise DataError(f"Complex data not supported: {name} holds complex numbers; give real ones")
     try:
         found = validate_data(estimator, X, y, **options)
         rows = found[0] if isinstance(found, tuple) else found
@@ -46,6 +52,14 @@ def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Uncheck
     # scikit-learn 1.6 leaves pandas' columns of text objects, also where the text is numbers.
     numbers = rows.astype(np.float64)
     return (numbers, *found[1:]) if isinstance(found, tuple) else numbers
+
+
+def _is_complex(values: Unchecked) -> bool:
+    """Whether an array, or a column of a frame, has a complex dtype."""
+    if hasattr(values, "dtype"):
+        return getattr(values.dtype, "kind", "") == "c"
+    dtypes = getattr(values, "dtypes", ())  # of polars a list
+    return any(getattr(dtype, "kind", "") == "c" for dtype in dtypes)
 
 
 def _kind(value: Any) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, ingest
 from streamkernel.errors import (
+    DataError,
     DegenerateBandwidthError,
     DTypeError,
     EmptyDataError,
@@ -143,6 +144,17 @@ def test_shapes() -> None:
 def test_dtypes() -> None:
     with pytest.raises(DTypeError, match="complex"):
         KernelRidge(10).fit(da.from_array(X + 1j), da.from_array(y))
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_numbers_are_refused_in_one_line() -> None:
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] + 1j})
+    for rows, targets, name in ((X + 1j, y, "X"), (frame, y, "X"), (X, y + 1j, "y"), (frame[["a"]], y * 1j, "y")):
+        for machine in (KernelRidge(10), KernelRidgeClassifier(10)):
+            with pytest.raises(DataError, match=f"^Complex data not supported: {name} holds complex numbers; give"):
+                machine.fit(rows, targets)
+    with pytest.raises(DataError, match="X holds complex"):
+        KernelRidge(10).fit(frame.abs(), y).predict(frame)
 
 
 def test_targets_are_needed() -> None:
