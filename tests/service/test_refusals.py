@@ -166,6 +166,7 @@ FOUR = {f"x{j}": [1.0, 2.0] for j in range(4)}
         (as_arrow(X[:0]), 422, "EmptyDataError", []),
         (as_arrow(X, ["x0", "x1", "x2", "x2"]), 422, "ShapeError", ["twice"]),
         (arrow({name: np.ones(4000) for name in FOUR}, compression="zstd"), 422, "DataError", ["compressed"]),
+        (as_arrow(X) + as_arrow(X), 400, "MalformedBody", ["goes on after the end of its Arrow stream"]),
         (as_arrow(X)[:-200], 400, "MalformedBody", []),
         (as_arrow(X)[:40], 400, "MalformedBody", []),
         (b"ARROW1\x00\x00", 400, "MalformedBody", []),

@@ -244,3 +244,14 @@ def test_a_range_of_pandas_is_no_index_that_is_left_out(tmp_path):
     info = ingest(tmp_path / "r.parquet", tmp_path / "store")
     assert info.columns == ("a", "b")
     assert not info.left_out
+
+
+@pytest.mark.parametrize("batches", [0, 2])
+def test_arrow_streams_that_were_joined_are_not_read_in_part(tmp_path, batches):
+    table, sink = pa.table({"a": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 4.0]}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        for _ in range(batches):
+            writer.write_table(table)
+    (tmp_path / "r.arrow").write_bytes(sink.getvalue().to_pybytes() * 2)
+    with pytest.raises(SourceFormatError, match=r"r\.arrow goes on after the end of its Arrow stream"):
+        ingest(tmp_path / "r.arrow", tmp_path / "s", target="y")

@@ -110,7 +110,8 @@ def arrow_rows(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits, r
 
 
 def _read_stream(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits, raw: RawRows | None) -> ArrowRows:
-    reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer))
+    source = pa.BufferReader(buffer)
+    reader = pa.ipc.MessageReader.open_stream(source)
     first = reader.read_next_message()
     if first.type != "schema":
         # Arrow would read any other message as a schema, follow its offsets, and crash the process.
@@ -147,6 +148,8 @@ def _read_stream(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits,
         if rows > limits.rows or rows * width > limits.elements:
             raise Refused(413, f"more than {limits.rows:,} rows, or {limits.elements:,} values; send fewer at a time")
         batches.append(batch)
+    if source.tell() < buffer.size:
+        raise Refused(400, "the body goes on after the end of its Arrow stream; send one stream at a time")
     if not rows:
         raise Refused(422, "the stream has no rows", "EmptyDataError")
     return ArrowRows(batches, width, rows, dtype, fill)

@@ -82,15 +82,21 @@ class ArrowFile(ColumnFile):
             raise SourceFormatError(f"{file} is Feather of version 1; write it with version 2 (pyarrow.feather)")
         self._stream = start != _ARROW_FILE
         with self._damage("is not an Arrow file ({}); check or fetch it again"), ExitStack() as stack:
-            self.schema = self._open(stack, pa.ipc.IpcReadOptions()).schema
+            self.schema = self._open(stack, pa.ipc.IpcReadOptions())[1].schema
             # Numbers of rows stand with the batches: one column of each is read.
-            one = pa.ipc.IpcReadOptions(included_fields=[0])
-            self.n_rows = sum(batch.num_rows for batch in self._batches(self._open(stack, one)))
+            source, reader = self._open(stack, pa.ipc.IpcReadOptions(included_fields=[0]))
+            self.n_rows = sum(batch.num_rows for batch in self._batches(reader))
+            if self._stream and source.tell() < source.size():
+                raise SourceFormatError(
+                    f"{file} goes on after the end of its Arrow stream, as files do that were joined; give each as a "
+                    "file of its own"
+                )
 
-    def _open(self, stack: ExitStack, options: Untyped) -> Untyped:
+    def _open(self, stack: ExitStack, options: Untyped) -> tuple[Untyped, Untyped]:
+        """The memory map of the file, and the reader of its batches."""
         source = stack.enter_context(pa.memory_map(str(self.file.path)))
         opened = pa.ipc.open_stream if self._stream else pa.ipc.open_file
-        return stack.enter_context(opened(source, options=options))
+        return source, stack.enter_context(opened(source, options=options))
 
     def _batches(self, reader: Untyped) -> Iterator[Untyped]:
         if self._stream:
@@ -100,7 +106,7 @@ class ArrowFile(ColumnFile):
 
     def batches(self, rows: int) -> Iterator[Untyped]:
         with self._damage("is damaged ({}); fetch it again"), ExitStack() as stack:
-            for batch in self._batches(self._open(stack, pa.ipc.IpcReadOptions())):
+            for batch in self._batches(self._open(stack, pa.ipc.IpcReadOptions())[1]):
                 # A damaged batch could point beyond its bytes.
                 batch.validate(full=True)
                 for first in range(0, batch.num_rows, rows):
