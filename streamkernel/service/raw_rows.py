@@ -101,7 +101,21 @@ class RawRows:
                 raise Refused(422, f"row {i}, column {column.name!r} is {described(value)}, not a value", "DTypeError")
             values.append(value)
         try:
-            return pa.array(values)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            # Values of several types: each is what its text is.
-            return pa.array([None if value is None else str(value) for value in values], pa.string())
+            return _array(values, column.kind)
+        except UnicodeEncodeError as error:
+            raise Refused(
+                422,
+                f"row {values.index(error.object)}, column {column.name!r} holds half of a surrogate pair, which is no "
+                "text",
+                "DTypeError",
+            ) from None
+
+
+def _array(values: list[Any], kind: str) -> Any:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        # Values of several types: each is what its text is, and true among numbers is 1, as it is alone.
+        if kind == "number":
+            values = [int(value) if isinstance(value, bool) else value for value in values]
+        return pa.array([None if value is None else str(value) for value in values], pa.string())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,39 @@ def test_an_arrow_stream_of_the_table_is_encoded(served: tuple[httpx.Client, Any
     encoded = TableEncoder.of(model).set_output(transform="pandas").transform(FRAME)
     answer = post_arrow(client, pa.Table.from_pandas(encoded, preserve_index=False))
     np.testing.assert_array_equal(pa.ipc.open_stream(answer.content).read_all().column("prediction"), expected)
+
+
+def test_types_of_arrow_that_hold_the_same_values_are_one(served: tuple[httpx.Client, Any]) -> None:
+    client, _ = served
+    table = pa.Table.from_pandas(FRAME, preserve_index=False)
+    ages = pa.array(range(300), pa.float64())
+    # pyarrow makes a column without a type of values that are all None.
+    for name, one, other in (
+        ("job", pa.nulls(300, pa.string()), pa.nulls(300)),
+        ("age", pa.nulls(300, pa.float64()), pa.nulls(300)),
+        ("when", pa.nulls(300, pa.date32()), pa.nulls(300)),
+        ("age", ages, ages.cast(pa.decimal128(20, 2))),
+    ):
+        found = [post_arrow(client, _with(table, name, values)) for values in (one, other)]
+        assert found[0].status_code == 200
+        assert found[0].content == found[1].content
+    refused = post_arrow(client, pa.table({name: pa.nulls(9) for name in table.column_names}))
+    assert "holds no value in any row" in refused.json()["error"]["message"]
+
+
+def test_half_of_a_surrogate_pair_is_no_text(served: tuple[httpx.Client, Any]) -> None:
+    client, _ = served
+    rows = [*objects(FRAME.iloc[:2].fillna({"age": 1.0})), {**objects(FRAME)[0], "job": "a\ud800"}]
+    answer = client.post(
+        "/v1/models/m/predict", content=json.dumps({"rows": rows}), headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 422
+    assert "row 2, column 'job' holds half of a surrogate pair" in answer.json()["error"]["message"]
+
+
+def test_true_among_numbers_is_what_it_is_alone() -> None:
+    rows = RawRows(Schema((Column("age"),)))
+    np.testing.assert_array_equal(rows.encoded([{"age": True}, {"age": 3}, {"age": "4"}]), [[1.0], [3.0], [4.0]])
 
 
 def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:

@@ -177,6 +177,11 @@ def test_arrow(client: httpx.Client, body: bytes, status: int, kind: str, words:
     refused(send(client, body, ARROW), status, kind, *words)
 
 
+def test_decimals_of_arrow_are_numbers(client: httpx.Client) -> None:
+    decimals = {name: pa.array([1.0, 2.0]).cast(pa.decimal128(20, 2)) for name in FOUR}
+    assert send(client, arrow(decimals), ARROW).content == send(client, arrow(FOUR), ARROW).content
+
+
 def test_arrow_with_flipped_bytes_never_breaks_anything(client: httpx.Client) -> None:
     good, generator = as_arrow(X), np.random.default_rng(0)
     for _ in range(150):
