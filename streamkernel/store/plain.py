@@ -17,6 +17,8 @@ from streamkernel.type_aliases import Fields, Unchecked
 # A model's configuration has kilobytes, with 100,000 columns 10 MB; parsed, it takes twenty times its bytes in memory.
 _MAX_JSON_BYTES = 64 * 2**20
 _REMEDY = "restore it from a copy or write the store again"
+# What `Table.run_pins` has of the chunk files of a table of others.
+_CHUNK_TIMES = "chunk_times"
 
 
 def plain(value: Unchecked, where: str = "config") -> Any:
@@ -82,10 +84,15 @@ def read_object(path: Path) -> tuple[Fields, str]:
 
 def require_equal(ours: Unchecked, theirs: Unchecked, what: str) -> None:
     """Raise `CheckpointMismatchError` where the configuration of an earlier run (`theirs`) is not ours."""
-    found = "; ".join(_differences(ours, theirs))
+    found = list(_differences(ours, theirs))
+    if [line.partition(":")[0] for line in found] == [_CHUNK_TIMES] and _CHUNK_TIMES in theirs:
+        raise CheckpointMismatchError(
+            f"{what} began with a table whose chunks had other sizes or times: it was written again since, or copied "
+            "without its times; start without resuming, or restore the table with its times"
+        )
     if found:
         raise CheckpointMismatchError(
-            f"{what} has another configuration: {found}; use the same options, or start without resuming"
+            f"{what} has another configuration: {'; '.join(found)}; use the same options, or start without resuming"
         )
 
 
