@@ -140,7 +140,8 @@ class Factor(SavedBasis):
         if stored is not None and factor.rows.table.fingerprint != stored.fingerprint:
             raise IncompleteStoreError(
                 f"{folder}: its columns are not those of its basis: a run that was to replace it was interrupted; "
-                f"make it again with {option('overwrite', True)}"
+                f"finish that run with {call('factorize', 'overwrite', 'resume')}, or make the factor again with "
+                f"{option('overwrite', True)}"
             )
         return factor
 
@@ -179,6 +180,7 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     # After the check of the folder itself: the message for another kind of output must name the folder, not its parts.
     check_target(joined(folder, BASIS), overwrite=True, kind="factor")
     if BASIS in entries and not overwrite:
-        whole = "is whole already: nothing to resume" if resume else "exists"
-        raise StoreExistsError(f"{folder} {whole}; choose another path or {switch('overwrite')}")
+        # A run that was to replace it may have left its columns beside the former basis.
+        other = f"; to resume a run that replaces it, {switch('overwrite')} too" if resume else ""
+        raise StoreExistsError(f"{folder} exists; choose another path or {switch('overwrite')}{other}")
     return folder

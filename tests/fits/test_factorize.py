@@ -202,6 +202,25 @@ def test_columns_of_a_replaced_factor_are_removed(forks: Forks, tmp_path: Path, 
     assert Factor.load(tmp_path / "F").record.columns is None
 
 
+def test_an_overwrite_that_ends_between_columns_and_basis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever meets what is left, or resumes without `overwrite`, is told how that run is finished."""
+    factorize(rows(), tmp_path / "F", n_components=10)
+    with monkeypatch.context() as patched:
+        patched.setattr(Factor, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            factorize(rows(), tmp_path / "F", n_components=12, overwrite=True)
+    with pytest.raises(IncompleteStoreError, match=r"finish that run with factorize\(overwrite=.*, resume=.*\)"):
+        Factor.load(tmp_path / "F")
+    with pytest.raises(StoreExistsError, match=r"to resume a run that replaces it, ask for overwrite .* too"):
+        factorize(rows(), tmp_path / "F", n_components=12, resume=True)
+    factorize(rows(), tmp_path / "F", n_components=12, overwrite=True, resume=True)
+    assert Factor.load(tmp_path / "F").shape == (3000, 12)
+
+
+def interrupted(*arguments: object, **options: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_what_lies_among_the_columns_is_not_removed(tmp_path: Path) -> None:
     factorize(rows(), tmp_path / "F", n_components=10)
     (tmp_path / "F" / "rows" / "notes.txt").write_text("")
