@@ -59,7 +59,7 @@ class RecordLog:
             The record is not in our format.
         """
         while True:
-            stamps = self._stamps()
+            stamps = self.stamps()
             if not stamps:
                 return None
             number = max(stamps)
@@ -124,6 +124,13 @@ class RecordLog:
                 self.blobs.remove(self._key(old))
         return record
 
+    def add(self, value: FieldsView) -> None:
+        """Make a record that follows the latest one, whatever that is: it is not read, so damage of it is no matter."""
+        while True:
+            number = max(self.stamps(), default=0)
+            if self.append(value, after=Record(number, {}, "") if number else None) is not None:
+                return
+
     def _is_past(self, number: int, after: Record | None) -> bool:
         """Whether the record of this number was removed: because later ones exist, or with the whole log."""
         numbers = self._numbers()
@@ -134,10 +141,10 @@ class RecordLog:
         return number in numbers and numbers[numbers.index(number) :] == list(range(number, numbers[-1] + 1))
 
     def _numbers(self) -> list[int]:
-        return sorted(self._stamps())
+        return sorted(self.stamps())
 
-    def _stamps(self) -> dict[int, Stamp]:
-        """The stamp of each record, by its number."""
+    def stamps(self) -> dict[int, Stamp]:
+        """The stamp of each record that exists, by its number."""
         prefix = f"{self.name}/" if self.name else ""
         found = {key[len(prefix) :]: stamp for key, stamp in self.blobs.stamps(prefix).items()}
         numbers = {name: int(match[1]) for name in found if (match := _KEY.fullmatch(name))}

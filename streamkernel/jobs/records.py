@@ -22,7 +22,7 @@ import uuid
 from dataclasses import dataclass, field
 
 from streamkernel.atomic import parsed_json
-from streamkernel.blobs import Lease, Record, RecordLog, blobs_at, joined
+from streamkernel.blobs import Lease, Record, RecordLog, Stamp, blobs_at, joined
 from streamkernel.blobs.lease import this_process
 from streamkernel.errors import (
     CorruptMetadataError,
@@ -238,16 +238,22 @@ class JobRecords:
     # --- its log -----------------------------------------------------------------------------------------------------
 
     def note(self, event: str, text: str, *, level: str = "info") -> None:
-        """Append an event to the log; tries again if another writer was first."""
-        value = {"time": time.time(), "event": event, "level": level, "text": text, **this_process()}
-        while self.log.append(value, after=self.log.latest()) is None:
-            pass
+        """Append an event to the log."""
+        self.log.add({"time": time.time(), "event": event, "level": level, "text": text, **this_process()})
 
     def events(self, after: int = 0) -> list[Record]:
-        """Events with a number higher than `after`, checked."""
-        found = []
-        while (record := self.log.read(after + 1)) is not None:
-            read_fields(EventFields, record.value, self._path(self.log, record))
-            found.append(record)
-            after += 1
-        return found
+        """Events with a number higher than `after`, checked; a damaged one is a warning that names its file."""
+        stamps = self.log.stamps()
+        found = (self._event(number, stamps[number]) for number in sorted(stamps) if number > after)
+        return [record for record in found if record is not None]
+
+    def _event(self, number: int, stamp: Stamp) -> Record | None:
+        try:
+            record = self.log.read(number)
+            if record is not None:
+                read_fields(EventFields, record.value, self._path(self.log, record))
+            return record
+        except CorruptMetadataError as error:
+            nobody = {"host": "unknown", "process": 0}
+            value = {"time": stamp.time / 1e9, "event": "damaged", "level": "warning", "text": str(error), **nobody}
+            return Record(number, value, "")

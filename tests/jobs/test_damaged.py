@@ -119,6 +119,27 @@ def test_a_folder_in_the_place_of_the_next_record(
         looking.job(records.id).cancel()
 
 
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_event_stops_no_job(
+    looking: JobsSession, records: JobRecords, place: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A driver could neither begin nor record its end, and a job could not be cancelled."""
+    path = place / records.id / "log" / "00000001.json"
+    path.write_bytes(DAMAGES[damage](path.read_bytes()).replace(b'"level"', b'"devil"'))
+    job = looking.job(records.id)
+    job.cancel()
+    assert job.status == "cancelled"
+    damaged, *others = job.logs()
+    assert damaged["level"] == "warning"
+    assert str(path) in damaged["text"]
+    assert [event["event"] for event in others] == ["cancelling", "cancelled"]
+    assert main(["logs", records.id, "--jobs", str(place)]) == 0
+    assert f"warning: {path} is no record" in capsys.readouterr().out
+    # As the message says; the later ones are not hidden then.
+    path.unlink()
+    assert list(job.logs()) == others
+
+
 @pytest.mark.parametrize(
     "marked", ["give \ue0005\ue001", 'give \ue000["call", "newer"]\ue001', 'see \ue000["help", "Newer"]\ue001']
 )
