@@ -92,7 +92,7 @@ class Lease:
         seen, since = log.latest(), began
         if seen is not None:
             lived = _ttl(seen)
-            since -= max(0.0, min(silent, lived - min(_RENEWALS * lived, _WATCHED)))
+            since -= max(0.0, min(silent, lived - _watched(lived)))
         while True:
             if seen is None or seen.value.get("released") or clock() - since > _ttl(seen):
                 sent = clock()
@@ -163,6 +163,21 @@ class Lease:
 def _ttl(record: Record) -> float:
     ttl = record.value.get("ttl")
     return float(ttl) if isinstance(ttl, (int, float)) and ttl > 0 else 60.0
+
+
+def _watched(ttl: float) -> float:
+    """Seconds in which a live holder makes its next record."""
+    return min(_RENEWALS * ttl, _WATCHED)
+
+
+def is_renewed(log: RecordLog, seen: Record) -> bool:
+    """Whether the record of a lease is not its latest one, or is not for long: it waits for as long as a holder may."""
+    until = time.monotonic() + _watched(_ttl(seen))
+    while (latest := log.latest()) is not None and latest.number == seen.number:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.25)
+    return True
 
 
 def _renew_until_gone(reference: weakref.ref[Lease], stop: threading.Event, ttl: float) -> None:

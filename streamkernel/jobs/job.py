@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from distributed import Client
 
 from streamkernel.blobs import Lease, Record, blobs_at, place_time
+from streamkernel.blobs.lease import is_renewed
 from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError, StreamKernelError
 from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._fit_and_publish import published_digest, steps_of
@@ -170,20 +171,32 @@ class Job:
     def _silence(self) -> float:
         """Seconds since the last record of the lease's holder; infinity if there is no holder."""
         latest = self._records.lease.latest()
-        return math.inf if latest is None or latest.value.get("released") else self._age(latest)
+        if latest is None or latest.value.get("released"):
+            return math.inf
+        age = self._stamped_age(latest)
+        if age is not None and age < -_LATE and latest.nonce not in self._first_read:
+            # The clock was set back since: only the holder's next record tells that it lives.
+            if is_renewed(self._records.lease, latest):
+                return self._silence()
+            self._first_read[latest.nonce] = -math.inf
+        return self._age(latest)
 
-    def _age(self, record: Record) -> float:
-        """Age of a record in seconds, by the clock of its place: the clocks of writer and reader can differ.
+    def _stamped_age(self, record: Record) -> float | None:
+        """Age of a record in seconds, by the clock of its place; None if that gives no times.
 
-        If the place gives no times, or if its clock was set back since, the age is counted from the moment when this
-        object first saw the record.
+        The clocks of writer and reader can differ. It is negative if the clock of the place was set back since.
         """
         blobs, most = blobs_at(self.jobs), self._lease_seconds
         now = place_time(blobs) if record.written else None
         if now is not None and not -_LATE <= (now - record.written) / 1e9 <= most:
             # Too old, or of the future: before that counts, see that the clock was not set since it was last read.
             now = place_time(blobs, anew=True)
-        if now is not None and (age := (now - record.written) / 1e9) >= -_LATE:
+        return None if now is None else (now - record.written) / 1e9
+
+    def _age(self, record: Record) -> float:
+        """Age of a record in seconds; where its place does not tell, since this object first saw the record."""
+        age = self._stamped_age(record)
+        if age is not None and age >= -_LATE:
             return age
         if len(self._first_read) > _REMEMBERED:
             self._first_read.clear()

@@ -163,13 +163,28 @@ def test_a_driver_that_was_lost_before_the_clock_of_the_place_was_set_back(
     records: JobRecords, lease: Lease, looking: JobsSession, hours: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its last record is of the future, and its age would be negative for as long as the clock was set back."""
+    from_the_future(records, hours)
+    monkeypatch.setattr("streamkernel.blobs.lease._WATCHED", 0.2)
+    job = looking.job(ID)
+    # Also for who looks only once, and without another watch for who looks again.
+    assert job.status == "interrupted"
+    monkeypatch.setattr("streamkernel.jobs.job.is_renewed", None)
+    assert job.status == "interrupted"
+
+
+def from_the_future(records: JobRecords, hours: int) -> None:
     later = time.time() + 3600 * hours
     for path in Path(records.blobs.location, "lease").iterdir():
         os.utime(path, (later, later))
-    job, now = looking.job(ID), time.monotonic()
-    assert job.status == "running"
-    monkeypatch.setattr(time, "monotonic", lambda: now + 19.0)
-    assert job.status == "interrupted"
+
+
+def test_a_driver_that_works_as_the_clock_of_the_place_is_set_back(records: JobRecords, looking: JobsSession) -> None:
+    held = Lease.acquire(records.blobs, "lease", ttl=1.5)
+    assert held is not None
+    with held:
+        records.claim(held, attempt=1)
+        from_the_future(records, 1)
+        assert looking.job(ID).status == "running"
 
 
 def test_a_clock_that_is_set_back_after_it_was_read(
