@@ -4,8 +4,9 @@
 
     .MODEL.follow       {"process": 4711, "host": "a", "store": "/rows.zarr"}
 
-The lock ends with the process that holds it, also after kill -9. A follower that ends removes the file. In an object
-store the lock is a lease: after a follower was killed, the next one waits until the lease has expired.
+The lock ends with the process that holds it, also after kill -9. A follower that ends removes the file; the file of a
+killed one is removed by the next follower or update of the model. In an object store the lock is a lease: after a
+follower was killed, the next one waits until the lease has expired.
 """
 
 from __future__ import annotations
@@ -59,6 +60,15 @@ def only_follower(model: str, store: str) -> Iterator[Callable[[], None]]:
         yield lambda: None
     finally:
         _remove(path, lock)
+
+
+def remove_of_killed(model: Path) -> None:
+    """Remove the file of a follower that was killed; the file of one that lives is locked, and stays."""
+    path = Path(beside(model, _NAME))
+    with contextlib.suppress(OSError):  # none, a link, or no locks
+        lock = HeldLock.acquire_current(path)
+        if lock is not None:
+            _remove(path, lock)
 
 
 def _remove(path: Path, lock: HeldLock) -> None:

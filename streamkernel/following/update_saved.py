@@ -28,6 +28,7 @@ from streamkernel.errors import (
     ParameterError,
     RunLockedError,
 )
+from streamkernel.following._lock import remove_of_killed
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.outputs import remove_stray_partials, translated_os_errors
 from streamkernel.store import Checkpoints, check_target
@@ -93,6 +94,7 @@ def update_saved(
                 # removes them.
                 with translated_os_errors(target, "updating"):
                     remove_stray_partials(target.parent, target.name)
+                remove_of_killed(target)
             update = update_model(model, table, partial(session_of, checkpoints), **options)
             if update.changed:
                 if generation_of(folder) != before:

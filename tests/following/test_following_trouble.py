@@ -17,6 +17,7 @@ from watched import QUICK, Watched, append, follower
 
 from streamkernel import append_rows, follow, ingest, open_table
 from streamkernel.blobs import blobs_at
+from streamkernel.cli import main
 from streamkernel.engine import Session
 from streamkernel.errors import (
     ClusterError,
@@ -113,6 +114,17 @@ def test_a_store_that_shrank_or_is_another_ends_it(store: Path, model: Path, res
         shutil.rmtree(store)
         ingest(open_table(X[:1800], Y[:1800]), store, dtype="float64", chunk_rows=200)
     assert not model.with_name(".model.follow").exists()
+
+
+def test_the_file_of_a_killed_follower_is_removed_by_an_update(store: Path, model: Path) -> None:
+    file = model.with_name(".model.follow")
+    command = ["update", str(model), str(store), "--scheduler", "threads", "--quiet"]
+    with only_follower(str(model), str(store)):
+        assert main(command) == 0
+        assert file.exists()
+    file.write_text("{}")
+    assert main(command) == 0
+    assert not file.exists()
 
 
 def test_patience_has_an_end(store: Path, model: Path) -> None:
