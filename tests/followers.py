@@ -176,7 +176,7 @@ def counted(store: Path, model: Path, kills: int, in_work: int) -> Counted:
 def at_work(update: Path, process: int) -> bool:
     """Whether this process left an update behind."""
     try:
-        return int((update / "lock").read_text()) == process
+        return (update / "lock").read_text().split()[0] == str(process)
     except (FileNotFoundError, ValueError):
         return False
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from streamkernel.atomic import HeldLock, json_content, partial_sibling
 from streamkernel.blobs import Lock, PathLock, blobs_at, lease_of
+from streamkernel.blobs.lease import this_process
 from streamkernel.errors import RunLockedError
 from streamkernel.outputs import make_own_folder, remove_any, remove_stray_partials
 from streamkernel.store.plain import parse_object
@@ -23,6 +24,7 @@ _OURS = re.compile(
     rf"{re.escape(RUN)}|{LOCK}|{ROWS}|\d{{4,}}-[a-z][a-z0-9_]*"
     r"|\.(run\.json|\d{4,}-[a-z][a-z0-9_]*)\.[0-9a-f]{8}\.(partial|new|former)"
 )
+_HOLDER = re.compile(r"\d+( on [\w.-]+)?")  # earlier releases wrote no host
 
 
 class RunStorage:
@@ -100,14 +102,16 @@ class RunFolder(RunStorage):
         held = HeldLock.acquire_current(path, create=True, prepare=lambda: make_own_folder(self.location))
         if held is None:
             holder = "another process"
+            # Of a process of another machine on a shared disk the number alone would mislead.
             with suppress(OSError, ValueError):
-                holder = f"process {int(path.read_text())}"
+                if _HOLDER.fullmatch(text := path.read_text().strip()):
+                    holder = f"process {text}"
             raise RunLockedError(
                 f"the run in {self.location} is being driven by {holder}; wait for it or stop it first"
             )
         lock = PathLock(held, path, f"the run in {self.location} was closed or removed; open its checkpoints again")
         try:
-            held.write(f"{os.getpid()}\n".encode())
+            held.write("{process} on {host}\n".format(**this_process()).encode())
         except OSError:
             self.lock = lock
             self.withdraw()

@@ -3,7 +3,7 @@
 ::
 
     .MODEL.run/run.json         the run's configuration, written first
-    .MODEL.run/lock             locked by the one driver, with its process number; at a URL, its lease
+    .MODEL.run/lock             locked by the one driver, with its process and host; at a URL, its lease
     .MODEL.run/0002-look/       a bundle: the state after step 2
     .MODEL.run/rows/            values of every row for later sweeps, of runs that have such (`store.RowCodes`)
 """

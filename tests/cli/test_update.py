@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -272,7 +274,8 @@ def test_the_second_is_refused_while_the_first_is_at_work(
         assert at_work.wait(30)
         patched.undo()
         before = RidgeModel.load(own).digest
-        assert "is being driven by process" in cli("update", own, store, *THREADS).error
+        told = f"is being driven by process {os.getpid()} on {socket.gethostname()}; wait for it"
+        assert told in cli("update", own, store, *THREADS).error
         assert RidgeModel.load(own).digest == before
         go_on.set()
         first.join()

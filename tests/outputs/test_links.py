@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def test_the_lock_of_a_run(tmp_path: Path, victim: Path, link: str) -> None:
     assert whole(victim)
     (run / "lock").unlink()
     with Checkpoints(run, {"a": 1}):
-        assert (run / "lock").read_text() == f"{os.getpid()}\n"
+        assert (run / "lock").read_text() == f"{os.getpid()} on {socket.gethostname()}\n"
 
 
 @pytest.mark.parametrize("link", list(LINKS))
