@@ -6,12 +6,13 @@ from pathlib import Path
 
 from streamkernel.blobs import joined
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.factors import BASIS, ROWS, Factor
+from streamkernel.factors import BASIS, Factor
 from streamkernel.factors.factor import entries_of
 from streamkernel.kinds import predicting_class, transformer_class, transforming_class, updatable
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.models.updatable import UpdatableModel
+from streamkernel.outputs import is_of_factor
 from streamkernel.store import bundle_kind
 from streamkernel.table import open_table
 from streamkernel.table.schema import Schema
@@ -25,8 +26,7 @@ def is_factor(path: str) -> bool:
     entries = entries_of(path)
     if (BASIS in entries or not entries) and bundle_kind(joined(path, BASIS)) == Factor.KIND:
         return True
-    names = {name.lstrip(".").partition(".")[0] for name in entries}
-    return bool(names) and names <= {BASIS, ROWS}
+    return bool(entries) and all(map(is_of_factor, entries))
 
 
 def kind_of(path: str) -> str | None:

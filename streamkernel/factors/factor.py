@@ -23,7 +23,7 @@ from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNot
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.saved_basis import SavedBasis
 from streamkernel.kernels import UserKernel
-from streamkernel.outputs import FACTOR_PARTS
+from streamkernel.outputs import FACTOR_PARTS, is_of_factor
 from streamkernel.records import FactorRecord
 from streamkernel.store import bundle_kind, check_target
 from streamkernel.table import KnownColumns, Table, open_table
@@ -174,7 +174,7 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
             f"{folder} is a symbolic link to {os.readlink(folder)}, which is not followed to be written; give that path"
         )
     entries = entries_of(folder)
-    strangers = sorted(name for name in entries if name.lstrip(".").partition(".")[0] not in {BASIS, ROWS})
+    strangers = sorted(name for name in entries if not is_of_factor(name))
     if strangers:
         raise StoreExistsError(f"{folder} exists and is not a factor (it holds {strangers[0]}); choose another path")
     # After the check of the folder itself: the message for another kind of output must name the folder, not its parts.

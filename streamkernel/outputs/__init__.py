@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from streamkernel.blobs import store_error, translated_os_errors
 from streamkernel.outputs.building import Building
-from streamkernel.outputs.complete import FACTOR_PARTS, CompleteOutput, Kind, output_kind, read_complete
+from streamkernel.outputs.complete import FACTOR_PARTS, CompleteOutput, Kind, is_of_factor, output_kind, read_complete
 from streamkernel.outputs.files import make_own_folder, refuse_link
 from streamkernel.outputs.generation import GenerationBuilding, building_at
 from streamkernel.outputs.partial import PartialFolder, publish, remove_any, remove_stray_partials
@@ -27,6 +27,7 @@ __all__ = [
     "check_new_file",
     "check_output",
     "check_target",
+    "is_of_factor",
     "make_own_folder",
     "new_file",
     "output_kind",

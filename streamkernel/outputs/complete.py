@@ -30,10 +30,17 @@ WORDS: dict[str, str] = {
 
 # A factor is a folder with two outputs, which have these names.
 FACTOR_PARTS = ("basis", "rows")
+# The parts, and what their builders have beside them.
+_OF_FACTOR = re.compile(rf"({'|'.join(FACTOR_PARTS)})|\.+({'|'.join(FACTOR_PARTS)})\.[^.]+(\.(partial|new|former))?")
 
 _CONFIG, _GROUP = "config.json", "zarr.json"
 _INDEX = re.compile(r"0|[1-9]\d{0,17}")
 _WRONG = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
+def is_of_factor(name: str) -> bool:
+    """Whether an entry of this name, in a factor's folder, is of the factor: not so `rows.zarr`."""
+    return _OF_FACTOR.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,15 @@ from streamkernel.errors import (
     StoreExistsError,
     warn_user,
 )
-from streamkernel.outputs.complete import FACTOR_PARTS, WORDS, CompleteOutput, Kind, declared_kind, read_complete
+from streamkernel.outputs.complete import (
+    FACTOR_PARTS,
+    WORDS,
+    CompleteOutput,
+    Kind,
+    declared_kind,
+    is_of_factor,
+    read_complete,
+)
 from streamkernel.outputs.files import mounted_at, read_small
 from streamkernel.wording import switch
 
@@ -195,7 +203,7 @@ def _refuse_inside(target: str | Path) -> None:
 
     What is made there would be a foreign key of the outer output, which makes that one's replacement fail.
     """
-    part = str(target).rpartition("/")[2].lstrip(".").partition(".")[0] in FACTOR_PARTS
+    part = is_of_factor(str(target).rpartition("/")[2])
     places: Sequence[str | Path] = target.parents if isinstance(target, Path) else _prefixes(target)
     for depth, around in enumerate(places):
         found = _words_for(around)

@@ -15,7 +15,8 @@ from forks import Forks
 from sklearn.metrics.pairwise import rbf_kernel
 from thread_clients import thread_client
 
-from streamkernel import Factor, factorize
+from streamkernel import Factor, factorize, ingest
+from streamkernel.cli.saved_objects import is_factor
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import (
@@ -219,6 +220,18 @@ def test_an_overwrite_that_ends_between_columns_and_basis(tmp_path: Path, monkey
 
 def interrupted(*arguments: object, **options: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_folder_with_a_table_of_rows_is_no_factor(tmp_path: Path) -> None:
+    """Its name begins as that of a factor's part does."""
+    ingest(rows(), tmp_path / "rows.zarr")
+    assert not is_factor(str(tmp_path))
+    with pytest.raises(StoreExistsError, match=r"is not a factor \(it holds rows\.zarr\)"):
+        factorize(rows(), tmp_path, n_components=10)
+    assert os.listdir(tmp_path) == ["rows.zarr"]
+    factorize(rows(), tmp_path / "F", n_components=10)
+    with pytest.raises(StoreExistsError, match="no output is made inside of another one"):
+        ingest(rows(), tmp_path / "F" / "rows.zarr")
 
 
 def test_what_lies_among_the_columns_is_not_removed(tmp_path: Path) -> None:
