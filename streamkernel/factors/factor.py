@@ -23,7 +23,7 @@ from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNot
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.saved_basis import SavedBasis
 from streamkernel.kernels import UserKernel
-from streamkernel.outputs import FACTOR_PARTS, is_of_factor
+from streamkernel.outputs import FACTOR_PARTS, check_name_length, is_of_factor
 from streamkernel.records import FactorRecord
 from streamkernel.store import bundle_kind, check_target
 from streamkernel.table import KnownColumns, Table, open_table
@@ -165,10 +165,14 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
 
     Raises
     ------
+    ParameterError
+        The name is too long for the names of the folders beside it.
     StoreExistsError
         A factor exists there and `overwrite` is false, or something else exists there.
     """
     folder = normalised(path)
+    if isinstance(folder, Path):
+        check_name_length(folder)
     if isinstance(folder, Path) and folder.is_symlink():
         raise StoreExistsError(
             f"{folder} is a symbolic link to {os.readlink(folder)}, which is not followed to be written; give that path"

@@ -11,7 +11,7 @@ from streamkernel.outputs.complete import FACTOR_PARTS, CompleteOutput, Kind, is
 from streamkernel.outputs.files import make_own_folder, refuse_link
 from streamkernel.outputs.generation import GenerationBuilding, building_at
 from streamkernel.outputs.partial import PartialFolder, publish, remove_any, remove_stray_partials
-from streamkernel.outputs.replace import check_new_file, check_output, check_target, remove_former
+from streamkernel.outputs.replace import check_name_length, check_new_file, check_output, check_target, remove_former
 from streamkernel.outputs.single_file import new_file
 from streamkernel.outputs.temporary import TemporaryFolder
 
@@ -24,6 +24,7 @@ __all__ = [
     "PartialFolder",
     "TemporaryFolder",
     "building_at",
+    "check_name_length",
     "check_new_file",
     "check_output",
     "check_target",

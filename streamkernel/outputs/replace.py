@@ -53,7 +53,7 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
     if isinstance(target, str):
         _check_url(target, kind, overwrite)
         return
-    _check_name_length(target)
+    check_name_length(target)
     if not os.path.lexists(target):
         _refuse_inside(target)
         return
@@ -137,14 +137,15 @@ def check_new_file(target: str | Path) -> None:
         The file belongs to another user, in a folder where only its owner may replace it.
     """
     if isinstance(target, Path):
-        _check_name_length(target)
+        check_name_length(target)
         if os.path.lexists(target):
             _refuse_sticky(target)
             return
     _refuse_inside(target)
 
 
-def _check_name_length(target: Path) -> None:
+def check_name_length(target: Path) -> None:
+    """Raise `ParameterError` where the names of what is built beside an output would be too long."""
     size = len(os.fsencode(target.name))
     if size > _MOST_NAME_BYTES:
         raise ParameterError(

@@ -222,6 +222,13 @@ def interrupted(*arguments: object, **options: object) -> None:
     raise KeyboardInterrupt
 
 
+def test_a_name_too_long_is_refused_before_the_work(tmp_path: Path) -> None:
+    """The factor was made, and then its checkpoints could not be renamed and removed."""
+    with pytest.raises(ParameterError, match="has 224 bytes"):
+        factorize(rows(), tmp_path / ("n" * 224), n_components=10)
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_folder_with_a_table_of_rows_is_no_factor(tmp_path: Path) -> None:
     """Its name begins as that of a factor's part does."""
     ingest(rows(), tmp_path / "rows.zarr")
