@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import dask
@@ -23,6 +23,10 @@ from streamkernel.errors import ClusterError
 class DriverExecutor(ClusterExecutor):
     """An executor that runs sweeps from a task of the same cluster."""
 
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._closing = threading.Lock()
+
     def peak_bytes(self) -> int:
         # This process is one of the workers, and the session's own meter measures it already.
         with contextlib.suppress(ClusterError, OSError, TimeoutError):
@@ -30,33 +34,37 @@ class DriverExecutor(ClusterExecutor):
         return 0
 
     def memory_now(self) -> int:
-        """Memory of all workers in bytes, from their last reports to the scheduler."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        """Memory of all workers in bytes, from their last reports to the scheduler; 0 once the client is closed."""
+        with self._closing:
+            if self._client.status != "running":
+                return 0
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return sum(int(worker["metrics"]["memory"]) for worker in workers)
+
+    def close(self) -> None:
+        """Close the client, which the fit and the job's watch use from two threads.
+
+        It stops the event loop for which `memory_now`, or a second call of `Client.close`, would wait for ever.
+        """
+        with self._closing:
+            self._client.close()
 
 
 @contextlib.contextmanager
-def driver_executor(worker: Worker) -> Iterator[tuple[DriverExecutor, Callable[[], None]]]:
-    """An executor with a client of its own, and a function that closes this client while the fit waits for tasks."""
+def driver_executor(worker: Worker) -> Iterator[DriverExecutor]:
+    """An executor with a client of its own; `close` may be called while the fit waits for tasks."""
     options = {"set_as_default": False, "direct_to_workers": True, "name": "streamkernel-job"}
     with (
         dask.config.set({name: value for name, value in DASK_CONFIG.items() if name.startswith("distributed.admin")}),
         Client(worker.scheduler.address, security=_as_client(worker.security), timeout=10, **options) as client,
         client.as_current(),
     ):
-        one_at_a_time = threading.Lock()
-
-        def close() -> None:
-            # Of two calls of `Client.close` at once, one may stop the event loop that the other waits for.
-            with one_at_a_time:
-                client.close()
-
         executor = DriverExecutor(client)
         try:
             warm_up_workers(client)
-            yield executor, close
+            yield executor
         finally:
-            close()
+            executor.close()
 
 
 def _as_client(security: Security) -> Security:

@@ -123,8 +123,8 @@ class _Driver:
 
     def _fit(self, fitting: Fitting, watch: ProgressWatch) -> Fields:
         fitting.prepare(watch)
-        with driver_executor(self.worker) as (executor, close):
-            watch.interrupt = close
+        with driver_executor(self.worker) as executor:
+            watch.interrupt = executor.close
             model = fitting.fit(executor, watch)
         return fitting.publish(model, watch)
 

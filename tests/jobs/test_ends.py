@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from clusters import HANG
+from clusters import HANG, Cluster
+from distributed import Client
 from fits import estimator, events, failure, rows_at, small, sweeps_begun, until
 
 from streamkernel import connect, open_table
@@ -24,13 +27,38 @@ from streamkernel.errors import (
 )
 from streamkernel.fits import plan_ridge
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs._cluster import DriverLimits
+from streamkernel.jobs._cluster import DriverExecutor, DriverLimits
 from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs.records import JobRecords
 from streamkernel.jobs.specification import JobSpecification, requested
 from streamkernel.service.http_errors import in_json
 from streamkernel.settings import RidgeSettings
 from streamkernel.wording import in_python, option
+
+
+def test_the_client_is_not_closed_under_the_watch(dask_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch would wait for ever for an event loop that has ended, and the driver for the watch."""
+    found: list[int] = []
+    asking = threading.Event()
+    ask = Client.scheduler_info
+
+    def slowly(self: Client, **options: Any) -> Any:
+        asking.set()
+        time.sleep(0.2)
+        return ask(self, **options)
+
+    monkeypatch.setattr(Client, "scheduler_info", slowly)
+    with Client(dask_cluster.address, set_as_default=False) as client:
+        executor = DriverExecutor(client)
+        watch = threading.Thread(target=lambda: found.append(executor.memory_now()), daemon=True)
+        watch.start()
+        assert asking.wait(HANG)
+        executor.close()
+        watch.join(5)
+        assert found
+        assert found[0] > 0
+        assert executor.memory_now() == 0
+
 
 # --- cancelling ------------------------------------------------------------------------------------------------------
 
