@@ -142,14 +142,14 @@ class PredictingModel(SavedModel, ABC):
         return whole
 
     def prepare_targets(self, table: Table) -> Table:
-        """The same table with its targets in the model's classes, for scoring.
+        """The same table with its targets in the model's classes and, of several, in the model's order, for scoring.
 
         Raises
         ------
         ShapeMismatchError, DataError
             The table has another number of targets, numbers instead of labels, or labels unknown to the model.
         """
-        return table.for_model(self.classes, self.target_count)
+        return table.targets_in_order(self.record.target_names).for_model(self.classes, self.target_count)
 
     def weighted(self, table: Table) -> Table:
         """Rows whose targets are prepared, with the weights that the fit gave to their classes."""

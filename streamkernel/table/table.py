@@ -17,6 +17,7 @@ from streamkernel.table.parts.folds import keys_of_parts
 from streamkernel.table.row_keys import NO_ROUNDING, RowRounding
 from streamkernel.table.rows import ColumnRows, NumbersBeside, NumpyRows, OrderedRows, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
+from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.values import cast_rows, check_rows, listed
 from streamkernel.type_aliases import AnyArray, Float, Int
 from streamkernel.wording import option
@@ -182,6 +183,18 @@ class Table(PinnedRows):
         """The same rows with `Targets.for_model`."""
         assert self.targets is not None
         return replace(self, targets=self.targets.for_model(classes, d))
+
+    def targets_in_order(self, names: Sequence[str]) -> Table:
+        """The same rows with their targets in the order of these names; unchanged where their names are others."""
+        found = self.targets
+        if found is None or found.names == tuple(names) or sorted(found.names) != sorted(names):
+            return self
+        order = [found.names.index(name) for name in names]
+        statistics = self.statistics
+        if statistics is not None and statistics.y is not None:
+            statistics = TableStatistics(statistics.X, statistics.y.of_columns(order))
+        targets = replace(found, rows=OrderedRows(found.rows, order), names=tuple(names))
+        return replace(self, targets=targets, statistics=statistics)
 
     def without_targets(self) -> Table:
         """The same rows without y."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamkernel import GaussianProcessRegressor, KernelRidge, ingest, open_table
@@ -66,3 +67,25 @@ def test_the_score_by_which_alpha_is_chosen_is_said_to_be_a_sum_over_targets(cli
         assert unit == "squared error per row of scaled targets"
         shown.append(float(number))
     assert shown[1] == pytest.approx(2.0 * shown[0], rel=1e-5)
+
+
+@pytest.fixture
+def two_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    draws = np.random.default_rng(3)
+    frame = pd.DataFrame(draws.standard_normal((200, 2)), columns=["a", "b"])
+    return frame.assign(u=np.sin(frame["a"]), v=1000.0 * frame["b"])
+
+
+def test_targets_are_matched_by_name(cli: Callable, two_targets: pd.DataFrame) -> None:
+    for name, frame in (("same", two_targets), ("other", two_targets[["v", "b", "u", "a"]])):
+        ingest(frame, f"{name}.zarr", target=["u", "v"], dtype="float64")
+    for name, model in (("same", "m"), ("other", "m2")):
+        cli("fit", "same.zarr", model, "--basis", "20", "--quiet")
+        cli("update", model, f"{name}.zarr", "--as-new", "--quiet")
+    same, other = (cli("evaluate", "m", f"{name}.zarr", "--quiet", "--json").result for name in ("same", "other"))
+    assert same["r2"] > 0.9
+    assert other["r2"] == pytest.approx(same["r2"], rel=1e-12)
+    first, second = (KernelRidge.load(model) for model in ("m", "m2"))
+    X = two_targets[["a", "b"]]
+    np.testing.assert_allclose(second.predict(X), first.predict(X), rtol=1e-6)
