@@ -52,8 +52,7 @@ def rows_of_model(
     Raises
     ------
     ParameterError
-        The sweeps run on a cluster that may not see this machine's files, the model has several targets, or a column is
-        missing.
+        The sweeps run on a cluster that may not see this machine's files, or a column is missing.
     DataError, StoreError
         As of `ingest`.
     """
@@ -83,11 +82,9 @@ def rows_of_model(
     named = model.known_columns.named
     known = model.record.target_names if isinstance(model, PredictingModel) and model.SUPERVISED else ()
     y = known if targets else ()
-    if len(y) > 1:
-        raise ParameterError(f"{source} gives one column as target, and the model has {len(y)}; ingest the rows first")
     with contextlib.nullcontext(source) if named else _copied(source, display) as rows:
         keep = model.column_names if named else _beside_targets(model, rows, known, csv)
-        of_features = {"target": y[0] if y else None, "keep": keep, "dtype": dtype}
+        of_features = {"target": list(y) or None, "keep": keep, "dtype": dtype}
         with _ingested(rows, display, weight=weight, of_model=True, **of_features, **asdict(csv)) as place:
             if y and not named and default_position(y[0]) is not None:
                 _check_unnamed(model, source, place, y[0])

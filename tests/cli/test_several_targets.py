@@ -89,3 +89,16 @@ def test_targets_are_matched_by_name(cli: Callable, two_targets: pd.DataFrame) -
     first, second = (KernelRidge.load(model) for model in ("m", "m2"))
     X = two_targets[["a", "b"]]
     np.testing.assert_allclose(second.predict(X), first.predict(X), rtol=1e-6)
+
+
+def test_a_file_is_evaluated_by_a_model_without_a_schema(cli: Callable, two_targets: pd.DataFrame) -> None:
+    """A model that Python fitted to columns of a frame, and one of columns without names."""
+    X, Y = two_targets[["a", "b"]], two_targets[["u", "v"]]
+    KernelRidge(20).fit(X, Y).save("named")
+    KernelRidge(20).fit(X.to_numpy(), Y.to_numpy()).save("unnamed")
+    of_names = {"named": ["a", "b", "y0", "y1"], "unnamed": ["x0", "x1", "y0", "y1"]}
+    for model, names in of_names.items():
+        two_targets.set_axis(names, axis="columns")[names[::-1]].to_csv("rows.csv", index=False)
+        assert cli("evaluate", model, "rows.csv", "--quiet", "--json").result["r2"] > 0.9
+    two_targets.to_csv("rows.csv", index=False)
+    assert "there is no target column 'y0'" in cli("evaluate", "named", "rows.csv").error
