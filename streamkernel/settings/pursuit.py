@@ -237,7 +237,7 @@ class PursuitSettings(BasisSettings):
                 f"the {option('validation')} rows have no targets; ingest them with {option('target')}, or give (X, y)"
             )
         try:
-            fitting = other.for_model(table.classes, table.n_targets)
+            fitting = other.targets_in_order(table.target_names).for_model(table.classes, table.n_targets)
         except DataError as error:
             raise type(error)(f"of the validation rows: {error.message}") from error
         return replace(self, validation=replace(fitting, dtype=table.dtype, scaler=None))

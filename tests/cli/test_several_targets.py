@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamkernel import GaussianProcessRegressor, KernelRidge, ingest, open_table
+from streamkernel import GaussianProcessRegressor, KernelMatchingPursuit, KernelRidge, ingest, open_table
 from streamkernel.estimators.base import SupervisedEstimator
 
 
@@ -89,6 +89,16 @@ def test_targets_are_matched_by_name(cli: Callable, two_targets: pd.DataFrame) -
     first, second = (KernelRidge.load(model) for model in ("m", "m2"))
     X = two_targets[["a", "b"]]
     np.testing.assert_allclose(second.predict(X), first.predict(X), rtol=1e-6)
+
+
+def test_targets_of_validation_rows_are_matched_by_name(two_targets: pd.DataFrame) -> None:
+    ingest(two_targets, "fitted.zarr", target=["u", "v"], dtype="float64")
+    fitted, found = open_table("fitted.zarr"), []
+    for columns in (["a", "b", "u", "v"], ["v", "u", "a", "b"]):
+        ingest(two_targets[columns], "rows.zarr", target=["u", "v"], dtype="float64", overwrite=True)
+        model = KernelMatchingPursuit(20, validation=open_table("rows.zarr")).fit(fitted)
+        found.append(model.predict(two_targets[["a", "b"]]))
+    np.testing.assert_array_equal(*found)
 
 
 def test_a_file_is_evaluated_by_a_model_without_a_schema(cli: Callable, two_targets: pd.DataFrame) -> None:
