@@ -241,17 +241,37 @@ def before_map(step: Step, table: Table, itemsize: int | None = None) -> Step:
 
 
 def counting(steps: list[Step], problem: Problem) -> list[Step]:
-    """The steps, with the count of repeated rows added to the first step that fetches rows, or as a step of its own."""
+    """The steps, with the count of repeated rows (`sharing`)."""
     table = problem.table
-    count = step_of(COUNT, CountRepeats(table.width, table.n_targets), table, kernel_columns=0)
-    for index, step in enumerate(steps):
-        if step.name == GATHER:
-            both = replace(
-                step,
-                flops_per_row=step.flops_per_row + count.flops_per_row,
-                scratch_bytes=step.scratch_bytes + count.scratch_bytes,
-                state_bytes=step.state_bytes + count.state_bytes,
-                held_bytes=step.held_bytes + count.state_bytes,
-            )
-            return [*steps[:index], both, *steps[index + 1 :]]
-    return [count, *steps]
+    return sharing(steps, step_of(COUNT, CountRepeats(table.width, table.n_targets), table, kernel_columns=0))
+
+
+def sharing(steps: list[Step], work: Step) -> list[Step]:
+    """The steps, with a work that shares the first sweep where that fetches rows, or counts; else in one of its own."""
+    first = next((index for index, step in enumerate(steps) if step.where == "sweep"), 0)
+    if not steps or steps[first].name not in (GATHER, COUNT):
+        return [work, *steps]
+    return [*steps[:first], both_steps(steps[first], work), *steps[first + 1 :]]
+
+
+def both_steps(step: Step, work: Step) -> Step:
+    """The step that runs the work of another one in the same sweep."""
+    return replace(
+        step,
+        flops_per_row=step.flops_per_row + work.flops_per_row,
+        scratch_bytes=step.scratch_bytes + work.scratch_bytes,
+        state_bytes=step.state_bytes + work.state_bytes,
+        held_bytes=step.held_bytes + work.state_bytes,
+    )
+
+
+def as_first(step: Step, table: Table) -> Step:
+    """A step that fetches rows as stored, in the sweep that finds their scaler (`RowCache.of_blocks`)."""
+    more = max(1.0, table.features.dtype.itemsize / table.dtype.itemsize)
+    return replace(
+        step,
+        # As stored, and beside them as they are scaled.
+        state_bytes=int(more * step.state_bytes),
+        held_bytes=int(more * step.held_bytes),
+        scratch_bytes=step.scratch_bytes + step.block_rows * table.stored_width * table.features.dtype.itemsize,
+    )

@@ -9,13 +9,16 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.metric import MetricScaler
-from streamkernel.reductions import Both, DrawnRows, Gather, Sample
+from streamkernel.reductions import Both, DrawnRows, Gather, Reduction, Sample
+from streamkernel.reductions.contract import Result
 from streamkernel.reductions.pools import CountRepeats, Lots, Origins, Repeats
 from streamkernel.table import RowScaler, Table
 from streamkernel.table.row_keys import RowRounding
 from streamkernel.type_aliases import AnyArray, AnyDType, Int
 
-GATHER, COUNT, _LOTS = "gather sampled rows", "count of repeated rows", "rows of each lot of copies"  # sweeps
+# Sweeps.
+GATHER, STATISTICS = "gather sampled rows", "column statistics"
+COUNT, _LOTS = "count of repeated rows", "rows of each lot of copies"
 _PIECE = 2048  # rows that are mapped at a time
 
 
@@ -30,7 +33,7 @@ class RowCache:
 
     Parameters
     ----------
-    table : table of the rows as they are held.
+    table : table of the rows as they are held; one whose blocks show the rows as stored, for rows that are held so.
     scaler : scaler of the rows. Of rows that are held with their columns scaled it maps by its metric; None for no map.
     dtype : dtype of the mapped rows.
     """
@@ -38,7 +41,7 @@ class RowCache:
     def __init__(
         self, table: Table, session: Session, scaler: RowScaler | None = None, dtype: AnyDType | None = None
     ) -> None:
-        self._as_stored = held_as_stored(table)
+        self._as_stored = table.shows_stored or held_as_stored(table)
         self._table = table.with_stored() if self._as_stored else table
         self._session = session
         self._scaler, self._dtype = scaler, table.dtype if dtype is None else dtype
@@ -58,6 +61,20 @@ class RowCache:
         cache._parts, cache.repeats = self._parts, self.repeats
         return cache
 
+    def of_blocks(self, table: Table) -> RowCache:
+        """A cache with the same rows as the blocks of a table have them, which differs in scaler and dtype.
+
+        This cache, which has the rows as stored, is then empty: two copies of them are not in the plan.
+        """
+        assert self._as_stored, "rows that were scaled already have lost their digits"
+        cache = RowCache(table, self._session)
+        while self._parts:
+            part, *rest = self._parts
+            self._parts = tuple(rest)
+            cache._parts += (part if cache._as_stored else replace(part, X=_scaled(part.X, table)),)
+        cache.repeats = self.repeats
+        return cache
+
     def take_keys(self, rounding: RowRounding) -> None:
         """Give the rows other keys of their features, in one sweep for all rows that are held.
 
@@ -70,23 +87,38 @@ class RowCache:
 
     def fetch(self, rows: Int) -> None:
         """Fetch the missing ones of these rows, in one sweep over the blocks that hold them."""
-        missing = np.unique(rows)
-        for part in self._parts:
-            missing = np.setdiff1d(missing, part.rows, assume_unique=True)
+        missing = self._missing(rows)
         if len(missing):
             self._parts += (self._session.sweep(self._gather(missing), self._table, GATHER),)
 
-    def count_repeats(self, rows: Int, origins: Origins) -> Repeats:
-        """Fetch these rows, and count the repeated rows of the table in the same sweep, the first."""
-        table, missing = self._table, np.unique(rows)
-        count = CountRepeats(table.width, table.n_targets, origins=origins)
-        if len(missing) == 0:
-            self.repeats = self._session.sweep(count, table, COUNT)
-            return self.repeats
-        fresh, self.repeats = self._session.sweep(Both(self._gather(missing), count), table, GATHER)
+    def fetch_with(self, rows: Int, work: Reduction[Result], name: str) -> Result:
+        """Fetch the missing ones of these rows in the sweep of another reduction, and return the result of that.
+
+        Parameters
+        ----------
+        name : name of the sweep where no row is missing.
+        """
+        missing = self._missing(rows)
+        if not len(missing):
+            return self._session.sweep(work, self._table, name)
+        fresh, result = self._session.sweep(Both(self._gather(missing), work), self._table, GATHER)
         self._parts += (fresh,)
-        assert self.repeats is not None
+        return result  # type: ignore[no-any-return]
+
+    def counting(self, origins: Origins) -> CountRepeats:
+        """The reduction that counts the repeated rows of the table."""
+        return CountRepeats(self._table.width, self._table.n_targets, origins=origins)
+
+    def count_repeats(self, rows: Int, origins: Origins) -> Repeats:
+        """Fetch these rows, and count the repeated rows of the table in the same sweep."""
+        self.repeats = self.fetch_with(rows, self.counting(origins), COUNT)
         return self.repeats
+
+    def _missing(self, rows: Int) -> Int:
+        missing = np.unique(rows)
+        for part in self._parts:
+            missing = np.setdiff1d(missing, part.rows, assume_unique=True)
+        return missing
 
     def count_lots(self, drawn: DrawnRows, lots: Lots) -> Repeats:
         """Count the distinct rows of the table by the lots among drawn rows: exactly where these are all rows.
@@ -192,6 +224,16 @@ def _at(parts: tuple[Sample, ...], rows: Int, none: Sample) -> Sample:
 
     keyed = all(part.keys is not None for part in parts)
     return Sample(rows, joined("X"), joined("Y"), joined("weights"), joined("keys") if keyed else None)
+
+
+def _scaled(X: AnyArray, table: Table) -> AnyArray:
+    """Rows as stored, cast and scaled as the blocks of a table: in their own memory if there is room for them."""
+    fits = X.dtype == table.dtype and X.shape[1] == table.width and X.flags.writeable
+    out = X if fits else np.empty((len(X), table.width), table.dtype)
+    for first in range(0, len(X), _PIECE):
+        piece = slice(first, first + _PIECE)
+        out[piece] = table.scaled(X[piece])
+    return out
 
 
 def held_as_stored(table: Table) -> bool:

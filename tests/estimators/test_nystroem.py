@@ -149,7 +149,7 @@ def test_sweeps_are_as_planned_and_targets_are_not_read() -> None:
     y = da.zeros(3000, chunks=CHUNK).map_blocks(explode, meta=np.empty(0))
     watcher = Watcher()
     model = Nystroem(40, progress=watcher).fit(open_table(da.from_array(X, chunks=(CHUNK, -1)), y))
-    assert watcher.sweeps[0] == "column statistics"
+    assert watcher.sweeps[0] == "gather sampled rows"
     assert watcher.sweeps[-1] == "final sweep"
     assert model.n_sweeps_ == len(watcher.sweeps)
     assert watcher.notes[0].startswith(f"{model.n_sweeps_} sweeps over 3,000 rows")

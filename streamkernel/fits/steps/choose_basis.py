@@ -10,6 +10,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError, SingularKernelError, warn_user
+from streamkernel.fits.steps.first_sweep import statistics_and_rows
 from streamkernel.fits.steps.kernel_matrix import check_matrix, check_sample, told_of_matrix
 from streamkernel.fits.steps.near_copies import look_at_copies
 from streamkernel.fits.steps.plan_steps import needs_moments
@@ -18,7 +19,7 @@ from streamkernel.fits.steps.validation import checked_numbers, fetched_held_out
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.metric import MetricScaler
 from streamkernel.records import MetricChoiceRecord
-from streamkernel.reductions import DrawnRows, Moments, Sample, draw_rows
+from streamkernel.reductions import DrawnRows, Sample, draw_rows
 from streamkernel.reductions.pools import Lots, Origins, Repeats
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.selection.row_cache import as_stored, before_metric
@@ -106,33 +107,39 @@ def choose_basis(
     """
     if table.of_matrix:
         check_matrix(table)
-    statistics = _statistics(table, settings, session)
-    columns: RowScaler | None = None
-    if settings.scale == "standard":
-        assert statistics is not None
-        columns = SparseScaler.of(statistics.X) if table.sparse else standard_scaler(statistics.X, table.columns)
     rule = settings.rule_for(table)
     if rule.keyed or folds is not None:
         table = table.with_keys()
     given = settings.given_metric
     in_metric = settings.searches_sample or given is not None
+    # Rows as they are before the scaler, which is not known yet.
+    unscaled = as_stored(table) if settings.samples_scaling or in_metric else table
+    draft = Problem(unscaled, settings.kernel_of(table), n, settings.tol, settings.seed, folds=folds, of_rows=of_rows)
+    drawn = _sample_rows(table, settings, draft)
+    sampled = drawn.rows
+    checked = checked_numbers(table, folds if looks_at_errors else None, settings.seed)
+    wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows])
+    statistics, first = table.own_statistics, None
+    if needs_moments(table, settings):
+        keyed = table.with_keys() if settings.searches_sample else table
+        statistics, first = statistics_and_rows(keyed, wanted, session, centred=settings.scale == "standard")
+    columns: RowScaler | None = None
+    if settings.scale == "standard":
+        assert statistics is not None
+        columns = SparseScaler.of(statistics.X) if table.sparse else standard_scaler(statistics.X, table.columns)
     # Rows are sampled before there is a metric, or ends of the columns.
     plain = table.with_scaler(columns)
     if settings.samples_scaling:
         plain = as_stored(table)
     elif in_metric:
         plain = before_metric(table, columns or unit_scaler(table.n_features))
-    cache = RowCache(plain.with_keys() if settings.searches_sample else plain, session)
-    draft = Problem(plain, settings.kernel_of(table), n, settings.tol, settings.seed, folds=folds, of_rows=of_rows)
-    drawn = _sample_rows(table, settings, draft)
-    sampled = drawn.rows
-    checked = checked_numbers(table, folds if looks_at_errors else None, settings.seed)
-    wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows])
-    repeats = None
-    if table.n_targets:
-        repeats = cache.count_repeats(wanted, Origins.of_table(table, statistics, scaled=columns is not None))
-    else:
+    rows = plain.with_keys() if settings.searches_sample else plain
+    cache = RowCache(rows, session) if first is None else first.of_blocks(rows)
+    repeats = cache.repeats
+    if not table.n_targets:
         cache.fetch(wanted)
+    elif repeats is None:
+        repeats = cache.count_repeats(wanted, Origins.of_table(table, statistics, scaled=columns is not None))
     if repeats is not None:
         if repeats.uneven:
             stored = Origins.of_table(table, statistics, scaled=False)
@@ -251,13 +258,6 @@ def _searched(search: MetricSearch, settings: BasisSettings, session: Session) -
 def _bounded(settings: BasisSettings, statistics: TableStatistics, table: Table, sample: Sample) -> RowScaler:
     """The scaler whose ends or ranks are those of sampled rows."""
     return bounded_scaler(settings.scale, statistics.X, table.columns, sample.X, sample.weights)
-
-
-def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:
-    if not needs_moments(table, settings):
-        return table.own_statistics
-    plain = table.without_targets() if table.classes is not None else table
-    return session.sweep(Moments.of(plain, plain.n_targets), plain, "column statistics")
 
 
 def _sample_rows(table: Table, settings: BasisSettings, draft: Problem) -> DrawnRows:

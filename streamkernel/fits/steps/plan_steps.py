@@ -9,6 +9,7 @@ import numpy as np
 from streamkernel.basis import unfilled
 from streamkernel.engine import Step, TableShape, driver_step, step_of
 from streamkernel.fits.steps.check_rows import check_bytes
+from streamkernel.fits.steps.first_sweep import first_rows
 from streamkernel.fits.steps.scalers import unit_scaler
 from streamkernel.fits.steps.validation import checked_rows
 from streamkernel.kernels import filling_bytes, packed_bytes
@@ -18,13 +19,16 @@ from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection import Problem
 from streamkernel.selection.greedy import GramForm
 from streamkernel.selection.problem import (
+    as_first,
     before_map,
     counting,
     distinct_rows,
     gather_step,
     in_double,
+    sharing,
     unfilled_basis,
 )
+from streamkernel.selection.row_cache import STATISTICS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import choice_bytes
 from streamkernel.table import Folds, Table
@@ -64,17 +68,15 @@ def steps_of_choice(
         table = table.with_scaler(MetricScaler.unfilled(unit_scaler(table.n_features), width))
     kernel = settings.kernel_of(table)
     problem = Problem(table, kernel, n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds, of_rows=of_rows)
-    steps: list[Step] = []
-    if needs_moments(table, settings):
-        moments = Moments.of(table, 0 if table.classes is not None else d)
-        steps.append(before_map(step_of("column statistics", moments, plain, kernel_columns=0), table))
     rule = settings.rule_for(plain)
     sampled = settings.sampled_rows(table, problem.trained_share, of_rows)
     checked = checked_rows(table, folds) if folds is not None and looks_at_errors else 0
     chosen = _with_draws(rule.steps(problem), problem, (sampled, checked), copied=settings.tuning_rows(table))
     if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:
         chosen = [in_double(step, table) for step in chosen]
-    steps += counting(chosen, problem) if d else chosen
+    steps = counting(chosen, problem) if d else chosen
+    if needs_moments(table, settings):
+        steps = _with_statistics(steps, table, plain)
     # Once the first rows are there, before any is chosen.
     fetched = next((i for i, step in enumerate(steps) if step.kept_bytes), len(steps) - 1) + 1
     if settings.samples_scaling:
@@ -91,6 +93,20 @@ def steps_of_choice(
         # The points as stored, of the rows that were not sampled.
         steps.append(in_double(replace(gather_step(problem, n), name="rows of the basis"), table))
     return problem, steps
+
+
+def _with_statistics(steps: list[Step], table: Table, plain: Table) -> list[Step]:
+    """The steps, with statistics of the columns in the first sweep; and the first rows that the driver reads before."""
+    moments = Moments.of(table, 0 if table.classes is not None else table.n_targets)
+    work = before_map(step_of(STATISTICS, moments, plain, kernel_columns=0), table)
+    shared = sharing(steps, work)
+    if len(shared) == len(steps):
+        first = next(index for index, step in enumerate(shared) if step.where == "sweep")
+        shared[first] = as_first(shared[first], plain)
+    if not table.n_targets or table.statistics is not None:
+        return shared
+    rows, chunk = first_rows(plain), 0 if TableShape.of(plain).in_memory else 3 * TableShape.of(plain).chunk_bytes
+    return [driver_step("first rows", 24 * rows * plain.stored_width + chunk), *shared]
 
 
 def scaling_step(rows: int, p: int) -> Step:

@@ -42,6 +42,8 @@ from streamkernel.type_aliases import Bool, Float, Int
 Keys = NDArray[np.uint64]
 
 _BY_CHANCE = 0.05  # share of pairs of rows with equal targets from which on targets may agree by chance
+_SURE = 2.0  # times this share, of which other origins make no less than it
+_CLEARLY = 0.95  # share of distinct rows, above `FEW` by three deviations of an estimate
 _AGREEING = 0.9  # least agreement of the targets of equal features beyond chance, from 0 to 1, for copies
 
 # Binary digits of features and of targets in which copies agree: to 1e-3 and 3e-5 of a number, or to 1e-6 for both; and
@@ -81,6 +83,14 @@ class Origins:
             plain,
             sparse_columns=table.n_features if table.sparse else None,
             leading=LEADING if table.of_matrix else 0,
+        )
+
+    def near(self, statistics: TableStatistics) -> bool:
+        """Whether no column has its mean so far from the origin that its first digits say nothing of a row."""
+        dense = self.sparse_columns is None and not self.leading
+        pairs = ((self.X, statistics.X if dense else None), (self.Y, statistics.y))
+        return not any(
+            of is not None and far_origin(of.mean - (0.0 if at is None else at), of.std).any() for at, of in pairs
         )
 
     def of_sample(self, sample: Sample) -> Origins:
@@ -180,6 +190,13 @@ class Repeats:
     def uneven(self) -> bool:
         """Whether copies differ in digits that the count rounds away: it then has a lot once for each part of it."""
         return self.share < 1.0 and self.distinct <= FEW * max(self.equal, self.exact)
+
+    @property
+    def clear(self) -> bool:
+        """Whether hardly any row repeats another, so that other origins would give a share of 1 as well."""
+        # Targets that agree by chance do not have rows compared in few digits (`distinct`).
+        counts = [self.equal, self.features, *([self.alike] if self.by_chance < _SURE * _BY_CHANCE else [])]
+        return min(counts) > _CLEARLY * self.rows
 
     def with_distinct(self, distinct: float) -> Repeats:
         """The same counts, with another number of distinct rows."""
