@@ -17,11 +17,11 @@ from streamkernel.engine import Plan, Progress, Session, executor_of, resident_b
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import StoreExistsError
 from streamkernel.fits.compression._compression_maps import Maps, needs_statistics, table_of_choice
-from streamkernel.fits.compression.compression_plan import DRAWN, STATISTICS, plan_of_compression
+from streamkernel.fits.compression.compression_plan import DRAWN, moments_of, plan_of_compression
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
 from streamkernel.fits.steps.run import checked_plan, measured, size_of_fit
 from streamkernel.outputs import check_target
-from streamkernel.reductions import Gather, Moments
+from streamkernel.reductions import Both, Gather
 from streamkernel.settings.compression import SUBSAMPLE, CompressionSettings
 from streamkernel.table import Table, TableInfo, open_table
 from streamkernel.table.info import stored_weight
@@ -195,16 +195,16 @@ def _subsample(table: Table, size: int, settings: CompressionSettings, session: 
 def _of_method(
     table: Table, parts: list[Group], settings: CompressionSettings, session: Session, n: int
 ) -> tuple[Rows, float | tuple[float, ...] | None]:
-    statistics = table.own_statistics
-    if needs_statistics(table, settings):
-        d = 0 if table.classes is not None else table.n_targets
-        plain = table.without_targets() if d == 0 else table
-        statistics = session.sweep(Moments.of(table, d), plain, STATISTICS)
-    chosen = choose_basis(replace(table_of_choice(table, settings), statistics=statistics), settings, session, n)
     candidates = settings.candidates(table) if settings.herds(table) else 1
     draws = [part.draw(candidates * part.size, settings.seed) for part in parts]
     numbers = np.sort(np.concatenate([each.rows for each in draws]))
-    drawn = session.sweep(Gather(numbers, table.stored_width, table.n_targets, table.dtype), table, DRAWN)
+    gather = Gather(numbers, table.stored_width, table.n_targets, table.dtype)
+    if needs_statistics(table, settings):
+        # Rows are drawn without a scaler, so that its statistics share the sweep.
+        drawn, statistics = session.sweep(Both(gather, moments_of(table)), table, DRAWN)
+    else:
+        drawn, statistics = session.sweep(gather, table, DRAWN), table.own_statistics
+    chosen = choose_basis(replace(table_of_choice(table, settings), statistics=statistics), settings, session, n)
     made = Maps.of(table, settings, chosen, statistics, drawn, session)
     lengthscale = _lengthscale(chosen) if settings.uses_kernel else None
     if settings.herds(table):

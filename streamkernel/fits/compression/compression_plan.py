@@ -19,11 +19,16 @@ from streamkernel.reductions.mean_features import MeanFeatureSums
 from streamkernel.reductions.row_spaces import InSpace
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.selection import Problem
-from streamkernel.selection.problem import unfilled_basis
+from streamkernel.selection.problem import both_steps, unfilled_basis
 from streamkernel.settings.compression import SUBSAMPLE, CompressionSettings
-from streamkernel.table import Table
+from streamkernel.table import ColumnStatistics, Table, TableStatistics
 
-STATISTICS, DRAWN = "column statistics", "rows drawn"
+DRAWN = "rows drawn"
+
+
+def moments_of(table: Table) -> Moments:
+    """The reduction that finds statistics of the columns, and of targets that are numbers."""
+    return Moments.of(table, 0 if table.classes is not None else table.n_targets)
 
 
 def plan_of_compression(table: Table, settings: CompressionSettings, machine: Machine, n: int) -> Plan:
@@ -40,15 +45,21 @@ def plan_of_compression(table: Table, settings: CompressionSettings, machine: Ma
     made = driver_step("compressed table", 3 * size * (8 * p + 8 * d + 24))
     if settings.method == SUBSAMPLE:
         return make_plan([gather, made], shape, machine, disk_bytes=disk)
-    steps: list[Step] = []
+    known = table
     if needs_statistics(table, settings):
-        moments = Moments.of(table, 0 if table.classes is not None else d)
-        steps.append(step_of(STATISTICS, moments, table, kernel_columns=0))
-    problem, chosen = steps_of_choice(table_of_choice(table, settings), settings, n)
-    # The step of statistics is there already, with those of the targets.
-    steps += [*(step for step in chosen if step.name != STATISTICS), gather]
+        gather = both_steps(gather, step_of(DRAWN, moments_of(table), table, kernel_columns=0))
+        known = _with_statistics(table)
+    problem, chosen = steps_of_choice(table_of_choice(known, settings), settings, n)
+    steps = [gather, *chosen]
     steps += _steps_of_method(table, settings, problem, n, size)
     return make_plan([*steps, made], shape, machine, disk_bytes=disk, kernel=problem.kernel)
+
+
+def _with_statistics(table: Table) -> Table:
+    """The table with the shapes of statistics, which a sweep finds before the choice."""
+    weight = None if table.weights is None else 1.0
+    X, y = (ColumnStatistics(1, *4 * (unfilled(columns),), weight) for columns in (table.n_features, table.n_targets))
+    return replace(table, statistics=TableStatistics(X, y))
 
 
 def _steps_of_method(table: Table, settings: CompressionSettings, problem: Problem, n: int, size: int) -> list[Step]:
