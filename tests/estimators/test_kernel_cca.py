@@ -184,10 +184,9 @@ def test_the_plan_is_held_against_the_limit() -> None:
     with pytest.raises(ResourceLimitError, match="basis"):
         KernelCCA(2, basis_size=1000, memory_limit="400MB").fit(X, Y)
     run = KernelCCA(2, basis_size=25, bound_gamma=1.0).fit(X, Y).model_.config["run"]
-    # Statistics, rows by number, three rounds of ten, ten and five, the sums, the bound.
+    # Statistics and rows by number, three rounds of ten, ten and five, the sums, the bound.
     names = [sweep["name"] for sweep in run["sweeps"]]
     assert names == [
-        "column statistics",
         "gather sampled rows",
         *(f"score candidates beyond {n} functions" for n in (0, 10, 20)),
         "final sweep",

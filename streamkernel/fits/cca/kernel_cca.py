@@ -38,6 +38,7 @@ from streamkernel.reductions import Moments, Sample, View, draw_rows
 from streamkernel.reductions.sums import CrossDisagreements, CrossFeatureSums, CrossGram, Features, FeatureTimes
 from streamkernel.selection import RowCache, Selection
 from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
+from streamkernel.selection.row_cache import STATISTICS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.transformers import KernelCCASettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
@@ -140,15 +141,16 @@ def _choose_kernels(
     paired: Paired, settings: CCASettings, session: Session
 ) -> tuple[tuple[_ViewChoice, _ViewChoice], RowCache]:
     """Scalers, and lengthscales from a sample that is fetched together with all candidates."""
-    table, statistics = paired.table, paired.table.own_statistics
-    if needs_statistics(paired, settings):
-        statistics = session.sweep(Moments.of(table, table.n_targets), table, "column statistics")
-    cache = RowCache(table, session)
+    table, statistics, cache = paired.table, paired.table.own_statistics, RowCache(paired.table, session)
     drawn = draw_rows(table, sampled_rows(paired, settings), settings.seed, _SAMPLE_STREAM)
     sampled = drawn.rows
     kernels = settings.kernels(paired)
     problem = settings.problem(paired, paired.views, kernels)
-    cache.fetch(np.concatenate([sampled, settings.rule.prefetch(problem)]))
+    wanted = np.concatenate([sampled, settings.rule.prefetch(problem)])
+    if needs_statistics(paired, settings):
+        statistics = cache.fetch_with(wanted, Moments.of(table, table.n_targets), STATISTICS)
+    else:
+        cache.fetch(wanted)
     sample = replace(cache.get(sampled), weights=drawn.importance)
     views = [
         replace(view, scaler=_scaler(view, names, each, statistics, sample))

@@ -17,8 +17,9 @@ from streamkernel.reductions import Moments, View
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.sums import CrossDisagreements, CrossGram, Features, FeatureTimes
 from streamkernel.selection.cross_greedy import POOLS, CrossGreedy, CrossProblem, cross_rule
-from streamkernel.selection.problem import gather_step
+from streamkernel.selection.problem import gather_step, sharing
 from streamkernel.selection.pursuit_pools import candidates_of_a_pick, picks_of_a_sweep
+from streamkernel.selection.row_cache import STATISTICS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_choice, checked_number, checked_seed, checked_whole
 from streamkernel.settings.transformers import PAIRS, KernelCCASettings
@@ -180,15 +181,14 @@ def settings_and_views(table: Table, settings: KernelCCASettings) -> tuple[Paire
 def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
     table, n = paired.table, settings.size
     problem = settings.problem(paired, paired.views, settings.kernels(paired))
-    steps = []
-    if needs_statistics(paired, settings):
-        moments = Moments.of(table, table.n_targets)
-        steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     gathered = len(settings.rule.prefetch(problem)) + sampled_rows(paired, settings)
     choice = settings.rule.steps(problem)
     gather = gather_step(problem.draws, gathered)
     # The cached rows stay; the sample of them is there until scalers and kernels are found, one view after the other.
-    steps.append(replace(gather, kept_bytes=gather.state_bytes))
+    steps = [replace(gather, kept_bytes=gather.state_bytes)]
+    if needs_statistics(paired, settings):
+        moments = Moments.of(table, table.n_targets)
+        steps = sharing(steps, step_of(STATISTICS, moments, table, kernel_columns=0))
     sample = gather_step(problem.draws, sampled_rows(paired, settings)).state_bytes
     found = _lengthscale_steps(paired, settings)
     if settings.views[0].samples_scaling:
