@@ -43,7 +43,7 @@ def test_several_spans_exist(store: str) -> None:
             tasks.append(tasks_)
 
     fit(store, progress=Watcher())
-    assert len(tasks) == 7  # statistics, gather, four looks, the final one
+    assert len(tasks) == 6  # gather, four looks, the final one
     assert min(tasks) >= 10
 
 

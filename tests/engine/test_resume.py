@@ -151,6 +151,6 @@ def test_the_session_asks_for_its_steps_in_order(store: str, tmp_path: Path) -> 
         session = Session(ThreadExecutor(2), checkpoints=checkpoints)
         fit_ridge(open_table(store), fitting.settings_of("prediction"), session)
         assert [step for step, _ in checkpoints.steps()] == list(range(len(session.records)))
-        assert [name for _, name in checkpoints.steps()] == ["column_statistics", "gather_sampled_rows", "final_sweep"]
+        assert [name for _, name in checkpoints.steps()] == ["gather_sampled_rows", "final_sweep"]
         checkpoints.discard()
     assert not (tmp_path / "run").exists()
