@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.fits import fit_ridge, plan_ridge
-from streamkernel.fits.steps.first_sweep import statistics_and_rows
+from streamkernel.fits.steps._first_sweep import statistics_and_rows
 from streamkernel.reductions import Moments
 from streamkernel.settings import RidgeSettings
 from streamkernel.table import Table, open_table

@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError, SingularKernelError, warn_user
-from streamkernel.fits.steps.first_sweep import statistics_and_rows
+from streamkernel.fits.steps._first_sweep import statistics_and_rows
 from streamkernel.fits.steps.kernel_matrix import check_matrix, check_sample, told_of_matrix
 from streamkernel.fits.steps.near_copies import look_at_copies
 from streamkernel.fits.steps.plan_steps import needs_moments

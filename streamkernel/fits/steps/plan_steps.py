@@ -8,8 +8,8 @@ import numpy as np
 
 from streamkernel.basis import unfilled
 from streamkernel.engine import Step, TableShape, driver_step, step_of
+from streamkernel.fits.steps._first_sweep import first_rows
 from streamkernel.fits.steps.check_rows import check_bytes
-from streamkernel.fits.steps.first_sweep import first_rows
 from streamkernel.fits.steps.scalers import unit_scaler
 from streamkernel.fits.steps.validation import checked_rows
 from streamkernel.kernels import filling_bytes, packed_bytes
