@@ -26,8 +26,8 @@ from streamkernel.linalg.threads import single_threaded_blas
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener, even_panels
 
 __all__ = [
-    "BlockMemory",
     "PANEL_ROWS",
+    "BlockMemory",
     "DualityPath",
     "InPlaceCholesky",
     "RankRevealed",

@@ -7,9 +7,10 @@ from typing import ClassVar, Literal
 
 from streamkernel.errors import ParameterError
 from streamkernel.records import NonNegative, SettingsRecord
+from streamkernel.reductions import DrawnRows
 from streamkernel.settings._searched import LEAST_SEARCHED, SEARCHED, SearchedSettings
 from streamkernel.settings.parameter import parameter
-from streamkernel.solvers import choose_solver, rows_for_search
+from streamkernel.solvers import choose_solver, rows_for_search, uniform_draw
 from streamkernel.table import Folds, Table
 from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
@@ -95,6 +96,10 @@ class RidgeSettings(SearchedSettings):
             rows = rows_for_search(table.counted, n, table.stored_width, table.n_targets)
             return min(max(rows, LEAST_SAMPLED), table.counted)
         return min(self.SAMPLE_PER_FUNCTION * n, table.counted)
+
+    def preconditioner_draw(self, table: Table, n: int) -> DrawnRows:
+        """The rows that the preconditioner of conjugate gradients is computed from."""
+        return uniform_draw(table, self.preconditioner_rows(table, n), self.seed)
 
     @property
     def given_alpha(self) -> float | None:

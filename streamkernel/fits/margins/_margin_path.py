@@ -29,7 +29,6 @@ from streamkernel.settings.gap import GapSettings
 from streamkernel.solvers import (
     Certified,
     MarginStart,
-    uniform_sample,
     warn_of_gap,
 )
 from streamkernel.table import Folds, Table, open_table
@@ -88,13 +87,16 @@ def path_costs(costs: tuple[float, ...], settings: GapSettings) -> tuple[float, 
     return costs[:_AT_ONCE] if settings.searches else costs
 
 
-def find_margins(table: Table, problems: MarginProblems, session: Session, folds: Folds | None) -> MarginFound:
+def find_margins(
+    table: Table, problems: MarginProblems, session: Session, folds: Folds | None, sample: Sample | None
+) -> MarginFound:
     """Solve for C that is given, or for the one of least error on a validation fold.
 
     Parameters
     ----------
     table : rows, scaled; with keys where there are folds.
     folds : one validation fold; None where C is one number and no held-out rows are needed.
+    sample : rows on which solutions are found first (`uniform_sample`); None to begin with all rows.
     """
     settings, costs = problems.settings, problems.settings.costs(table)
     traces: list[TraceSums] = []
@@ -105,7 +107,8 @@ def find_margins(table: Table, problems: MarginProblems, session: Session, folds
             traces.append(sums.trace)
         return sums
 
-    started = _on_sample(table, problems, session, folds, costs)
+    started = None if sample is None else _on_sample(sample, table, problems, session, folds, costs)
+    del sample
     if folds is None:
         C, path, histogram = costs[0], None, None
         starts = None if started is None else started.starts[C]
@@ -153,13 +156,14 @@ class _OnSample:
 
 
 def _on_sample(
-    table: Table, problems: MarginProblems, session: Session, folds: Folds | None, costs: tuple[float, ...]
-) -> _OnSample | None:
+    sample: Sample,
+    table: Table,
+    problems: MarginProblems,
+    session: Session,
+    folds: Folds | None,
+    costs: tuple[float, ...],
+) -> _OnSample:
     """Solve on a sample of rows, with the first functions of the basis."""
-    rows = problems.sample_rows(table.counted, searched=folds is not None)
-    if rows == 0:
-        return None
-    sample = uniform_sample(table, session, rows, problems.settings.seed, "gather sampled rows")
     basis = problems.features.basis
     assert basis is not None
     leading = basis.leading(min(len(basis), SAMPLE_FUNCTIONS))

@@ -136,14 +136,6 @@ class MarginProblems:
         kinked = cast("tuple[PiecewiseLinear, ...]", losses[:group])
         return InteriorPointStep(self.features, kinked, targets, (path,) * group), groups
 
-    def sample_rows(self, rows: int, *, searched: bool) -> int:
-        """Number of rows of the sample; 0 where nothing is searched for and there are too few rows to gain by it."""
-        wanted = _SAMPLE_ROWS if len(self.function_targets) < _MANY_FUNCTIONS else _FEWER_ROWS
-        if not searched and rows < _WORTH_A_SAMPLE * wanted:
-            return 0
-        # A larger table wants a start that is nearer, and has the time for it.
-        return min(rows, max(wanted, min(rows // _ROWS_PER_SAMPLED, _LARGER_SAMPLE * wanted)))
-
     def errors(self, costs: Sequence[float], solutions: Sequence[Solutions], folds: Folds | None) -> HeldOutErrors:
         """The reduction of the errors of solutions for several C."""
         basis = self.features.basis
@@ -152,3 +144,15 @@ class MarginProblems:
         values = Predictions(basis, basis.coefficients(np.ascontiguousarray(b[:, :-1].T)), b[:, -1].copy())
         targets = cast("tuple[Target, ...]", self.function_targets)
         return HeldOutErrors(values, self.losses(costs), targets, folds, self.classes)
+
+
+def sample_rows(rows: int, functions: int, *, searched: bool) -> int:
+    """Number of the rows on which so many functions are solved for first, of a table of so many.
+
+    0 where nothing is searched for and there are too few rows to gain by it.
+    """
+    wanted = _SAMPLE_ROWS if functions < _MANY_FUNCTIONS else _FEWER_ROWS
+    if not searched and rows < _WORTH_A_SAMPLE * wanted:
+        return 0
+    # A larger table wants a start that is nearer, and has the time for it.
+    return min(rows, max(wanted, min(rows // _ROWS_PER_SAMPLED, _LARGER_SAMPLE * wanted)))

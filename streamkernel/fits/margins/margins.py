@@ -12,7 +12,7 @@ from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits.margins._full_margins import FullSolver, find_full_margins, full_steps
 from streamkernel.fits.margins._linear_programs import LinearSolver, linear_record, linear_steps
 from streamkernel.fits.margins._margin_path import SAMPLE_FUNCTIONS, MarginFound, find_margins, path_costs
-from streamkernel.fits.margins._margin_problems import MarginProblems
+from streamkernel.fits.margins._margin_problems import MarginProblems, sample_rows
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
 from streamkernel.fits.steps.plan_steps import check_step, points_bytes, steps_of_choice
 from streamkernel.fits.steps.supervised import SupervisedRun, check_numbers
@@ -41,13 +41,20 @@ from streamkernel.reductions.predictions import (
 from streamkernel.reductions.scores import HeldOutErrors
 from streamkernel.reductions.sums import Features
 from streamkernel.selection import Problem
-from streamkernel.selection.problem import gather_step, unfilled_basis
+from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.classes import ClassifierSettings
 from streamkernel.settings.linear import LinearSettings
 from streamkernel.settings.margins import CalibratedSettings, MarginSettings
 from streamkernel.settings.quantile import QuantileSettings
-from streamkernel.solvers import isotonic_curves, platt_curves, quantile_shifts, require_highs
-from streamkernel.table import Table
+from streamkernel.solvers import (
+    isotonic_curves,
+    platt_curves,
+    quantile_shifts,
+    require_highs,
+    uniform_draw,
+    uniform_sample,
+)
+from streamkernel.table import Folds, Table
 from streamkernel.table.class_weights import class_counts
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
@@ -79,14 +86,17 @@ def fit_margins(
     run = SupervisedRun(table, settings, session, plan_margins, estimator=estimator, **options)
     with run.measured():
         folds = settings.folds(table.counted)
-        chosen = choose_basis(run.table, settings, session, run.n, folds=folds)
+        rows = _sample_rows(run.table, settings, folds)
+        later = uniform_draw(run.table, rows, settings.seed) if rows else None
+        chosen = choose_basis(run.table, settings, session, run.n, folds=folds, later=later)
         targets = targets_of(chosen, settings)
         if settings.full:
             solver = LinearSolver if isinstance(settings, LinearSettings) else FullSolver
             chosen, found = find_full_margins(chosen, settings, session, targets, run.n, folds, solver)
         else:
             problems = MarginProblems(Features.of_basis(chosen.selection.basis), settings, targets, classify)
-            found = find_margins(chosen.table, problems, session, folds)
+            sample = None if later is None else uniform_sample(later, chosen.fetch)
+            found = find_margins(chosen.table, problems, session, folds, sample)
         values = _predictions(chosen, found.coefficients, whitened=not settings.full)
         corrected, kind, own = _corrected(settings, chosen, values, found)
         fields = solution_fields(found)
@@ -159,6 +169,21 @@ def targets_of(chosen: Chosen, settings: MarginSettings) -> tuple[Target, ...]:
             Target(column, float(centre), float(scale))
             for column, (centre, scale) in enumerate(zip(chosen.centre, chosen.scale, strict=True))
         )
+    return class_targets(settings, len(table.classes))
+
+
+def _sample_rows(table: Table, settings: MarginSettings, folds: Folds | None) -> int:
+    """Number of the rows on which solutions are found first; 0 for none."""
+    if settings.full:
+        return 0
+    functions = len(_planned_targets(table, settings)) * len(settings.losses(1.0))
+    return sample_rows(table.counted, functions, searched=folds is not None)
+
+
+def _planned_targets(table: Table, settings: MarginSettings) -> tuple[Target, ...]:
+    """As many targets as `targets_of` gives, before means and deviations are known."""
+    if table.classes is None:
+        return tuple(map(Target, range(max(table.n_targets, 1))))
     return class_targets(settings, len(table.classes))
 
 
@@ -250,17 +275,18 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
     settings = settings.for_table(table)
     n = settings.components(table) if n is None else n
     folds = settings.folds(table.counted)
-    problem, steps = steps_of_choice(table, settings, n, folds)
+    targets = _planned_targets(table, settings)
+    rows = _sample_rows(table, settings, folds)
+    problem, steps = steps_of_choice(table, settings, n, folds, later=rows)
     table = problem.table
     classes = 0 if table.classes is None else len(table.classes)
-    targets = class_targets(settings, classes) if classes else tuple(map(Target, range(max(table.n_targets, 1))))
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, targets, classes > 0)
     costs = settings.costs(table)
     if settings.full:
         steps_of = linear_steps if isinstance(settings, LinearSettings) else full_steps
         more, n = steps_of(problem, settings, costs, n, targets, folds)
         return _whole_plan([*steps, *more], problem, n, machine)
-    steps += sample_steps(problem, problems, costs, n, searched=folds is not None)
+    steps += sample_steps(problem, problems, costs, n, rows)
     interior = isinstance(settings.losses(1.0)[0], PiecewiseLinear)
     first, warm = INTERIOR_SWEEPS if interior else _NEWTON_SWEEPS
     if folds is not None:
@@ -301,15 +327,12 @@ def solver_step(
     return step_of(name, step, table, kernel_columns=n, times=times * groups, held_bytes=held, **options)
 
 
-def sample_steps(
-    problem: Problem, problems: MarginProblems, costs: tuple[float, ...], n: int, *, searched: bool
-) -> list[Step]:
-    """Rows of the sample, and the solutions on it."""
-    rows = problems.sample_rows(problem.table.counted, searched=searched)
+def sample_steps(problem: Problem, problems: MarginProblems, costs: tuple[float, ...], n: int, rows: int) -> list[Step]:
+    """The solutions on a sample of so many rows, if any."""
     if rows == 0:
         return []
     small = replace(problems, features=Features.of_basis(unfilled_basis(problem, min(n, SAMPLE_FUNCTIONS))))
     solutions = solver_step(small, costs, INTERIOR_SWEEPS[0], problem.table, "values of C on the sample", rows)
-    # The rows of the sample, once as they are drawn and once in two parts.
+    # The cached rows of the sample, once mapped and once in two parts.
     wide = 16 * rows * (problem.table.width + problem.table.n_targets)
-    return [gather_step(problem, rows), replace(solutions, rows_bytes=solutions.rows_bytes + wide)]
+    return [replace(solutions, rows_bytes=solutions.rows_bytes + wide)]

@@ -10,7 +10,7 @@ from streamkernel.engine import Machine, Plan, Session, TableShape, driver_step,
 from streamkernel.errors import warn_user
 from streamkernel.fits.margins._full_margins import find_full_margins, full_steps
 from streamkernel.fits.margins._margin_path import MarginFound, find_margins
-from streamkernel.fits.margins._margin_problems import MarginProblems
+from streamkernel.fits.margins._margin_problems import MarginProblems, sample_rows
 from streamkernel.fits.margins.margins import INTERIOR_SWEEPS, sample_steps, solution_fields, solver_step
 from streamkernel.fits.steps.choose_basis import choose_basis
 from streamkernel.fits.steps.plan_steps import points_bytes, steps_of_choice
@@ -23,6 +23,7 @@ from streamkernel.reductions.scores import CountDecisions, LoweredThreshold
 from streamkernel.reductions.sums import Features
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.one_class import OneClassSettings
+from streamkernel.solvers import uniform_draw, uniform_sample
 from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
@@ -44,12 +45,16 @@ def fit_one_class(
     table = table.without_targets()
     run = PredictingRun(table, settings, session, plan_one_class, estimator=estimator, **options)
     with run.measured():
-        chosen = choose_basis(run.table, settings, session, run.n)
+        rows = 0 if settings.full else sample_rows(run.table.counted, 1, searched=False)
+        later = uniform_draw(run.table, rows, settings.seed) if rows else None
+        chosen = choose_basis(run.table, settings, session, run.n, later=later)
         if settings.full:
             chosen, found = find_full_margins(chosen, settings, session, (None,), run.n)
         else:
             features = Features.of_basis(chosen.selection.basis)
-            found = find_margins(chosen.table, MarginProblems(features, settings, (None,), False), session, None)
+            problems = MarginProblems(features, settings, (None,), False)
+            sample = None if later is None else uniform_sample(later, chosen.fetch)
+            found = find_margins(chosen.table, problems, session, None, sample)
         [b] = found.coefficients
         _warn_of_origin(found)
         basis, weights = chosen.selection.basis, np.ascontiguousarray(b[:-1, None])
@@ -111,7 +116,8 @@ def plan_one_class(table: Table, settings: OneClassSettings, machine: Machine, n
     """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     table = table.without_targets()
     n = settings.components(table) if n is None else n
-    problem, steps = steps_of_choice(table, settings, n)
+    rows = 0 if settings.full else sample_rows(table.counted, 1, searched=False)
+    problem, steps = steps_of_choice(table, settings, n, later=rows)
     table = problem.table
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, (None,), False)
     # C follows from the weights of the rows, and costs do not depend on it.
@@ -119,7 +125,7 @@ def plan_one_class(table: Table, settings: OneClassSettings, machine: Machine, n
         more, n = full_steps(problem, settings, (1.0,), n, (None,), None)
         steps += more
     else:
-        steps += sample_steps(problem, problems, (1.0,), n, searched=False)
+        steps += sample_steps(problem, problems, (1.0,), n, rows)
         steps.append(solver_step(problems, (1.0,), INTERIOR_SWEEPS[0], table, "solution"))
         steps.append(driver_step("solve", 4 * 8 * (n + 1) ** 2))
     function = Predictions(unfilled_basis(problem, n), np.zeros((n, 1)), np.zeros(1))

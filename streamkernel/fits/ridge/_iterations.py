@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.engine import Machine, Session, Step
+from streamkernel.engine import Machine, Session, Step, driver_step
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits.steps.choose_basis import Chosen
 from streamkernel.fits.steps.plan_steps import points_bytes
@@ -25,9 +25,8 @@ from streamkernel.solvers import (
     FalkonSystem,
     alpha_of_sample,
     falkon_steps,
+    features_in_memory,
     functions_of_sample,
-    sampled_rows,
-    uniform_sample,
 )
 from streamkernel.table import Folds, Table, open_table
 from streamkernel.type_aliases import AnyArray, Fields, Float
@@ -45,15 +44,20 @@ class Solved(NamedTuple):
     fields: Fields
 
 
-def by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session, n: int, folds: Folds | None) -> Solved:
-    """Coefficients by conjugate gradients, and the exact certificate from their first sweep."""
-    table, alpha, curves = chosen.table, settings.given_alpha, dict[str, Float]()
-    rows = settings.preconditioner_rows(table, n)
+def by_iterations(
+    chosen: Chosen, settings: RidgeSettings, session: Session, sample: Sample, folds: Folds | None
+) -> Solved:
+    """Coefficients by conjugate gradients, and the exact certificate from their first sweep.
+
+    Parameters
+    ----------
+    sample : rows of the preconditioner (`uniform_sample`).
+    """
+    alpha, own, curves = settings.given_alpha, Fields(), dict[str, Float]()
     if alpha is None:
-        system, solution, own, curves = _by_iterations_and_folds(chosen, settings, session, rows, folds)
+        system, solution, own, curves = _by_iterations_and_folds(chosen, settings, session, sample, folds)
     else:
-        sample, own = sampled_rows(table, session, rows, settings.seed), {}
-        system = _falkon(chosen, settings, session, sample)
+        system = _falkon(chosen, settings, session, features_in_memory(sample, chosen.table))
         solution = system.solve(alpha)
     _warn_of_error(system, solution, chosen.scale)
     assert system.residual_path is not None
@@ -62,7 +66,7 @@ def by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session, n: 
 
 
 def _by_iterations_and_folds(
-    chosen: Chosen, settings: RidgeSettings, session: Session, rows: int, folds: Folds | None
+    chosen: Chosen, settings: RidgeSettings, session: Session, sample: Sample, folds: Folds | None
 ) -> tuple[FalkonSystem, FalkonSolution, Fields, dict[str, Float]]:
     """The solution for the alpha of least error on a held-out fold, from the search's own.
 
@@ -71,7 +75,7 @@ def _by_iterations_and_folds(
     classes = chosen.table.classes is not None
     scale = None if classes else chosen.scale**2
     basis = chosen.selection.basis
-    sample = _weighted(uniform_sample(chosen.table, session, rows, settings.seed))
+    sample = _weighted(sample)
     trained, held = _sums_of_sample(sample, basis, chosen.centre, session, folds)
     first = alpha_of_sample(
         trained,
@@ -187,10 +191,10 @@ def iteration_steps(problem: Problem, n: int, settings: RidgeSettings, machine: 
     table = problem.table
     sample = settings.preconditioner_rows(table, n)
     basis, d = unfilled_basis(problem, n), table.n_targets
-    gather = gather_step(problem, sample)
-    gather = replace(gather, name="rows for the preconditioner", held_bytes=gather.held_bytes + 8 * n * n)
+    # Copies of the cached rows: mapped, and in two parts.
+    copied = driver_step("rows for the preconditioner", 3 * gather_step(problem, sample).state_bytes + 8 * n * n)
     search = settings.given_alpha is None
-    steps = [gather, *falkon_steps(basis, table, d, sample=sample, folds=problem.folds, search=search)]
+    steps = [copied, *falkon_steps(basis, table, d, sample=sample, folds=problem.folds, search=search)]
     # Threads end with their sweep; what the allocator holds for them does not, and the factors come on top of it.
     here = [step for step in steps if step.where == "sample" or not machine.workers]
     kept = machine.driver_threads * sum(step.scratch_bytes for step in here)

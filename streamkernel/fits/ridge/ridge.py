@@ -19,6 +19,7 @@ from streamkernel.reductions.sums import FoldEquations, FoldSums, NormalEquation
 from streamkernel.selection import Problem
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.solvers import uniform_sample
 from streamkernel.table import Table
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
@@ -35,10 +36,12 @@ def fit_ridge(
     solver = settings.solver_for(table, run.n)
     with run.measured():
         folds = settings.folds(table.counted, run.n, solver)
-        chosen = choose_basis(run.table, settings, session, run.n, folds=folds, looks_at_errors=True)
+        later = settings.preconditioner_draw(run.table, run.n) if solver == "cg" else None
+        chosen = choose_basis(run.table, settings, session, run.n, folds=folds, looks_at_errors=True, later=later)
         basis, table = chosen.selection.basis, chosen.table
         if solver == "cg":
-            solved = by_iterations(chosen, settings, session, run.n, folds)
+            assert later is not None
+            solved = by_iterations(chosen, settings, session, uniform_sample(later, chosen.fetch), folds)
         else:
             equations = NormalEquations.of(basis, chosen.centre, table.counted, settings.given_alpha)
             work: Reduction[RidgeSums | FoldSums] = equations if folds is None else FoldEquations(equations, folds)
@@ -75,7 +78,8 @@ def plan_ridge(
     if isinstance(settings, RidgeSettings):
         solver = settings.solver_for(table, n)
         folds, by_iterations = settings.folds(table.counted, n, solver), solver == "cg"
-    problem, steps = steps_of_choice(table, settings, n, folds, looks_at_errors=True)
+    later = settings.preconditioner_rows(table, n) if isinstance(settings, RidgeSettings) and by_iterations else 0
+    problem, steps = steps_of_choice(table, settings, n, folds, looks_at_errors=True, later=later)
     if isinstance(settings, RidgeSettings) and by_iterations:
         further, disk = iteration_steps(problem, n, settings, machine)
     else:

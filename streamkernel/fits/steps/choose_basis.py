@@ -27,12 +27,16 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
 from streamkernel.table import ColumnStatistics, Folds, RowScaler, SparseScaler, Table, TableStatistics
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
-from streamkernel.type_aliases import AnyArray, Float
+from streamkernel.type_aliases import AnyArray, Float, Int
 from streamkernel.wording import option
 
 _SAMPLE_STREAM = (6,)
 _TRIED = 8  # rows on which a user's kernel is tried
 _LEAST_SPREAD = 1e-140  # of targets: the eighth digit of their squares is then still a normal number
+
+
+def _fetched_nothing(rows: Int) -> Sample:
+    raise AssertionError("no rows were fetched for this basis")
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Chosen:
         the scaler computes them. A fit may still cut the basis, or add points to it.
     metric : record of the search for a metric; None without a search.
     held : some rows of the validation folds, drawn uniformly, where the fit looks at their errors.
+    fetch : function of numbers of rows: these rows, scaled. Those that were wanted `later` cost no sweep.
     """
 
     table: Table
@@ -70,6 +75,7 @@ class Chosen:
     points_of: Callable[[Basis], AnyArray | None] = lambda basis: None
     metric: MetricChoiceRecord | None = None
     held: Sample | None = None
+    fetch: Callable[[Int], Sample] = _fetched_nothing
 
     @property
     def independent(self) -> float:
@@ -90,6 +96,7 @@ def choose_basis(
     folds: Folds | None = None,
     of_rows: int | None = None,
     looks_at_errors: bool = False,
+    later: DrawnRows | None = None,
 ) -> Chosen:
     """Scale the rows, find the lengthscale, choose n of the rows.
 
@@ -99,6 +106,7 @@ def choose_basis(
     folds : folds of the rows; targets of rows in validation folds then do not enter the choice.
     of_rows : number of rows that the fit is to, where the table is a part of them; None for those of the table.
     looks_at_errors : whether the fit looks at errors of the folds row by row (`Chosen.held`).
+    later : rows that the fit needs once there is a basis, which are fetched with those of the choice (`Chosen.fetch`).
 
     Raises
     ------
@@ -118,7 +126,7 @@ def choose_basis(
     drawn = _sample_rows(table, settings, draft)
     sampled = drawn.rows
     checked = checked_numbers(table, folds if looks_at_errors else None, settings.seed)
-    wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows])
+    wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows, sampled[:0] if later is None else later.rows])
     statistics, first = table.own_statistics, None
     if needs_moments(table, settings):
         keyed = table.with_keys() if settings.searches_sample else table
@@ -238,6 +246,7 @@ def choose_basis(
         points_of=cache.points,
         metric=None if search is None else search.record,
         held=held_rows,
+        fetch=cache.get,
     )
 
 

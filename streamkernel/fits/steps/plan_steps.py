@@ -50,6 +50,7 @@ def steps_of_choice(
     folds: Folds | None = None,
     of_rows: int | None = None,
     looks_at_errors: bool = False,
+    later: int = 0,
 ) -> tuple[Problem, list[Step]]:
     """The steps up to a chosen basis, which all fits have in common; the problem's table has the width of its blocks.
 
@@ -59,6 +60,7 @@ def steps_of_choice(
     Parameters
     ----------
     folds, of_rows, looks_at_errors : as of `choose_basis`.
+    later : number of the rows that the fit needs once there is a basis.
     """
     table = settings.kernel_rows(table)
     d, plain = table.n_targets, table
@@ -71,7 +73,7 @@ def steps_of_choice(
     rule = settings.rule_for(plain)
     sampled = settings.sampled_rows(table, problem.trained_share, of_rows)
     checked = checked_rows(table, folds) if folds is not None and looks_at_errors else 0
-    chosen = _with_draws(rule.steps(problem), problem, (sampled, checked), copied=settings.tuning_rows(table))
+    chosen = _with_draws(rule.steps(problem), problem, (sampled, checked, later), copied=settings.tuning_rows(table))
     if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:
         chosen = [in_double(step, table) for step in chosen]
     steps = counting(chosen, problem) if d else chosen

@@ -34,6 +34,7 @@ from streamkernel.reductions.predictions.pairwise import (
 from streamkernel.reductions.predictions.quantiles import QuantilePredictions
 
 __all__ = [
+    "BothVariates",
     "CalibratedProbabilities",
     "ClassProbabilities",
     "Curves",
@@ -46,17 +47,16 @@ __all__ = [
     "LatentCovariance",
     "LatentPosterior",
     "OddsProbabilities",
-    "PoissonPredictions",
-    "QuantilePredictions",
     "PairwisePredictions",
     "PairwiseProbabilities",
-    "coupled",
-    "pair_scores",
+    "PoissonPredictions",
+    "QuantilePredictions",
     "Sigmoids",
-    "BothVariates",
     "ViewTimes",
-    "covariance_of",
     "calibrated",
+    "coupled",
+    "covariance_of",
     "curves_of",
+    "pair_scores",
     "probabilities_of_indicators",
 ]

@@ -1,6 +1,13 @@
 """Regularised least squares: from the sums of one sweep, by conjugate gradients, and by errors on held-out rows."""
 
-from streamkernel.solvers.least_squares.falkon import FalkonSolution, FalkonSystem, sampled_rows, uniform_sample
+from streamkernel.solvers.least_squares.falkon import (
+    FalkonSolution,
+    FalkonSystem,
+    features_in_memory,
+    sampled_rows,
+    uniform_draw,
+    uniform_sample,
+)
 from streamkernel.solvers.least_squares.falkon_folds import (
     FalkonFolds,
     SampleChoice,
@@ -29,10 +36,12 @@ __all__ = [
     "alpha_of_sample",
     "choose_solver",
     "falkon_steps",
+    "features_in_memory",
     "functions_of_sample",
     "plan_full",
     "rows_for_search",
     "sampled_rows",
     "standard_error",
+    "uniform_draw",
     "uniform_sample",
 ]

@@ -19,6 +19,7 @@ the number of iterations grows, and a larger sample of rows (`sample`) gives a b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -37,7 +38,7 @@ from streamkernel.linalg import (
     solve_lower,
     solve_lower_t,
 )
-from streamkernel.reductions import Gather, Sample, draw_rows
+from streamkernel.reductions import DrawnRows, Gather, Sample, draw_rows
 from streamkernel.reductions.sums import (
     EachFold,
     FeatureGram,
@@ -50,7 +51,7 @@ from streamkernel.reductions.sums import (
 )
 from streamkernel.solvers.least_squares._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Folds, Table, open_table
-from streamkernel.type_aliases import Float
+from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option
 
 _SAMPLE_STREAM = (21,)
@@ -259,21 +260,34 @@ def relative_residual(rz: Float, first: Float) -> Float:
 
 def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> Table:
     """The features of up to `count` uniform rows of a table, without replacement, as a table in memory: one sweep."""
-    sample = uniform_sample(table, session, count, seed)
+
+    def fetch(rows: Int) -> Sample:
+        gather = Gather(rows, table.width, table.n_targets, np.dtype(table.dtype))
+        return session.sweep(gather, table, "rows for the preconditioner")
+
+    return features_in_memory(uniform_sample(uniform_draw(table, count, seed), fetch), table)
+
+
+def features_in_memory(sample: Sample, table: Table) -> Table:
+    """The features of sampled rows of a table as a table, with weights where it has them."""
     return open_table(np.ascontiguousarray(sample.X), weights=None if table.weights is None else sample.weights)
 
 
-def uniform_sample(
-    table: Table, session: Session, count: int, seed: int = 0, name: str = "rows for the preconditioner"
-) -> Sample:
-    """Up to `count` rows of a table, drawn in proportion to their weights, without replacement: one sweep of a name.
+def uniform_draw(table: Table, count: int, seed: int = 0) -> DrawnRows:
+    """Up to `count` rows of a table in ascending order, drawn in proportion to their weights, without replacement."""
+    return draw_rows(table, count, seed, _SAMPLE_STREAM).ascending()
 
-    The weights of the sample are those with which it stands for all rows, in sum the number of drawn rows; the row
-    weights where all rows are drawn.
+
+def uniform_sample(drawn: DrawnRows, fetch: Callable[[Int], Sample]) -> Sample:
+    """Drawn rows, with weights with which the sample stands for all rows: in sum the number of drawn rows.
+
+    They are the row weights where all rows are drawn.
+
+    Parameters
+    ----------
+    fetch : function of numbers of rows: these rows, with their row weights.
     """
-    drawn = draw_rows(table, count, seed, _SAMPLE_STREAM).ascending()
-    gather = Gather(drawn.rows, table.width, table.n_targets, np.dtype(table.dtype))
-    sample: Sample = session.sweep(gather, table, name)
+    sample = fetch(drawn.rows)
     if drawn.weights is None or drawn.complete:
         return sample
     return replace(sample, weights=drawn.importance * (min(len(drawn), drawn.total) / drawn.total))

@@ -22,8 +22,8 @@ from streamkernel.solvers.margins.smo import SMOSolution, solve_smo
 from streamkernel.solvers.margins.smooth_margins import solve_smooth_margins
 
 __all__ = [
-    "Certified",
     "FULL_SWEEPS",
+    "Certified",
     "InteriorSolution",
     "MarginIteration",
     "MarginSolution",
