@@ -54,7 +54,9 @@ from streamkernel.solvers.lengthscale import choice_bytes, choose_lengthscale, m
 from streamkernel.solvers.linear_programs import (
     LinearLimits,
     LinearMachine,
-    linear_program_steps,
+    drawn_numbers,
+    linear_program_step,
+    most_drawn,
     require_highs,
     solve_linear_machines,
 )
@@ -131,7 +133,9 @@ __all__ = [
     "functions_of_sample",
     "generalised_costs",
     "isotonic_curves",
-    "linear_program_steps",
+    "linear_program_step",
+    "most_drawn",
+    "drawn_numbers",
     "median_lengthscale",
     "plan_full",
     "plan_full_margins",

@@ -15,7 +15,7 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericalError, ResourceLimitError
 from streamkernel.kernels import Gaussian, Linear, Sigmoid
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, Pinball, PricedFunction, PriceRows, Target
-from streamkernel.solvers import LinearLimits, LinearMachine, solve_linear_machines
+from streamkernel.solvers import LinearLimits, LinearMachine, drawn_numbers, solve_linear_machines
 from streamkernel.solvers.linear_programs import linear_programs as module
 from streamkernel.solvers.linear_programs._highs import BoxProgram
 from streamkernel.solvers.linear_programs._sifted_program import SiftedProgram
@@ -223,8 +223,11 @@ def test_candidates_bound_their_own_program() -> None:
     assert machine.candidates == 25
     rows = np.sort(machine.state.columns.rows)
     assert len(rows) <= 25
-    drawn = module._drawn_rows(open_table(X, SIGNS), Session(ThreadExecutor(1)), None, 0, (40, 1), 25, "rows")[0].rows
+    drawn = module._candidates(open_table(X, SIGNS), LinearLimits(200, 1000, 25), 0)
+    assert drawn is not None
     assert set(machine.rows.tolist()) <= set(drawn.tolist())
+    whole = drawn_numbers(open_table(X, SIGNS), LinearLimits(200, 1000, 25), 0)
+    assert set(drawn.tolist()) <= set(whole.tolist())
     assert machine.primal == pytest.approx(naive.hinge_machine(K[:, drawn], SIGNS, 5.0).objective, rel=1e-8)
     assert machine.converged
 

@@ -22,7 +22,7 @@ from streamkernel.settings.linear import LinearSettings
 from streamkernel.solvers import (
     LinearLimits,
     LinearMachine,
-    linear_program_steps,
+    linear_program_step,
     solve_linear_machines,
 )
 from streamkernel.table import Folds
@@ -53,6 +53,7 @@ class LinearSolver(FullSolver):
             starts=starts,  # type: ignore[arg-type]  # of this class
             seed=settings.seed,
             most_sweeps=most_sweeps,
+            fetch=self.chosen.fetch,
             name=", without fold" * (folds is not None),
         )
         gap = max(machine.relative_gap for machine in machines)
@@ -120,12 +121,12 @@ def linear_steps(
     steps: list[Step] = []
     if folds is not None:
         # The machines of this C, of the one before, and of the best.
-        steps += linear_program_steps(table, kernel, loss, K, limits, solutions=len(costs), kept=3 * K, name="path")
+        steps.append(linear_program_step(table, kernel, loss, K, limits, solutions=len(costs), kept=3 * K, name="path"))
         values = Predictions(unfilled_basis(problem, most), np.zeros((most, K)), np.zeros(1))
         scored = tuple(target for target in targets if target is not None)
         scores = HeldOutErrors(values, (loss,) * K, scored, folds, table.classes is not None)
         steps.append(step_of("held-out errors", scores, table, kernel_columns=most, times=len(costs)))
-    steps += linear_program_steps(table, kernel, loss, K, limits, kept=K if folds is None else 3 * K)
+    steps.append(linear_program_step(table, kernel, loss, K, limits, kept=K if folds is None else 3 * K))
     if table.scaler is not None and not table.scaler.invertible:
         steps.append(in_double(replace(gather_step(problem, most), name="rows of the functions"), table))
     return steps, most

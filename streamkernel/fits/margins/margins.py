@@ -10,7 +10,7 @@ import numpy as np
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.fits.margins._full_margins import FullSolver, find_full_margins, full_steps
-from streamkernel.fits.margins._linear_programs import LinearSolver, linear_record, linear_steps
+from streamkernel.fits.margins._linear_programs import LinearSolver, limits_of, linear_record, linear_steps
 from streamkernel.fits.margins._margin_path import SAMPLE_FUNCTIONS, MarginFound, find_margins, path_costs
 from streamkernel.fits.margins._margin_problems import MarginProblems, sample_rows
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
@@ -47,7 +47,9 @@ from streamkernel.settings.linear import LinearSettings
 from streamkernel.settings.margins import CalibratedSettings, MarginSettings
 from streamkernel.settings.quantile import QuantileSettings
 from streamkernel.solvers import (
+    drawn_numbers,
     isotonic_curves,
+    most_drawn,
     platt_curves,
     quantile_shifts,
     require_highs,
@@ -87,7 +89,11 @@ def fit_margins(
     with run.measured():
         folds = settings.folds(table.counted)
         rows = _sample_rows(run.table, settings, folds)
-        later = uniform_draw(run.table, rows, settings.seed) if rows else None
+        drawn, later = uniform_draw(run.table, rows, settings.seed) if rows else None, None
+        if drawn is not None:
+            later = drawn.rows
+        elif isinstance(settings, LinearSettings):
+            later = drawn_numbers(run.table, limits_of(settings, run.n), settings.seed)
         chosen = choose_basis(run.table, settings, session, run.n, folds=folds, later=later)
         targets = targets_of(chosen, settings)
         if settings.full:
@@ -95,7 +101,7 @@ def fit_margins(
             chosen, found = find_full_margins(chosen, settings, session, targets, run.n, folds, solver)
         else:
             problems = MarginProblems(Features.of_basis(chosen.selection.basis), settings, targets, classify)
-            sample = None if later is None else uniform_sample(later, chosen.fetch)
+            sample = None if drawn is None else uniform_sample(drawn, chosen.fetch)
             found = find_margins(chosen.table, problems, session, folds, sample)
         values = _predictions(chosen, found.coefficients, whitened=not settings.full)
         corrected, kind, own = _corrected(settings, chosen, values, found)
@@ -277,7 +283,8 @@ def plan_margins(table: Table, settings: MarginSettings, machine: Machine, n: in
     folds = settings.folds(table.counted)
     targets = _planned_targets(table, settings)
     rows = _sample_rows(table, settings, folds)
-    problem, steps = steps_of_choice(table, settings, n, folds, later=rows)
+    later = most_drawn(limits_of(settings, n), table.counted) if isinstance(settings, LinearSettings) else rows
+    problem, steps = steps_of_choice(table, settings, n, folds, later=later)
     table = problem.table
     classes = 0 if table.classes is None else len(table.classes)
     problems = MarginProblems(Features.of_basis(unfilled_basis(problem, n)), settings, targets, classes > 0)

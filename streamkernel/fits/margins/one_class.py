@@ -46,14 +46,14 @@ def fit_one_class(
     run = PredictingRun(table, settings, session, plan_one_class, estimator=estimator, **options)
     with run.measured():
         rows = 0 if settings.full else sample_rows(run.table.counted, 1, searched=False)
-        later = uniform_draw(run.table, rows, settings.seed) if rows else None
-        chosen = choose_basis(run.table, settings, session, run.n, later=later)
+        drawn = uniform_draw(run.table, rows, settings.seed) if rows else None
+        chosen = choose_basis(run.table, settings, session, run.n, later=None if drawn is None else drawn.rows)
         if settings.full:
             chosen, found = find_full_margins(chosen, settings, session, (None,), run.n)
         else:
             features = Features.of_basis(chosen.selection.basis)
             problems = MarginProblems(features, settings, (None,), False)
-            sample = None if later is None else uniform_sample(later, chosen.fetch)
+            sample = None if drawn is None else uniform_sample(drawn, chosen.fetch)
             found = find_margins(chosen.table, problems, session, None, sample)
         [b] = found.coefficients
         _warn_of_origin(found)

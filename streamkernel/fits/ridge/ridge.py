@@ -36,12 +36,12 @@ def fit_ridge(
     solver = settings.solver_for(table, run.n)
     with run.measured():
         folds = settings.folds(table.counted, run.n, solver)
-        later = settings.preconditioner_draw(run.table, run.n) if solver == "cg" else None
+        drawn = settings.preconditioner_draw(run.table, run.n) if solver == "cg" else None
+        later = None if drawn is None else drawn.rows
         chosen = choose_basis(run.table, settings, session, run.n, folds=folds, looks_at_errors=True, later=later)
         basis, table = chosen.selection.basis, chosen.table
-        if solver == "cg":
-            assert later is not None
-            solved = by_iterations(chosen, settings, session, uniform_sample(later, chosen.fetch), folds)
+        if drawn is not None:
+            solved = by_iterations(chosen, settings, session, uniform_sample(drawn, chosen.fetch), folds)
         else:
             equations = NormalEquations.of(basis, chosen.centre, table.counted, settings.given_alpha)
             work: Reduction[RidgeSums | FoldSums] = equations if folds is None else FoldEquations(equations, folds)

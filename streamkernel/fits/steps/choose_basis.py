@@ -96,7 +96,7 @@ def choose_basis(
     folds: Folds | None = None,
     of_rows: int | None = None,
     looks_at_errors: bool = False,
-    later: DrawnRows | None = None,
+    later: Int | None = None,
 ) -> Chosen:
     """Scale the rows, find the lengthscale, choose n of the rows.
 
@@ -106,7 +106,8 @@ def choose_basis(
     folds : folds of the rows; targets of rows in validation folds then do not enter the choice.
     of_rows : number of rows that the fit is to, where the table is a part of them; None for those of the table.
     looks_at_errors : whether the fit looks at errors of the folds row by row (`Chosen.held`).
-    later : rows that the fit needs once there is a basis, which are fetched with those of the choice (`Chosen.fetch`).
+    later : numbers of the rows that the fit needs once there is a basis: they are fetched with those of the choice
+        (`Chosen.fetch`).
 
     Raises
     ------
@@ -126,7 +127,7 @@ def choose_basis(
     drawn = _sample_rows(table, settings, draft)
     sampled = drawn.rows
     checked = checked_numbers(table, folds if looks_at_errors else None, settings.seed)
-    wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows, sampled[:0] if later is None else later.rows])
+    wanted = np.concatenate([sampled, rule.prefetch(draft), checked.rows, sampled[:0] if later is None else later])
     statistics, first = table.own_statistics, None
     if needs_moments(table, settings):
         keyed = table.with_keys() if settings.searches_sample else table

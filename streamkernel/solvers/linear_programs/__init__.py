@@ -2,6 +2,19 @@
 
 from streamkernel.solvers.linear_programs._highs import require_highs
 from streamkernel.solvers.linear_programs._linear_machine import LinearLimits, LinearMachine
-from streamkernel.solvers.linear_programs.linear_programs import linear_program_steps, solve_linear_machines
+from streamkernel.solvers.linear_programs.linear_programs import (
+    drawn_numbers,
+    linear_program_step,
+    most_drawn,
+    solve_linear_machines,
+)
 
-__all__ = ["LinearLimits", "LinearMachine", "linear_program_steps", "require_highs", "solve_linear_machines"]
+__all__ = [
+    "LinearLimits",
+    "LinearMachine",
+    "drawn_numbers",
+    "linear_program_step",
+    "most_drawn",
+    "require_highs",
+    "solve_linear_machines",
+]

@@ -18,7 +18,7 @@ The first program has a sample of the rows, each of which stands for several: it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from streamkernel.solvers.linear_programs._linear_function import LinearFunction
 from streamkernel.solvers.linear_programs._linear_machine import LinearLimits, LinearMachine
 from streamkernel.solvers.linear_programs._sifted_program import free_rows
 from streamkernel.table import Folds, Table
+from streamkernel.type_aliases import Int
 
 LINEAR_SWEEPS = 10  # expected sweeps of a solution
 _FIRST_ROWS = 2000  # of the first program
@@ -56,6 +57,7 @@ def solve_linear_machines(
     starts: Sequence[LinearMachine] | None = None,
     seed: int = 0,
     most_sweeps: int = 100,
+    fetch: Callable[[Int], Sample] | None = None,
     name: str = "",
 ) -> tuple[LinearMachine, ...]:
     """Solve the programs of K functions over all rows of a table, in the same sweeps.
@@ -71,6 +73,8 @@ def solve_linear_machines(
     folds : folds of the rows, whose table has keys: rows of validation folds are left out; None to use all.
     starts : machines to start from, of another C or of some of the rows.
     most_sweeps : largest number of sweeps with the machines.
+    fetch : function of numbers of rows: these rows, as the table's blocks have them; None to fetch them in sweeps. The
+        numbers are those of `drawn_numbers`.
     name : words for the names of the sweeps.
 
     Raises
@@ -82,13 +86,14 @@ def solve_linear_machines(
         LinearFunction(table, kernel, loss, target, intercept, limits, gap_tol)
         for loss, target in zip(losses, targets, strict=True)
     ]
-    if limits.candidates is not None and limits.candidates < table.counted:
-        drawn, _ = _drawn_rows(table, session, folds, seed, (_STREAM, 1), limits.candidates, f"candidates{name}")
+    bounded = _candidates(table, limits, seed)
+    if bounded is not None:
+        drawn, _ = _drawn_rows(table, bounded, folds, fetch or _sweeping(table, session, f"candidates{name}"))
         for each in functions:
             each.fixed = each.with_target(drawn)
     if starts is None:
-        count = min(limits.rows, _FIRST_ROWS)
-        sample, times = _drawn_rows(table, session, folds, seed, (_STREAM, 0), count, f"first rows{name}")
+        numbers = _first_rows(table, limits, seed)
+        sample, times = _drawn_rows(table, numbers, folds, fetch or _sweeping(table, session, f"first rows{name}"))
         for each in functions:
             each.begin(sample, times)
     else:
@@ -120,13 +125,42 @@ def solve_linear_machines(
     return tuple(each.result() for each in functions)
 
 
+def drawn_numbers(table: Table, limits: LinearLimits, seed: int) -> Int:
+    """Numbers of the rows that `solve_linear_machines` draws: known before there is a kernel."""
+    candidates = _candidates(table, limits, seed)
+    first = _first_rows(table, limits, seed)
+    return first if candidates is None else np.union1d(first, candidates)
+
+
+def most_drawn(limits: LinearLimits, rows: int) -> int:
+    """At most so many rows of a table of so many are drawn."""
+    candidates = limits.candidates if limits.candidates is not None and limits.candidates < rows else 0
+    return min(rows, min(limits.rows, _FIRST_ROWS) + candidates)
+
+
+def _first_rows(table: Table, limits: LinearLimits, seed: int) -> Int:
+    count = min(limits.rows, _FIRST_ROWS)
+    return draw_rows(table, count, seed, (_STREAM, 0)).ascending().rows
+
+
+def _candidates(table: Table, limits: LinearLimits, seed: int) -> Int | None:
+    """Numbers of the rows that may be functions; None for all."""
+    if limits.candidates is None or limits.candidates >= table.counted:
+        return None
+    return draw_rows(table, limits.candidates, seed, (_STREAM, 1)).ascending().rows
+
+
+def _sweeping(table: Table, session: Session, name: str) -> Callable[[Int], Sample]:
+    """The function that fetches rows in a sweep."""
+    width, d, dtype = table.width, table.n_targets, np.dtype(table.dtype)
+    return lambda rows: session.sweep(Gather(rows, width, d, dtype), table, name)
+
+
 def _drawn_rows(
-    table: Table, session: Session, folds: Folds | None, seed: int, stream: tuple[int, ...], count: int, name: str
+    table: Table, numbers: Int, folds: Folds | None, fetch: Callable[[Int], Sample]
 ) -> tuple[Sample, float]:
-    """Drawn rows, in proportion to their weights, but for those in a fold; and how many rows each stands for."""
-    rows = draw_rows(table, count, seed, stream).ascending().rows
-    gather = Gather(rows, table.width, table.n_targets, np.dtype(table.dtype))
-    sample = session.sweep(gather, table, name)
+    """Rows that were drawn by their weights, but for those in a fold; and how many rows each stands for."""
+    sample = fetch(numbers)
     times = max(table.weight / max(float(sample.weights.sum()), np.finfo(np.float64).tiny), 1.0)
     # All rows, but for the rounding of their sum.
     times = times if len(sample) < table.counted else 1.0
@@ -142,7 +176,7 @@ def _pools(table: Table, rows: int, functions: int) -> tuple[int, int]:
     return min(rows, fitting), min(_COLUMN_POOL, table.n_rows, fitting)
 
 
-def linear_program_steps(
+def linear_program_step(
     table: Table,
     kernel: Kernel,
     loss: PiecewiseLinear,
@@ -152,8 +186,8 @@ def linear_program_steps(
     solutions: int = 1,
     kept: int = 0,
     name: str = "prices",
-) -> list[Step]:
-    """Costs of `solve_linear_machines`, for a plan.
+) -> Step:
+    """Costs of `solve_linear_machines` with rows that are fetched already, for a plan.
 
     Parameters
     ----------
@@ -162,12 +196,6 @@ def linear_program_steps(
     kept : number of machines that the driver holds beside.
     """
     p, K, rows, columns = table.width, functions, min(limits.rows, table.n_rows), min(limits.columns, table.n_rows)
-    steps: list[Step] = []
-    for words, count in (("first rows", min(rows, _FIRST_ROWS)), ("candidates", limits.candidates)):
-        if count is None or count >= table.n_rows:
-            continue
-        gather = Gather(unfilled(count, dtype=np.dtype(np.int64)), p, table.n_targets, np.dtype(table.dtype))
-        steps.append(step_of(words, gather, table, kernel_columns=0, times=1 if words == "first rows" else solutions))
     points = columns if limits.candidates is not None else rows + columns
     numbers = unfilled(rows, dtype=np.dtype(np.int64))
     each = PricedFunction(
@@ -179,14 +207,15 @@ def linear_program_steps(
     values = 8 * rows * loss.kink_count * columns
     free = min(rows * loss.kink_count, 2 * free_rows(columns))
     held = K * (sample + values + ENTRY_BYTES * free * columns) + values + 16 * p * rows
+    # Copies of those that are fetched.
+    drawn = most_drawn(limits, table.n_rows) * (p * table.dtype.itemsize + 8 * (table.n_targets + 2))
     machines = kept * rows * (p * table.dtype.itemsize + 8 * (loss.kink_count + 3))
-    sweep = step_of(
+    return step_of(
         name,
         work,
         table,
         kernel_columns=K * points,
         times=solutions * LINEAR_SWEEPS,
         held_bytes=held,
-        rows_bytes=machines + held,
+        rows_bytes=machines + held + drawn,
     )
-    return [*steps, sweep]
