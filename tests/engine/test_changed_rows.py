@@ -88,6 +88,20 @@ def sweeps(tmp_path: Path, group: zarr.Group) -> int:
 
 
 @pytest.mark.parametrize("name", ["X", "y"])
+def test_rewritten_before_the_first_sweep(tmp_path: Path, group: zarr.Group, name: str) -> None:
+    """The first rows are read before that, and what is wrong with them now says nothing of those that were opened."""
+    table, watched = open_table(tmp_path / "foreign"), Rewriting(lambda: None, -1, "")
+    array: Any = group[name]
+    array[:CHUNK] = np.nan
+    with pytest.raises(InputChangedError, match=f"{name}/c/0.* was rewritten; start again"):
+        fit(table, watched)
+    shutil.rmtree(tmp_path / "foreign")
+    with pytest.raises(InputChangedError, match="it is no longer there; start again"):
+        fit(table, watched)
+    assert watched.begun == []
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
 def test_rewritten_between_two_sweeps(tmp_path: Path, group: zarr.Group, sweeps: int, name: str) -> None:
     for number in range(1, sweeps):
         watched = Rewriting(rewriting(group, name), number, "end")

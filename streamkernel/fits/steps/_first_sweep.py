@@ -54,6 +54,7 @@ def _guessed_origins(table: Table, *, centred: bool) -> Origins:
     """The origins of a table, as its first rows have them, or the store, whose statistics may be of other weights."""
     statistics = table.statistics
     if statistics is None:
+        table.check_unchanged()  # as before a sweep: rows that were rewritten are not taken for those that were opened
         block = table.read(table.start, table.start + first_rows(table))
         X = ColumnStatistics.of(block.X[:, :LEADING] if table.of_matrix else block.X, block.weights)
         statistics = TableStatistics(X, None if block.Y is None else ColumnStatistics.of(block.Y, block.weights))
