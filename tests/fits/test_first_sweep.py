@@ -91,6 +91,21 @@ def test_fits_have_the_bits_of_a_table_with_statistics(
         assert len(found.records) == plan_ridge(table, settings, Machine(0, 2)).sweeps
 
 
+def test_rows_that_are_apart_only_less_the_means_of_the_first_ones_are_counted_again() -> None:
+    """Numbers of two sizes: less the means of all rows the small ones are equal, and were said to be copies."""
+    z = rng.standard_normal((3000, 3))
+    large = np.arange(3000) >= 2700
+    table = open_table(np.where(large[:, None], 1.0 + z, 1e-8 * np.exp(3.0 * z)), large, classify=True)
+    settings = RidgeSettings(n_components=20, metric="none", kernel="gaussian", lengthscale=1.5, alpha="gcv")
+    found, known = Session(ThreadExecutor(2)), Session(ThreadExecutor(2))
+    with pytest.warns(UserWarning, match="rows are distinct"):
+        model = fit_ridge(table, settings, found, estimator="ridge-classifier")
+    with pytest.warns(UserWarning, match="rows are distinct"):
+        expected = fit_ridge(_with_statistics(table), settings, known, estimator="ridge-classifier")
+    assert (_names(found)[1], len(found.records)) == ("count of repeated rows", len(known.records) + 1)
+    np.testing.assert_array_equal(model.arrays["dual_coef"], expected.arrays["dual_coef"])
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
 @pytest.mark.parametrize("block", [np.float32, np.float64])
 def test_rows_as_stored_become_those_of_blocks_once_the_scaler_is_known(dtype: str, block: AnyDType) -> None:

@@ -3,20 +3,23 @@
 Repeated rows are compared less an origin, as the first digits of a number far from 0 say nothing of its row, and the
 origins are means of the columns. Where these are to be found in the same sweep, rows are compared at the means of the
 first rows of the table. Nearly always hardly any row repeats another, whatever the origins are. Else a sweep of its own
-counts at those that a store with statistics has: the count is the same.
+counts at those that a store with statistics has: the count is the same. So it does where rows that are apart from each
+other less the means of the first rows are not so less those of the table: numbers of columns of many sizes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from streamkernel.engine import Session
 from streamkernel.matrix_rows import LEADING
 from streamkernel.reductions import Both, Moments
-from streamkernel.reductions.pools import Origins
+from streamkernel.reductions.pools import Origins, Repeats
 from streamkernel.selection import RowCache
 from streamkernel.selection.row_cache import STATISTICS
-from streamkernel.table import ColumnStatistics, Table, TableStatistics
+from streamkernel.table import ColumnStatistics, RowBlock, Table, TableStatistics
 from streamkernel.type_aliases import Int
 
 _ROWS, _BYTES = 1024, 4 << 20  # first rows that are looked at: fewer of wide rows
@@ -40,9 +43,17 @@ def statistics_and_rows(
     origins = _guessed_origins(table, centred=centred)
     statistics: TableStatistics
     statistics, repeats = cache.fetch_with(rows, Both(moments, cache.counting(origins)), STATISTICS)
-    if repeats.clear and origins.near(statistics):
-        cache.repeats = repeats
+    if repeats.clear() and origins.near(statistics):
+        some = rows[:: max(1, -(-len(rows) // first_rows(table)))]
+        seen = _count_among(cache, some, _origins(table, statistics, centred=centred))
+        cache.repeats = repeats if seen.clear(repeats.stored) else None
     return statistics, cache
+
+
+def _count_among(cache: RowCache, rows: Int, origins: Origins) -> Repeats:
+    """Repeated rows among some that are held."""
+    sample, count = cache.held(np.unique(rows)), cache.counting(origins)
+    return count.finalize(count.map_block(RowBlock(0, sample.X, sample.Y, None)))
 
 
 def first_rows(table: Table) -> int:
@@ -58,5 +69,9 @@ def _guessed_origins(table: Table, *, centred: bool) -> Origins:
         block = table.read(table.start, table.start + first_rows(table))
         X = ColumnStatistics.of(block.X[:, :LEADING] if table.of_matrix else block.X, block.weights)
         statistics = TableStatistics(X, None if block.Y is None else ColumnStatistics.of(block.Y, block.weights))
+    return _origins(table, statistics, centred=centred)
+
+
+def _origins(table: Table, statistics: TableStatistics, *, centred: bool) -> Origins:
     origins = Origins.of_table(table, statistics, scaled=False)
     return replace(origins, X=statistics.X.mean) if centred and origins.X is not None else origins

@@ -191,12 +191,18 @@ class Repeats:
         """Whether copies differ in digits that the count rounds away: it then has a lot once for each part of it."""
         return self.share < 1.0 and self.distinct <= FEW * max(self.equal, self.exact)
 
-    @property
-    def clear(self) -> bool:
-        """Whether hardly any row repeats another, so that other origins would give a share of 1 as well."""
+    def clear(self, of_rows: float = 0.0) -> bool:
+        """Whether hardly any row repeats another, so that other origins would give a share of 1 as well.
+
+        Parameters
+        ----------
+        of_rows : number of rows m that these s were drawn from; 0 where these are all. Of a row that is drawn, the
+            copy is, too, with probability s / m.
+        """
+        few = (1.0 - _CLEARLY) * self.rows * min(1.0, self.rows / max(of_rows, 1.0))
         # Targets that agree by chance do not have rows compared in few digits (`distinct`).
         counts = [self.equal, self.features, *([self.alike] if self.by_chance < _SURE * _BY_CHANCE else [])]
-        return min(counts) > _CLEARLY * self.rows
+        return self.rows - min(counts) <= few
 
     def with_distinct(self, distinct: float) -> Repeats:
         """The same counts, with another number of distinct rows."""
