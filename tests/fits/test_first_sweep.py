@@ -106,6 +106,18 @@ def test_rows_that_are_apart_only_less_the_means_of_the_first_ones_are_counted_a
     np.testing.assert_array_equal(model.arrays["dual_coef"], expected.arrays["dual_coef"])
 
 
+@pytest.mark.parametrize("options", [{"scale": "rank"}, {"metric": "diagonal"}], ids=["ranks", "metric"])
+def test_the_plan_counts_rows_in_double_once(options: dict[str, Any]) -> None:
+    """Rows for ranks and metrics are fetched as stored, whether the store has statistics or not."""
+    table = replace(open_table(X, y), dtype=np.dtype(np.float32))
+    settings = RidgeSettings(n_components=20, lengthscale="auto", kernel="gaussian", **{"metric": "none", **options})
+    plans = [plan_ridge(each, settings, Machine(0, 2)) for each in (table, _with_statistics(table))]
+    found, known = (next(step for step in plan.steps if step.name == "gather sampled rows") for plan in plans)
+    moments = Moments.of(table, 1)
+    assert found.state_bytes == known.state_bytes + moments.state_bytes()
+    assert found.scratch_bytes == known.scratch_bytes + moments.scratch_bytes(M)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
 @pytest.mark.parametrize("block", [np.float32, np.float64])
 def test_rows_as_stored_become_those_of_blocks_once_the_scaler_is_known(dtype: str, block: AnyDType) -> None:

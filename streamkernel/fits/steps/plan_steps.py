@@ -74,11 +74,12 @@ def steps_of_choice(
     sampled = settings.sampled_rows(table, problem.trained_share, of_rows)
     checked = checked_rows(table, folds) if folds is not None and looks_at_errors else 0
     chosen = _with_draws(rule.steps(problem), problem, (sampled, checked, later), copied=settings.tuning_rows(table))
-    if settings.samples_scaling or settings.searches_sample or settings.given_metric is not None:
+    doubled = settings.samples_scaling or settings.searches_sample or settings.given_metric is not None
+    if doubled:
         chosen = [in_double(step, table) for step in chosen]
     steps = counting(chosen, problem) if d else chosen
     if needs_moments(table, settings):
-        steps = _with_statistics(steps, table, plain)
+        steps = _with_statistics(steps, table, plain, doubled=doubled)
     # Once the first rows are there, before any is chosen.
     fetched = next((i for i, step in enumerate(steps) if step.kept_bytes), len(steps) - 1) + 1
     if settings.samples_scaling:
@@ -97,12 +98,17 @@ def steps_of_choice(
     return problem, steps
 
 
-def _with_statistics(steps: list[Step], table: Table, plain: Table) -> list[Step]:
-    """The steps, with statistics of the columns in the first sweep; and the first rows that the driver reads before."""
+def _with_statistics(steps: list[Step], table: Table, plain: Table, *, doubled: bool) -> list[Step]:
+    """The steps, with statistics of the columns in the first sweep; and the first rows that the driver reads before.
+
+    Parameters
+    ----------
+    doubled : whether the steps count rows as stored already (`in_double`).
+    """
     moments = Moments.of(table, 0 if table.classes is not None else table.n_targets)
     work = before_map(step_of(STATISTICS, moments, plain, kernel_columns=0), table)
     shared = sharing(steps, work)
-    if len(shared) == len(steps):
+    if len(shared) == len(steps) and not doubled:
         first = next(index for index, step in enumerate(shared) if step.where == "sweep")
         shared[first] = as_first(shared[first], plain)
     if not table.n_targets or table.statistics is not None:
