@@ -167,6 +167,7 @@ class Step:
     spans: int | None = None  # number of spans, the most tasks that run at once; None if not known
     algebra: float = 0.0  # operations of dense algebra on the driver, after each of the `times`
     grows: bool = False  # whether the state of some rows has their share of the bytes
+    fixed_bytes: int = 0  # of a state that grows, those of what shares the sweep and does not grow
     parts: Parts | None = None  # of a sample's sums, which a task of many workers has one of
     usual: tuple[float, int] | None = None  # operations of a row and spans as a rule, where those above are the most
     beside: SideBySide = SideBySide()  # passes over a sample that run at once
@@ -174,6 +175,11 @@ class Step:
     @property
     def flops(self) -> float:
         return self.times * self.rows * self.flops_per_row
+
+    @property
+    def each_state_bytes(self) -> int:
+        """Bytes that every state has, of however few rows."""
+        return self.fixed_bytes if self.grows else self.state_bytes
 
     @property
     def in_memory(self) -> bool:
@@ -330,13 +336,12 @@ def make_plan(
         read += _ahead_bytes(of, rows)
         loops = workspace_bytes(table.width) if step.kernel_columns else 0
         # States that grow are counted together, with those that wait.
-        return read + block + loops + step.scratch_bytes + (0 if step.grows else step.state_bytes)
+        return read + block + loops + step.scratch_bytes + step.each_state_bytes
 
     def waiting(step: Step, threads: int) -> int:
-        if step.grows:
-            return 0  # `joining`
+        # Parts that grow: `joining`.
         spans = leaf_count(step.rows, step.flops_per_row) if step.spans is None else step.spans
-        return min(spans, (spans - 1).bit_length() + 2 * threads) * step.state_bytes
+        return min(spans, (spans - 1).bit_length() + 2 * threads) * step.each_state_bytes
 
     def process(step: Step, threads: int) -> int:
         packed = step.packings * packed_bytes(step.points, table.width, formulas) + step.packed_bytes
@@ -358,13 +363,13 @@ def make_plan(
         return max(step.beside.before_bytes, count * step.beside.each_bytes) + passes
 
     def branches(step: Step) -> int:
-        """States that the driver of a cluster holds at once: of one path of the tree, and those on the way."""
-        if step.grows:
-            return 2  # all sums together are one
+        """Bytes of the states that the driver of a cluster holds: of one path of the tree, and those on the way."""
         leaves = max(step.leaves if step.spans is None else step.spans, 1)
         # Of leaves that take a second: shorter ones make larger branches, of which the driver has fewer.
         size = branch_leaves(leaves, step.state_bytes, machine.workers * machine.threads, 1.0)
-        return 4 + (-(-leaves // size) - 1).bit_length()
+        held = 4 + (-(-leaves // size) - 1).bit_length()
+        # Of what grows all sums together are one.
+        return held * step.each_state_bytes + (2 * step.state_bytes if step.grows else 0)
 
     worker, driver, together = 0, 0, 0
     kept = _NAME_BYTES * table.names  # names of the columns: of the table, and of a sample of it
@@ -380,8 +385,8 @@ def make_plan(
             if step.grows:
                 workers += 3 * step.state_bytes - step.state_bytes // machine.workers
             # Sums of branches wait for their neighbours, before the algebra begins. Of gathered rows all are one sum.
-            sums = 1 if step.grows else 3
-            held = max(held + sums * step.state_bytes, step.rows_bytes + branches(step) * step.state_bytes) + sent
+            sums = 3 * step.each_state_bytes + (step.state_bytes if step.grows else 0)
+            held = max(held + sums, step.rows_bytes + branches(step)) + sent
         elif step.where != "driver":
             tasks = process(step, machine.driver_threads) + joining(step) + side_by_side(step, machine.driver_threads)
             held = max(held + step.state_bytes, tasks + step.rows_bytes)

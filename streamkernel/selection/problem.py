@@ -262,6 +262,7 @@ def both_steps(step: Step, work: Step) -> Step:
         scratch_bytes=step.scratch_bytes + work.scratch_bytes,
         state_bytes=step.state_bytes + work.state_bytes,
         held_bytes=step.held_bytes + work.state_bytes,
+        fixed_bytes=step.fixed_bytes + (work.state_bytes if step.grows else 0),
     )
 
 

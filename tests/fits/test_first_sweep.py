@@ -118,6 +118,17 @@ def test_the_plan_counts_rows_in_double_once(options: dict[str, Any]) -> None:
     assert found.scratch_bytes == known.scratch_bytes + moments.scratch_bytes(M)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_plan_has_room_for_the_statistics_of_each_task(workers: int) -> None:
+    """Gathered rows are parts of one sum, but each task has the statistics of all columns, however many these are."""
+    rows = sp.csr_matrix((np.ones(5000), np.arange(5000), np.arange(5001)), shape=(5000, 500_000))
+    table = open_table(rows, np.arange(5000.0), sparse=True)
+    settings = RidgeSettings(n_components=20, metric="none", kernel="gaussian", lengthscale=1.0)
+    found, known = (plan_ridge(each, settings, Machine(workers, 2)) for each in (table, _with_statistics(table)))
+    more = found.driver_bytes - known.driver_bytes + found.worker_bytes - known.worker_bytes
+    assert more > 7 * Moments.of(table, 1).state_bytes()
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
 @pytest.mark.parametrize("block", [np.float32, np.float64])
 def test_rows_as_stored_become_those_of_blocks_once_the_scaler_is_known(dtype: str, block: AnyDType) -> None:
