@@ -303,3 +303,47 @@ def test_a_folder_with_a_link_to_itself_is_read_once(tmp_path, monkeypatch):
     Path("d/again").symlink_to("../d")
     for number, source in enumerate(("d", "d/**/*.csv", "d/**")):
         assert ingest(source, f"t{number}", target="y").rows == 2
+
+
+@pytest.mark.parametrize("source", ["d", "d/**", "d/**/*.csv"])
+def test_linked_folders_are_read_and_none_of_their_files_twice(tmp_path, monkeypatch, source):
+    monkeypatch.chdir(tmp_path)
+    for name, rows in (("d/2024/a", "1,1\n"), ("elsewhere/b/b", "2,2\n"), ("d/.versions/c/c", "3,3\n")):
+        Path(name).parent.mkdir(parents=True)
+        Path(f"{name}.csv").write_text("a,y\n" + rows)
+    Path("d/latest").symlink_to("2024")  # found without the link
+    Path("d/more").symlink_to("../elsewhere")
+    Path("d/now").symlink_to(".versions/c")  # hidden folders are not read, but links to them are
+    for name in "xyz":  # circles, which grow with each other unless none is followed
+        Path("elsewhere", name).symlink_to("../elsewhere")
+        Path("d", name).symlink_to(".")
+    assert ingest(source, "t", target="y").rows == 3
+    np.testing.assert_array_equal(open_table("t").read(0, 3).X[:, 0], [1, 2, 3])
+
+
+def test_two_links_to_one_folder_are_its_files_twice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("d", "elsewhere"):
+        Path(folder).mkdir()
+    Path("elsewhere/rows.csv").write_text("a,y\n1,2\n")
+    for name in ("k=1", "k=2"):
+        Path("d", name).symlink_to("../elsewhere")
+    with pytest.raises(ParameterError, match=r"d/k=2/rows\.csv is given twice"):
+        ingest("d", "t", target="y")
+
+
+@pytest.mark.parametrize("source", ["d", "d/**"])
+def test_a_link_to_no_file_in_a_folder_is_not_left_out(tmp_path, monkeypatch, source):
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    Path("d/a.csv").write_text("a,y\n1,2\n")
+    Path("d/b.csv").symlink_to("gone.csv")
+    with pytest.raises(StoreNotFoundError, match=r"d/b\.csv is a symbolic link to gone\.csv, and nothing is there"):
+        ingest(source, "t", target="y")
+
+
+def test_a_pattern_that_matches_folders_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d/k=1").mkdir(parents=True)
+    with pytest.raises(StoreNotFoundError, match=r"no file matches d/\*\*/k\*"):
+        ingest("d/**/k*", "t", target="y")

@@ -7,13 +7,16 @@ folder   the CSV, Parquet or Arrow files below it, of one kind, in the order of 
 pattern  what it matches, in the order of the paths; ``**`` stands for folders of any depth
 several  those of each, one after the other; they are of one kind, and none is there twice
 =======  ======================================================================================================
+
+Links are followed, those to folders too, but for those that lead in a circle. What is found in a folder both with and
+without a linked folder is read once.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -158,11 +161,9 @@ def _paths(place: str | Path) -> list[Path]:
         )
     assert isinstance(place, Path)
     if is_pattern(place):
-        found = sorted(Path(match) for match in glob.glob(str(place), recursive=True))
+        found = sorted(_matches(place))
         if not found:
             raise StoreNotFoundError(f"no file matches {place}; check the pattern (nothing was created)")
-        if "**" in str(place):  # it matches a folder, and the files in it too
-            return [path for path in found if path.is_file() and not _in_circle(path)]
         return [path for match in found for path in _paths(match)]
     if not os.path.lexists(place):
         raise StoreNotFoundError(f"there is no source at {place}; check the path (nothing was created)")
@@ -170,14 +171,53 @@ def _paths(place: str | Path) -> list[Path]:
     return _files_below(place) if place.is_dir() else [place]
 
 
-def _in_circle(path: Path) -> bool:
-    """Whether one of a path's folders is a link to a folder above it: the same files are found without the link."""
-    for parent in path.parents:
-        if parent.is_symlink():
-            around = parent.parent.resolve()
-            if parent.resolve() in (around, *around.parents):
-                return True
-    return False
+def _matches(pattern: Path) -> Iterable[Path]:
+    """What a pattern matches: where it has ``**``, files alone."""
+    if "**" not in pattern.parts:  # glob follows links in a circle, too, again and again
+        return (Path(match) for match in glob.glob(str(pattern)))
+    root = _fixed_part(pattern)
+    places = {root}
+    for part in pattern.relative_to(root).parts:
+        if part == "**":
+            places = {path for place in places if place.is_dir() for path in (place, *_below(place))}
+        else:
+            places = {place / name for place in places for name in glob.glob(part, root_dir=place)}
+    return _read_once(root, [path for path in places if _may_be_read(path)])
+
+
+def _below(folder: Path, around: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Files and folders at any depth, without hidden ones; links are followed, but not to a folder around them."""
+    real = folder.resolve()
+    around |= {real, *real.parents}
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:  # none of its files may be left out without a word
+        raise StoreAccessError(f"{folder} cannot be listed ({error.strerror}); ask for access") from error
+    for path in (folder / name for name in names if not name.startswith(".")):
+        if not path.is_dir():
+            yield path
+        elif not path.is_symlink() or path.resolve() not in around:
+            yield path
+            yield from _below(path, around)
+
+
+def _may_be_read(path: Path) -> bool:
+    """Whether a path is a file, or a link that leads to none, which is refused later."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
+
+
+def _read_once(root: Path, files: Sequence[Path]) -> list[Path]:
+    """The files without those that a linked folder has and that lie below the root without it, too."""
+    real = root.resolve()
+    folders = {folder: folder.resolve() for folder in {path.parent for path in files}}
+    linked = {folder for folder, at in folders.items() if at != real / os.path.relpath(folder, root)}
+    direct = {folders[path.parent] / path.name for path in files if path.parent not in linked}
+    return [path for path in files if path.parent not in linked or folders[path.parent] / path.name not in direct]
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """The folder of all that a pattern matches."""
+    return Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
 
 
 def _named_folder(places: Sequence[str | Path], paths: Sequence[Path]) -> Path | str:
@@ -186,14 +226,14 @@ def _named_folder(places: Sequence[str | Path], paths: Sequence[Path]) -> Path |
         return os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
     place = Path(places[0])
     if is_pattern(place):
-        fixed = list(takewhile(lambda part: not glob.has_magic(part), place.parts))
-        return Path(*fixed)
+        return _fixed_part(place)
     return place if place.is_dir() else place.parent
 
 
 def _sources_below(folder: Path) -> list[Path]:
-    found = [path for path in sorted(folder.rglob("*")) if KINDS.get(_suffix(path)) in _SEVERAL and path.is_file()]
-    return [path for path in found if not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)]
+    found = [path for path in _below(folder) if KINDS.get(_suffix(path)) in _SEVERAL and _may_be_read(path)]
+    shown = [path for path in found if not any(part.startswith("_") for part in path.relative_to(folder).parts)]
+    return sorted(_read_once(folder, shown))
 
 
 def _files_below(folder: Path) -> list[Path]:
