@@ -10,7 +10,7 @@ from weighted_rows import CASES, Case, WeightedRows, assert_same, scores_of, wei
 
 from streamkernel import KernelRidge
 from streamkernel.engine import Session
-from streamkernel.errors import DataError
+from streamkernel.errors import DataError, NumericRangeError
 from streamkernel.table import Table, open_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
@@ -51,6 +51,12 @@ def test_weights_of_0_only_have_no_scores() -> None:
     rows = weighted_rows()
     with pytest.raises(DataError, match="all rows have weight 0"):
         _scores(_ridge(rows), open_table(rows.X, rows.y, weights=np.eye(len(rows.X))[0]).slice(1, 20))
+
+
+def test_weights_whose_squares_vanish_are_refused() -> None:
+    rows = weighted_rows()
+    with pytest.raises(NumericRangeError, match=r"sum to .*e-19\d, .* underflow; divide the weights by their largest"):
+        _scores(_ridge(rows), open_table(rows.X, rows.y, weights=np.full(len(rows.X), 1e-200)))
 
 
 def test_blocks_of_weight_0_change_no_score() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import DataError
+from streamkernel.errors import DataError, NumericRangeError
 from streamkernel.reductions.contract import Reduction, Result, State
 from streamkernel.reductions.row_map import Predictions
 from streamkernel.reductions.scores.standard_errors import (
@@ -112,14 +112,19 @@ def rows_of(state: State, rows: float) -> tuple[float, dict[str, float]]:
 
     Raises
     ------
-    DataError
-        All weights are 0.
+    DataError, NumericRangeError
+        All weights are 0, or so small that their squares are.
     """
     if "weights" not in state:
         return rows, {"rows": int(rows)}
     kept, weight, squares = (float(value) for value in state["weights"])
     if not weight > 0.0:
         raise DataError("all rows have weight 0, so that they have no mean score; give some a weight above 0")
+    if not squares > 0.0:
+        raise NumericRangeError(
+            f"the weights of all rows sum to {weight:.3g}, so that sums of their squares underflow; divide the weights "
+            "by their largest"
+        )
     return weight, {"rows": int(kept), "weight": weight, "effective_rows": weight * (weight / squares)}
 
 
