@@ -9,7 +9,7 @@ import numpy as np
 from streamkernel.basis import Basis, unfilled
 from streamkernel.bounds import BoundStop, Stop, stop_at
 from streamkernel.engine import Machine, Plan, Session, Step, step_of
-from streamkernel.errors import warn_user
+from streamkernel.errors import ParameterError, warn_user
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits.ridge.ridge import plan_ridge
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
@@ -28,6 +28,7 @@ from streamkernel.settings.transformers import KernelPCASettings, TransformerSet
 from streamkernel.solvers import RidgeSystem
 from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import AnyArray, Fields
+from streamkernel.wording import option
 
 _ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
 
@@ -203,7 +204,13 @@ def _least_bound(rows: FeatureRows, sums: FeatureSums, at_least: int) -> Stop:
     assert sums.trace is not None
     left = np.maximum(sums.trace - np.cumsum(sums.squares), 0.0)
     largest = float(rows.basis.kernel.diagonal(rows.basis.points[:1])[0])
-    found = stop_at(left, BoundStop(round(sums.count), largest=largest, patience=None))
+    try:
+        found = stop_at(left, BoundStop(round(sums.count), largest=largest, patience=None))
+    except ParameterError as error:
+        raise ParameterError(
+            f"{option('sparse', 'bound')} takes weights as numbers of equal rows, and these are none ({error}); divide "
+            "the weights by the least that is above 0, or give a number of basis functions"
+        ) from error
     return replace(found, size=min(max(found.size, at_least), len(left)))
 
 

@@ -151,14 +151,20 @@ class KernelPCAModel(TransformerModel):
 
     @property
     def bound(self) -> CompressionBound | None:
-        """Theorem 2 along the path of picks; None where k(x, x) has no bound, and for points that are not rows."""
+        """Theorem 2 along the path of picks.
+
+        None where k(x, x) has no bound, for points that are not rows, and where weights are no numbers of equal rows.
+        """
         kernel, points, rows = self.basis.kernel, self.basis.points, self.component_indices
         if not kernel.stationary or np.any(rows < 0):
             return None
         largest = float(kernel.diagonal(points[:1])[0])
         # The residual traces are of rows that stand as often as their weights say: so many are the trace of K.
         counted = round(float(self.residual_path[0] / largest))
-        return compression_bound(self.residual_path[1:], counted, largest=largest)
+        try:
+            return compression_bound(self.residual_path[1:], counted, largest=largest)
+        except ParameterError:  # weights far below 1: fewer rows than functions, or than the residual needs
+            return None
 
     @cached_property
     def eigen(self) -> FactorEigen:

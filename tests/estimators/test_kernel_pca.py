@@ -252,6 +252,19 @@ def test_what_the_bound_says_of_other_bases(tmp_path: Path) -> None:
     assert centres.bound_ is None
 
 
+def test_weights_that_are_no_numbers_of_rows_have_no_bound(tmp_path: Path) -> None:
+    """Weights of sum 1 are one row by the theorem, which has no bound for 20 functions of it."""
+    rows, options = X[:300], {"lengthscale": 2.0, "scale": "none"}
+    shares = KernelPCA(2, sparse=20, **options).fit(rows, sample_weight=np.full(300, 1 / 300))
+    assert shares.bound_ is None
+    shares.save(tmp_path / "model")
+    assert "bound" not in KernelPCA.load(tmp_path / "model").model_.solution_fields()
+    with pytest.raises(
+        ParameterError, match=r"takes weights as numbers of equal rows.* divide the weights by the least"
+    ):
+        KernelPCA(2, sparse="bound", **options).fit(rows, sample_weight=np.full(300, 1 / 300))
+
+
 def test_a_new_row_is_within_the_bound() -> None:
     model = KernelPCA(2, sparse=40, lengthscale=2.0, scale="none").fit(X)
     held = model.basis_.residual(np.random.default_rng(9).standard_normal((2000, 4)) * [2.0, 1.0, 0.5, 0.2]).mean()

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.image import imread
 from report.rendered import render_factors
 
-from streamkernel import Factor, factorize, open_table
+from streamkernel import Factor, KernelPCA, factorize, open_table
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError, ShapeError, StoreExistsError, StoreNotFoundError
 from streamkernel.report import draw_factor_png, pca_optimum, write_factor_report
@@ -158,6 +158,15 @@ def test_the_bound_is_that_of_bounds(made: Made) -> None:
     assert (curve.best_size, curve.best) == (expected.best_size, expected.minimum)
     assert f"least at rank {curve.best_size}" in Page(render_factors([factor])).text
     assert not curve.vacuous
+
+
+def test_the_bound_of_a_transformer_counts_rows_as_often_as_their_weights_say() -> None:
+    weights = np.repeat([0.0, 1.0, 3.0], [150, 50, 200])
+    model = KernelPCA(2, basis_size=20, lengthscale=1.5).fit(ROWS, sample_weight=weights).model_
+    curve = bound_curve(model, "weighted")
+    assert isinstance(curve, BoundCurve)
+    expected = compression_bound(model.residual_path, 650, sizes=np.arange(21))
+    np.testing.assert_array_equal(curve.bound, expected.values)
 
 
 def test_a_bound_that_says_nothing_is_called_vacuous() -> None:

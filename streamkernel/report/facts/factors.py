@@ -179,11 +179,14 @@ def bound_curve(factor: SavedBasis, label: str) -> BoundCurve | Absent:
     if len(factor.basis) == 0:
         return Absent("the basis has no functions")
     largest = float(kernel.diagonal(factor.basis.points[:1])[0])
-    path, rows = factor.residual_path, factor.record.rows
+    path = factor.residual_path
+    # Transformers count a row as often as its weight says: so many are the trace of K.
+    counted = round(float(path[0] / largest))
     try:
-        found = compression_bound(path, rows.stop - rows.start, DELTA, largest, sizes=np.arange(len(path)))
+        found = compression_bound(path, counted, DELTA, largest, sizes=np.arange(len(path)))
     except ParameterError as error:
-        # Apart from rounding, the path has the form that the bound needs; if not, draw the rest of the page anyway.
+        # Apart from rounding and small weights, the path has the form that the bound needs; if not, draw the rest
+        # of the page anyway.
         return Absent(plain(error, 200))
     drawn = np.isfinite(found.values)
     return BoundCurve(
