@@ -17,6 +17,7 @@ from streamkernel.table.columns import default_names, frame_names
 from streamkernel.table.schema import Schema
 from streamkernel.table.schema.schema import as_schema
 from streamkernel.table.targets import plain_labels
+from streamkernel.table.values import native_type, unmasked
 from streamkernel.type_aliases import AnyArray, Float, Unchecked, Untyped
 
 # Names of columns that stand beside the features for the fit.
@@ -101,8 +102,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : rows (m, p): a frame of pandas, polars or pyarrow, or of Dask (which is computed); an array; or paths of
-            CSV, Parquet or Arrow files.
+        X : rows (m, p): a frame of pandas, polars or pyarrow, or of Dask (which is computed); an array, of which masked
+            values are missing; or paths of CSV, Parquet or Arrow files.
         y : targets (m,) or (m, d): numbers, or labels of text, of truth values or of two numbers. Of files, the name of
             the column, or of several.
         sample_weight : row weights (m,). Of files, the name of the column.
@@ -194,24 +195,30 @@ def _source(X: Unchecked) -> tuple[Any, list[str] | None]:
     values = check_array(X, dtype=None, ensure_all_finite=False, input_name="X", estimator="TableEncoder")
     if values.dtype.kind == "c":
         raise DataError("Complex data not supported: X holds complex numbers; give real ones")
-    columns = [values[:, j] for j in range(values.shape[1])]
+    mask = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None  # check_array drops it
+    columns = (_arrow_column(values[:, j], None if mask is None else mask[:, j]) for j in range(values.shape[1]))
     try:
-        return pa.table(dict(zip(default_names(len(columns)), map(_arrow_column, columns), strict=True))), None
+        return pa.table(dict(zip(default_names(values.shape[1]), columns, strict=True))), None
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(f"X has a column of values of several types ({error}); give each column one type") from error
 
 
-def _arrow_column(values: AnyArray) -> Untyped:
+def _arrow_column(values: AnyArray, mask: AnyArray | None = None) -> Untyped:
     import pyarrow as pa
 
-    return pa.array(values.tolist() if values.dtype.kind in "OUT" else np.ascontiguousarray(values), from_pandas=True)
+    if values.dtype.kind in "OUT":
+        shown = values.astype(object)
+        if mask is not None:
+            shown[mask] = None
+        return pa.array(shown.tolist(), from_pandas=True)
+    return pa.array(np.ascontiguousarray(values, native_type(values.dtype)), mask=mask, from_pandas=True)
 
 
 def _beside(table: Untyped, y: Unchecked, sample_weight: Unchecked) -> tuple[Untyped, list[str], str | None]:
     """The columns with targets and weights as further ones, and the names of these."""
     targets: list[str] = []
     if y is not None:
-        values = np.asarray(plain_labels(y))
+        values = np.asarray(unmasked(plain_labels(y), "y"))
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.ndim not in (1, 2):
@@ -224,7 +231,8 @@ def _beside(table: Untyped, y: Unchecked, sample_weight: Unchecked) -> tuple[Unt
     weight = None
     if sample_weight is not None:
         weight = _WEIGHT
-        table = _extended(table, weight, np.asarray(sample_weight, dtype=np.float64), "sample_weight")
+        weights = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=np.float64)
+        table = _extended(table, weight, weights, "sample_weight")
     return table, targets, weight
 
 

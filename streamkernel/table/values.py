@@ -37,6 +37,11 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
+def native_type(dtype: AnyDType) -> AnyDType:
+    """A type that Arrow has, too, for the same values: of this machine's byte order, long double as float64."""
+    return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("=")
+
+
 def not_finite(number: int) -> str:
     """So many values that are not finite, for a message."""
     return f"{number:,} value{' that is' if number == 1 else 's that are'} NaN or infinity"

@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, Schema, TableEncoder, ingest, open_table
-from streamkernel.errors import DataError, ParameterError, ShapeMismatchError
+from streamkernel.errors import DataError, NonFiniteDataError, ParameterError, ShapeMismatchError
 
 
 @with_checks(TableEncoder())
@@ -118,6 +118,32 @@ def test_mean_targets_have_the_name_of_the_target():
     ):
         found = encoder.fit(frame, target).get_feature_names_out().tolist()
         assert found == [f"city (mean of {name})" for name in names]
+
+
+def test_masked_values_are_missing():
+    rows = np.array([[1.0, 2.0], [3.0, 5.0], [7.0, 9.0]])
+    hidden = np.array([[False, True], [False, False], [True, False]])
+    expected = TableEncoder().fit_transform(np.where(hidden, np.nan, rows))
+    assert expected.shape == (3, 4)
+    np.testing.assert_array_equal(TableEncoder().fit_transform(np.ma.masked_array(rows, hidden)), expected)
+    texts = np.array([["a", 1], ["b", 2], ["a", 3]], dtype=object)
+    expected = TableEncoder().fit_transform(np.where(hidden, None, texts))
+    np.testing.assert_array_equal(TableEncoder().fit_transform(np.ma.masked_array(texts, hidden)), expected)
+    for beside in (
+        (np.ma.masked_array(rows[:, 0], hidden[:, 0]),),
+        (None, np.ma.masked_array(rows[:, 0], hidden[:, 0])),
+    ):
+        with pytest.raises(NonFiniteDataError, match="is masked in 1 values, which are missing, first in row 2"):
+            TableEncoder().fit(rows, *beside)
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i2", np.longdouble])
+def test_numbers_of_types_that_arrow_lacks(dtype):
+    rows = np.array([[1, 2], [3, 5], [7, 9]])
+    np.testing.assert_array_equal(TableEncoder().fit_transform(rows.astype(dtype)), rows)
+    np.testing.assert_array_equal(
+        TableEncoder().fit_transform(pd.DataFrame(rows.astype(dtype), columns=["a", "b"])), rows
+    )
 
 
 def test_a_series_has_no_columns():

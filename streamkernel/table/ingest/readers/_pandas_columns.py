@@ -7,6 +7,7 @@ intervals (`pandas.cut`), categories of them    their text, such as ``(0, 10]``
 and of periods
 periods                                         the moment at which each begins
 text mixed with numbers, truth values or UUIDs  text, of which a look or the schema makes its kind
+numbers in another byte order, long double      numbers in this machine's, float64
 all else                                        as Arrow has it
 ==============================================  ===================================================
 """
@@ -17,9 +18,11 @@ import decimal
 import numbers
 import uuid
 
+import numpy as np
 import pyarrow as pa
 
 from streamkernel.errors import DTypeError
+from streamkernel.table.values import native_type
 from streamkernel.type_aliases import Untyped
 
 _REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError)
@@ -43,14 +46,18 @@ def pandas_as_arrow(frame: Untyped, place: str) -> Untyped:
 
 
 def _has_no_type(kind: Untyped) -> bool:
-    """Whether a type of pandas is one of intervals or periods, or of categories of them."""
+    """Whether a type is one of NumPy that Arrow lacks, or of pandas: intervals, periods or categories of them."""
+    if isinstance(kind, np.dtype):
+        return kind != native_type(kind)
     values = getattr(getattr(kind, "categories", None), "dtype", kind)
     return str(values).startswith(("interval[", "period["))
 
 
 def _spelled(column: Untyped) -> Untyped:
-    """Intervals and categories as text, periods as the moments at which they begin."""
+    """Intervals and categories as text, periods as the moments at which they begin, numbers as the same ones."""
     kind = column.dtype
+    if isinstance(kind, np.dtype):
+        return column.astype(native_type(kind))
     if hasattr(kind, "categories"):
         return column.cat.rename_categories([str(each) for each in column.cat.categories])
     if str(kind).startswith("period["):
