@@ -179,9 +179,9 @@ def bound_curve(factor: SavedBasis, label: str) -> BoundCurve | Absent:
     if len(factor.basis) == 0:
         return Absent("the basis has no functions")
     largest = float(kernel.diagonal(factor.basis.points[:1])[0])
-    path = factor.residual_path
-    # Transformers count a row as often as its weight says: so many are the trace of K.
-    counted = round(float(path[0] / largest))
+    path, rows = factor.residual_path, factor.record.rows
+    # Transformers count a row as often as its weight says: so many are the trace of K. A trace of 0 tells none.
+    counted = round(float(path[0] / largest)) if path[0] > 0.0 else rows.stop - rows.start
     try:
         found = compression_bound(path, counted, DELTA, largest, sizes=np.arange(len(path)))
     except ParameterError as error:
