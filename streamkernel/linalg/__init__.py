@@ -26,8 +26,8 @@ from streamkernel.linalg.threads import single_threaded_blas
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener, even_panels
 
 __all__ = [
-    "PANEL_ROWS",
     "BlockMemory",
+    "PANEL_ROWS",
     "DualityPath",
     "InPlaceCholesky",
     "RankRevealed",

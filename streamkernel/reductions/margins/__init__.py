@@ -28,10 +28,10 @@ from streamkernel.reductions.margins.targets import PairTarget, Target, class_pa
 from streamkernel.reductions.margins.violators import ViolatingRows, Violators
 
 __all__ = [
-    "ActiveSetStep",
-    "ActiveSetSums",
     "Band",
     "BandRows",
+    "ActiveSetStep",
+    "ActiveSetSums",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
@@ -45,7 +45,6 @@ __all__ = [
     "Logistic",
     "Loss",
     "OneClass",
-    "PairTarget",
     "PiecewiseLinear",
     "Pinball",
     "PriceRows",
@@ -61,10 +60,11 @@ __all__ = [
     "SquaredHinge",
     "StepSums",
     "Target",
+    "PairTarget",
+    "class_pairs",
     "TraceSums",
     "ViolatingRows",
     "Violators",
-    "class_pairs",
     "largest_band",
     "violations",
 ]

@@ -34,7 +34,6 @@ from streamkernel.reductions.predictions.pairwise import (
 from streamkernel.reductions.predictions.quantiles import QuantilePredictions
 
 __all__ = [
-    "BothVariates",
     "CalibratedProbabilities",
     "ClassProbabilities",
     "Curves",
@@ -47,16 +46,17 @@ __all__ = [
     "LatentCovariance",
     "LatentPosterior",
     "OddsProbabilities",
-    "PairwisePredictions",
-    "PairwiseProbabilities",
     "PoissonPredictions",
     "QuantilePredictions",
-    "Sigmoids",
-    "ViewTimes",
-    "calibrated",
+    "PairwisePredictions",
+    "PairwiseProbabilities",
     "coupled",
-    "covariance_of",
-    "curves_of",
     "pair_scores",
+    "Sigmoids",
+    "BothVariates",
+    "ViewTimes",
+    "covariance_of",
+    "calibrated",
+    "curves_of",
     "probabilities_of_indicators",
 ]

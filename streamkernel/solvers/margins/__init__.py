@@ -22,8 +22,8 @@ from streamkernel.solvers.margins.smo import SMOSolution, solve_smo
 from streamkernel.solvers.margins.smooth_margins import solve_smooth_margins
 
 __all__ = [
-    "FULL_SWEEPS",
     "Certified",
+    "FULL_SWEEPS",
     "InteriorSolution",
     "MarginIteration",
     "MarginSolution",
