@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
-from streamkernel.table import RowBlock
+from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
 
@@ -67,6 +67,11 @@ class Gather(Reduction[Sample]):
     n_targets: int
     dtype: AnyDType
     stored: bool = False
+
+    @classmethod
+    def of(cls, rows: Int, table: Table) -> Gather:
+        """The copy of these rows as the blocks of a table have them."""
+        return cls(rows, table.width, table.n_targets, np.dtype(table.dtype))
 
     def map_block(self, block: RowBlock) -> State:
         X = block.stored if self.stored else block.X

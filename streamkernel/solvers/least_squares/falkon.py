@@ -262,8 +262,7 @@ def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> T
     """The features of up to `count` uniform rows of a table, without replacement, as a table in memory: one sweep."""
 
     def fetch(rows: Int) -> Sample:
-        gather = Gather(rows, table.width, table.n_targets, np.dtype(table.dtype))
-        return session.sweep(gather, table, "rows for the preconditioner")
+        return session.sweep(Gather.of(rows, table), table, "rows for the preconditioner")
 
     return features_in_memory(uniform_sample(uniform_draw(table, count, seed), fetch), table)
 

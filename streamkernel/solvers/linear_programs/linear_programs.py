@@ -152,8 +152,7 @@ def _candidates(table: Table, limits: LinearLimits, seed: int) -> Int | None:
 
 def _sweeping(table: Table, session: Session, name: str) -> Callable[[Int], Sample]:
     """The function that fetches rows in a sweep."""
-    width, d, dtype = table.width, table.n_targets, np.dtype(table.dtype)
-    return lambda rows: session.sweep(Gather(rows, width, d, dtype), table, name)
+    return lambda rows: session.sweep(Gather.of(rows, table), table, name)
 
 
 def _drawn_rows(
