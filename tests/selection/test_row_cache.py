@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.metric import MetricScaler
-from streamkernel.selection import RowCache
+from streamkernel.selection import RowCache, row_cache
 from streamkernel.selection.problem import distinct_rows
 from streamkernel.selection.row_cache import as_stored, before_metric
 from streamkernel.table import Table, open_table
@@ -81,6 +81,16 @@ def test_rows_before_a_map_are_held_as_stored_and_have_the_bits_of_a_block(dtype
     assert cache.get(np.zeros(0, np.int64)).X.shape == (0, 6)
     mapped = cache.mapped_by(None, table.dtype).get(rows)
     np.testing.assert_array_equal(mapped.X, before.read(0, 5000).X[rows].astype(table.dtype))
+
+
+def test_rows_that_nobody_may_write_are_scaled_into_others() -> None:
+    """Sums that came over the network may be read-only."""
+    table = _table().with_scaler(Scaler(np.full(6, 0.3), np.full(6, 1.7)))
+    X = _table().read(0, 5000).X.copy()
+    X.setflags(write=False)
+    found = row_cache._scaled(X, table)
+    np.testing.assert_array_equal(found, table.read(0, 5000).X)
+    np.testing.assert_array_equal(X, _table().read(0, 5000).X)
 
 
 def test_a_few_more_rows_take_no_copy_of_those_that_are_held() -> None:
