@@ -28,7 +28,7 @@ class XRFM:
 
     def fit(self, X: Any, y: Any) -> Self:
         # A peer of the benchmark only: no environment of ours installs it.
-        from xrfm import xRFM  # type: ignore[import-not-found]
+        from xrfm import xRFM  # type: ignore[import-not-found]  # installed apart
 
         self._scaler = StandardScaler().fit(X)
         if self.classes:

@@ -167,7 +167,7 @@ class Step:
     spans: int | None = None  # number of spans, the most tasks that run at once; None if not known
     algebra: float = 0.0  # operations of dense algebra on the driver, after each of the `times`
     grows: bool = False  # whether the state of some rows has their share of the bytes
-    fixed_bytes: int = 0  # of a state that grows, those of what shares the sweep and does not grow
+    fixed_bytes: int = 0  # bytes of a growing state that do not grow: of another reduction in the same sweep
     parts: Parts | None = None  # of a sample's sums, which a task of many workers has one of
     usual: tuple[float, int] | None = None  # operations of a row and spans as a rule, where those above are the most
     beside: SideBySide = SideBySide()  # passes over a sample that run at once
@@ -368,7 +368,7 @@ def make_plan(
         # Of leaves that take a second: shorter ones make larger branches, of which the driver has fewer.
         size = branch_leaves(leaves, step.state_bytes, machine.workers * machine.threads, 1.0)
         held = 4 + (-(-leaves // size) - 1).bit_length()
-        # Of what grows all sums together are one.
+        # The growing parts of all states together are one sample.
         return held * step.each_state_bytes + (2 * step.state_bytes if step.grows else 0)
 
     worker, driver, together = 0, 0, 0

@@ -103,7 +103,7 @@ class RowCache:
             return self._session.sweep(work, self._table, name)
         fresh, result = self._session.sweep(Both(self._gather(missing), work), self._table, GATHER)
         self._parts += (fresh,)
-        return result  # type: ignore[no-any-return]
+        return result  # type: ignore[no-any-return]  # `Both` does not know the types of its results
 
     def counting(self, origins: Origins) -> CountRepeats:
         """The reduction that counts the repeated rows of the table."""
