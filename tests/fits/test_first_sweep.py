@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.fits import fit_ridge, plan_ridge
+from streamkernel.fits.steps import _first_sweep
 from streamkernel.fits.steps._first_sweep import statistics_and_rows
 from streamkernel.reductions import Moments
 from streamkernel.settings import RidgeSettings
@@ -144,3 +145,12 @@ def test_rows_as_stored_become_those_of_blocks_once_the_scaler_is_known(dtype: s
     np.testing.assert_array_equal(held.Y[:, 0], rows)
     cache.fetch(np.arange(10))
     np.testing.assert_array_equal(cache.get(np.arange(10)).X, scaled.read(0, 10).X)
+
+
+def test_rows_are_not_told_apart_at_means_that_are_far_from_those_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_first_sweep, "_ROWS", 2)
+    far = np.where(np.arange(M) < 2, 0.0, 1e9)
+    for targets, counted in ((y, True), (y + far, False)):
+        session = Session(ThreadExecutor(1))
+        _, cache = statistics_and_rows(open_table(X, targets), np.arange(0, M, 7), session, centred=True)
+        assert (cache.repeats is not None) == counted
