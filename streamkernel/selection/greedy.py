@@ -22,7 +22,7 @@ from streamkernel.reductions.pools import (
     RootSums,
 )
 from streamkernel.selection._draws import Draw, Drawn, kinds_of_rounds
-from streamkernel.selection._picks import Picks, lazy_picks
+from streamkernel.selection._picks import BLOCK, Picks, Run, lazy_picks, one_by_one
 from streamkernel.selection._root_picks import root_picks
 from streamkernel.selection.problem import Problem, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds, Take
@@ -45,8 +45,17 @@ class Form(Protocol):
         flops : operations of the sums over all rows of the table, which follow the selection.
         """
 
-    def picks(self, sums: Any, score: Score, count: int, **limits: Unchecked) -> Picks:
-        """Picks from the sums; `limits` are parameters of `lazy_picks`."""
+    def picks(
+        self,
+        sums: Any,
+        score: Score,
+        count: int,
+        *,
+        overwrite: bool = False,
+        run: Run = one_by_one,
+        **limits: Unchecked,
+    ) -> Picks:
+        """Picks from the sums; the options are parameters of `lazy_picks`."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,17 @@ class RootForm:
     def reduction(self, columns: PoolColumns, sampled: int | None = None, flops: float = 0.0) -> Reduction[RootSums]:
         return PoolRoot(columns)
 
-    def picks(self, sums: RootSums, score: Score, count: int, **limits: Unchecked) -> Picks:
-        return root_picks(sums, score, count, **limits)
+    def picks(
+        self,
+        sums: RootSums,
+        score: Score,
+        count: int,
+        *,
+        overwrite: bool = False,
+        run: Run = one_by_one,
+        **limits: Unchecked,
+    ) -> Picks:
+        return root_picks(sums, score, count, **limits)  # each pick changes all of a copy: there are no blocks to run
 
 
 _DOUBLE = np.dtype(np.float64)
@@ -157,9 +175,10 @@ class Greedy(Rule):
         rows = self.draw.scoring_rows(problem, have + picks)
         work = self.form.reduction(columns, rows, problem.sum_flops)
         number = self.precision.itemsize
-        # S and its product; B and its product for a prediction score; the stored vectors of the picks; the whitening.
+        # S and its product; B and its product for a prediction score; the vectors of a block of picks and the factors
+        # of its products; the whitening.
         held = (16 + (2 * number if self.score.needs_projection else 0)) * pool**2
-        held += 8 * (4 * picks * pool + 3 * (have + picks) ** 2)
+        held += 8 * (12 * min(picks, BLOCK) * pool + 3 * (have + picks) ** 2)
         if number < 8:
             held += 8 * columns.width * (columns.width - pool)  # the sums of the basis and the targets, in float64
         p, item = problem.table.width, problem.table.dtype.itemsize
@@ -172,7 +191,9 @@ class Greedy(Rule):
             where="sweep" if rows is None else "shared",
             times=times + again if rows is None else times,
             held_bytes=held,
-            algebra=6.0 * pool**2 * picks,  # as fast as memory: S is read for every pick
+            algebra=2.5
+            * pool**2
+            * picks,  # products of blocks of picks, faster than an eigendecomposition; as measured
             packings=2,  # for the columns, which stand side by side, and by basis and pool for themselves
             # The points of the basis and of its next size, the pool, the rows that score it; and the pool once more in
             # float64, while its features are computed.
@@ -256,7 +277,10 @@ class Greedy(Rule):
             sums = self._sums(
                 self.form.reduction(columns, sampled, problem.sum_flops), problem, session, drawn, len(basis)
             )
-            found = self._picks(problem, columns, sums, drawn.groups, goal - len(basis), stop_after)
+            found = self._picks(
+                problem, columns, sums, drawn.groups, goal - len(basis),
+                stop_after=stop_after, overwrite=True, run=session.side_by_side,
+            )  # fmt: skip
             # Their points are packed: where rows are wide there is no room for them beside those of the grown basis.
             del columns, sums
             basis, kept = basis.append(pool.points[found.order], pool.rows[found.order])
@@ -274,9 +298,9 @@ class Greedy(Rule):
         sums: Any,
         groups: Int | None,
         count: int,
-        stop_after: float = np.inf,
+        **limits: Unchecked,
     ) -> Picks:
-        """Picks from the sums of these columns."""
+        """Picks from the sums of these columns; `limits` are further parameters of `lazy_picks`."""
         return self.form.picks(
             sums,
             self.score,
@@ -285,8 +309,8 @@ class Greedy(Rule):
             diagonal=problem.kernel.diagonal(columns.pool.points),
             pivot_tolerance=PIVOT_TOLERANCE,
             groups=groups,
-            stop_after=stop_after,
             coefficients=columns.coefficients_of_pool() if self.score.needs_coefficients else None,
+            **limits,
         )
 
     def _columns(self, problem: Problem, basis: Basis, pool: Basis) -> PoolColumns:

@@ -20,9 +20,11 @@ from problems import (
     smooth_pool,
 )
 
+from streamkernel.engine import ThreadExecutor
 from streamkernel.kernels import Gaussian, Polynomial
 from streamkernel.linalg import RidgePath
-from streamkernel.reductions.pools import PoolGram
+from streamkernel.reductions.pools import PoolGram, PoolSums
+from streamkernel.selection import _picks
 from streamkernel.selection._picks import Picks, lazy_picks
 from streamkernel.selection.greedy import Form, GramForm, Greedy, RootForm
 from streamkernel.selection.rounds import Fixed
@@ -169,6 +171,57 @@ def test_sums_in_single_precision_give_the_picks_of_the_same_sums_in_double(kapp
     np.testing.assert_allclose(found.gains, expected.gains, rtol=1e-4, atol=1e-5 * expected.gains[0])
     assert found.gains.dtype == np.float64
     np.testing.assert_array_equal(single.C, before)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("kappa", [0.0, 0.4, 1.0])
+def test_blocks_of_picks_change_nothing(kappa: float, single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Picks are subtracted from the matrices in blocks; one block is as long as no block."""
+    X, Y = random_rows(900, 4, 2, 8)
+    basis, pool = list(range(30)), list(range(30, 330))
+    sums = pool_sums(X, Y, basis, pool, None)
+    if single:
+        sums = replace(sums, C=sums.C.astype(np.float32))
+    options: dict[str, Any] = {"scale": np.ones(2), "diagonal": np.ones(len(pool)), **DIAGONAL_TOLERANCE}
+    expected = found_in(sums, kappa, 50, options, monkeypatch, block=60)
+    for block, panel in ((1, 300), (7, 300), (10, 7), (25, 64)):
+        found = found_in(sums, kappa, 50, options, monkeypatch, block, panel)
+        np.testing.assert_array_equal(found.order, expected.order)
+        np.testing.assert_allclose(found.gains, expected.gains, rtol=1e-4 if single else 1e-9)
+        np.testing.assert_allclose(found.trace_gains, expected.trace_gains, rtol=1e-4 if single else 1e-9)
+
+
+def found_in(
+    sums: PoolSums, kappa: float, count: int, options: Any, patch: pytest.MonkeyPatch, block: int, panel: int = 256
+) -> Picks:
+    """Picks with other sizes of blocks and panels. The sums stay as they are."""
+    patch.setattr(_picks, "BLOCK", block)
+    patch.setattr(_picks, "_PANEL", panel)
+    before = sums.S.copy(), sums.C.copy()
+    found = lazy_picks(sums, Mixture(kappa, 0.1), count, **options)
+    np.testing.assert_array_equal(sums.S, before[0])
+    np.testing.assert_array_equal(sums.C, before[1])
+    return found
+
+
+@pytest.mark.parametrize("kappa", [0.4, 1.0])
+def test_sums_that_are_overwritten_and_threads_give_the_same_bits(kappa: float) -> None:
+    X, Y = random_rows(1200, 6, 1, 9)
+    pool = list(range(700))
+    options: dict[str, Any] = {"scale": np.ones(1), "diagonal": np.ones(len(pool)), **DIAGONAL_TOLERANCE}
+    made = [pool_sums(X, Y, basis, pool, None) for basis in ([], [701, 702])]
+    for sums in made:
+        expected = lazy_picks(sums, Mixture(kappa, 0.1), 300, **options)
+        assert len(expected.order) > 256  # two blocks have been subtracted
+        fixed = replace(sums, C=sums.C.copy(), S=sums.S.copy())
+        fixed.S.flags.writeable = fixed.C.flags.writeable = False  # as from a cluster
+        copied = replace(sums, C=sums.C.copy(), S=sums.S.copy())
+        for given, threads in ((fixed, 1), (copied, 1), (sums, 3)):
+            run = ThreadExecutor(threads).side_by_side
+            found = lazy_picks(given, Mixture(kappa, 0.1), 300, overwrite=True, run=run, **options)
+            np.testing.assert_array_equal(found.order, expected.order)
+            np.testing.assert_array_equal(found.gains, expected.gains)
+        assert not np.array_equal(copied.S, fixed.S)
 
 
 def test_a_ridge_is_in_units_of_the_kernel() -> None:
