@@ -24,6 +24,7 @@ from streamkernel.selection.scores import Candidates, Score
 from streamkernel.type_aliases import AnyArray, AnyDType, Bool, Float, Int
 
 BLOCK = 128  # picks: with k = 2,000 their vectors stay in the caches, and their product takes longer than reading M
+_COLUMNS = 1024  # columns that are projected at once
 _PANEL = 256  # rows of a product at once: the part below the diagonal that comes with them is small
 
 FIRST_RHO = 0.3  # ridge of the projection while there is no basis to choose it, in units of the mean of k(x, x)
@@ -175,11 +176,11 @@ class _Deflated:
         M[:, j] = M0[:, j] - sum_t f_tj v_t - sum_t h_tj f_t,    h_t = v_t - c_t f_t
     """
 
-    def __init__(self, start: AnyArray, overwrite: bool) -> None:
-        self.start = _Upper(start, overwrite)
-        self.diagonal = self.start.diagonal()
+    def __init__(self, start: _Upper) -> None:
+        self.start = start
+        self.diagonal = start.diagonal()
         # In the dtype of the sums: those of float32 columns have no digits beyond it, and a pick reads all of them.
-        self.stored = np.empty((BLOCK, len(start)), self.start.dtype)
+        self.stored = np.empty((BLOCK, len(self.diagonal)), start.dtype)
         self.corner = np.empty(BLOCK)
 
     def weights(self, t: int, j: int | slice, F: Float) -> tuple[Float, Float]:
@@ -205,8 +206,8 @@ class _Deflated:
 class _Projected(_Deflated):
     """`_Deflated`, with each new feature projected out by the ridge: ``B <- B - h h^T / a``, ``a = rho + c``."""
 
-    def __init__(self, start: AnyArray, rho: float) -> None:
-        super().__init__(start, overwrite=True)  # the projection is a matrix of its own
+    def __init__(self, start: _Upper, rho: float) -> None:
+        super().__init__(start)
         self.rho = rho
 
     def weights(self, t: int, j: int | slice, F: Float) -> tuple[Float, Float]:
@@ -242,26 +243,32 @@ def projection_ridge(sums: PoolSums, score: Score, scale: Float) -> float:
     return RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight).choose(scale**2)
 
 
-def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[AnyArray, Float, float]:
-    """B and D of the pool, with the basis projected out by a ridge, and this ridge."""
+def _without_basis(sums: PoolSums, score: Score, scale: Float, C: _Upper, run: Run) -> tuple[Float, float]:
+    """Project the basis out of C, which becomes B, by a ridge. Returns D and this ridge."""
     unit = sums.trace / sums.weight
     first = FIRST_RHO * unit if score.rho is None else score.rho * unit
     if len(sums.H) == 0:
-        return sums.C.copy(), sums.F / scale, first  # C is deflated by other vectors
+        return sums.F / scale, first
     # Eigenvalues are clipped at 0: in sums of float32 products the smallest ones are rounding.
     path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
     rho = path.choose(scale**2) if score.rho is None else first
-    # The root of the projector is on both sides: NumPy then computes the product of a matrix with its own transpose, at
-    # half the cost.
+    # The root of the projector is on both sides: what is subtracted from C then is a product of a matrix with its own
+    # transpose, at half the cost.
     root = np.sqrt(path.values + rho)[:, None]
-    half, known = (
-        np.divide(part, root, out=np.zeros_like(part), where=root > 0.0)
-        for part in (path.vectors.T @ sums.E, path.rotated)
-    )
-    D = (sums.F - half.T @ known) / scale
-    half = half.astype(sums.C.dtype, copy=False)
-    projected = half.T @ half
-    return np.subtract(sums.C, projected, out=projected), D, rho
+    positive = root > 0.0
+    known = np.divide(path.rotated, root, out=np.zeros_like(path.rotated), where=positive)
+    half, D = np.empty(sums.E.shape, C.dtype), np.empty(sums.F.shape)
+
+    def project(columns: slice) -> None:
+        rotated = path.vectors.T @ sums.E[:, columns]
+        np.divide(rotated, root, out=rotated, where=positive)
+        np.copyto(rotated, 0.0, where=~positive)
+        D[columns] = (sums.F[columns] - rotated.T @ known) / scale
+        half[:, columns] = rotated
+
+    run([partial(project, slice(first, first + _COLUMNS)) for first in range(0, len(D), _COLUMNS)])
+    run(C.subtraction(half, half))
+    return D, rho
 
 
 def lazy_picks(
@@ -304,12 +311,13 @@ def lazy_picks(
     S = _Upper(sums.S, overwrite)
     sd, sd_start = S.diagonal(), S.diagonal()
     F = np.empty((BLOCK, k))
-    C = _Deflated(sums.C, overwrite) if score.needs_squares or np.isfinite(stop_after) else None
+    C = _Deflated(_Upper(sums.C, overwrite)) if score.needs_squares or np.isfinite(stop_after) else None
     c_start = np.diagonal(sums.C).astype(np.float64)
     B: _Projected | None = None
     D, rho = np.zeros((k, 0)), 0.0
     if score.needs_projection:
-        start, D, rho = _projected_start(sums, score, scale)
+        start = _Upper(sums.C, overwrite and C is None)
+        D, rho = _without_basis(sums, score, scale, start, run)
         B = _Projected(start, rho)
     # The sums that a score is computed from or divides by; with a ridge, no score divides by B alone.
     watched = [(C, c_start)] if C is not None and score.needs_squares else []

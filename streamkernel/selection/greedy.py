@@ -175,7 +175,7 @@ class Greedy(Rule):
         rows = self.draw.scoring_rows(problem, have + picks)
         work = self.form.reduction(columns, rows, problem.sum_flops)
         number = self.precision.itemsize
-        # S and its product; B and its product for a prediction score; the vectors of a block of picks and the factors
+        # S and its product; B and C for a prediction score; the vectors of a block of picks and the factors
         # of its products; the whitening.
         held = (16 + (2 * number if self.score.needs_projection else 0)) * pool**2
         held += 8 * (12 * min(picks, BLOCK) * pool + 3 * (have + picks) ** 2)

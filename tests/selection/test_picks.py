@@ -197,6 +197,7 @@ def found_in(
     """Picks with other sizes of blocks and panels. The sums stay as they are."""
     patch.setattr(_picks, "BLOCK", block)
     patch.setattr(_picks, "_PANEL", panel)
+    patch.setattr(_picks, "_COLUMNS", panel)
     before = sums.S.copy(), sums.C.copy()
     found = lazy_picks(sums, Mixture(kappa, 0.1), count, **options)
     np.testing.assert_array_equal(sums.S, before[0])
