@@ -57,6 +57,9 @@ class Form(Protocol):
     ) -> Picks:
         """Picks from the sums; the options are parameters of `lazy_picks`."""
 
+    def picking_bytes(self, score: Score, have: int, picks: int, pool: int, itemsize: int) -> int:
+        """Bytes that `picks` needs beside the sums and S, for `pool` candidates beyond `have` functions."""
+
 
 @dataclass(frozen=True)
 class GramForm:
@@ -69,6 +72,11 @@ class GramForm:
 
     def picks(self, sums: PoolSums, score: Score, count: int, **limits: Unchecked) -> Picks:
         return lazy_picks(sums, score, count, digits=_DIGITS, **limits)
+
+    def picking_bytes(self, score: Score, have: int, picks: int, pool: int, itemsize: int) -> int:
+        # B, and the features in it or of it; the vectors of a block, as they are and as the factors of its products.
+        projected = itemsize * pool * (pool + have) if score.needs_projection else 0
+        return projected + 96 * min(picks, BLOCK) * pool
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,9 @@ class RootForm:
         **limits: Unchecked,
     ) -> Picks:
         return root_picks(sums, score, count, **limits)  # each pick changes all of a copy: there are no blocks to run
+
+    def picking_bytes(self, score: Score, have: int, picks: int, pool: int, itemsize: int) -> int:
+        return 8 * pool * (pool + have + 4 * picks)  # U_R, which is copied, U_G, and products of a pick
 
 
 _DOUBLE = np.dtype(np.float64)
@@ -175,10 +186,8 @@ class Greedy(Rule):
         rows = self.draw.scoring_rows(problem, have + picks)
         work = self.form.reduction(columns, rows, problem.sum_flops)
         number = self.precision.itemsize
-        # S and its product; B and C for a prediction score; the vectors of a block of picks and the factors
-        # of its products; the whitening.
-        held = (16 + (2 * number if self.score.needs_projection else 0)) * pool**2
-        held += 8 * (12 * min(picks, BLOCK) * pool + 3 * (have + picks) ** 2)
+        # S and its product, or a copy; the whitening; what the picks need.
+        held = 16 * pool**2 + 24 * (have + picks) ** 2 + self.form.picking_bytes(self.score, have, picks, pool, number)
         if number < 8:
             held += 8 * columns.width * (columns.width - pool)  # the sums of the basis and the targets, in float64
         p, item = problem.table.width, problem.table.dtype.itemsize
