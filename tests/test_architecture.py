@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "streamkernel"
@@ -12,24 +15,33 @@ FRONT_ENDS = {"cli", "service", "report"}
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
-def imports() -> set[tuple[str, str]]:
+Nodes = Mapping[Path, Sequence[ast.AST]]
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Nodes:
+    """All nodes of each file of the package. To parse them takes seconds: it is done once."""
+    return {path: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in PACKAGE.rglob("*.py")}
+
+
+def imports(nodes: Nodes) -> set[tuple[str, str]]:
     """Pairs of folders (or files) of the package of which the first imports the second."""
     found = set()
-    for path in PACKAGE.rglob("*.py"):
+    for path, of_file in nodes.items():
         place = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in of_file:
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("streamkernel."):
                 found.add((place, node.module.split(".")[1]))
     return found
 
 
-def test_arrows_are_imports() -> None:
+def test_arrows_are_imports(nodes: Nodes) -> None:
     drawn = set()
     for line in PAGE.split("```mermaid")[1].split("```")[0].splitlines()[2:]:
         first, _, others = line.partition("-->")
         drawn |= {(first.strip(), other.strip()) for other in others.split("&") if other.strip()}
     assert len(drawn) > 30
-    assert drawn <= imports(), drawn - imports()
+    assert drawn <= (known := imports(nodes)), drawn - known
 
 
 def test_every_folder_has_its_row() -> None:
@@ -43,12 +55,12 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def users() -> dict[str, set[str]]:
+def users(nodes: Nodes) -> dict[str, set[str]]:
     """The folders that import each module, and "exported" where the folder's `__init__` imports from it."""
-    found: dict[str, set[str]] = {module_of(path): set() for path in PACKAGE.rglob("*.py")}
-    for path in PACKAGE.rglob("*.py"):
+    found: dict[str, set[str]] = {module_of(path): set() for path in nodes}
+    for path, of_file in nodes.items():
         user = "exported" if path.name == "__init__.py" else module_of(path.parent)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in of_file:
             names: list[str] = []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
@@ -61,9 +73,9 @@ def users() -> dict[str, set[str]]:
     return found
 
 
-def test_a_file_has_the_mark_if_only_its_folder_uses_it() -> None:
+def test_a_file_has_the_mark_if_only_its_folder_uses_it(nodes: Nodes) -> None:
     """Front ends are not used by any folder; files beside `__init__.py` of the package are used by all."""
-    for module, folders in users().items():
+    for module, folders in users(nodes).items():
         folder, _, name = module.rpartition(".")
         if folder == "streamkernel" or not (PACKAGE.parent / (module.replace(".", "/") + ".py")).exists():
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,25 +32,33 @@ ONLY_PYTHON = {
 }  # fmt: skip
 
 
-def texts(path: Path) -> Iterator[tuple[int, str]]:
+Nodes = Mapping[Path, Sequence[ast.AST]]
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Nodes:
+    """All nodes of each file of `MODULES`. To parse them takes seconds: it is done once."""
+    return {path: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in MODULES}
+
+
+def texts(of_file: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and text of every string that is no docstring."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     docs = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in of_file
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in of_file:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.lineno, node.value
 
 
-def named() -> Iterator[tuple[str, str, str]]:
+def named(nodes: Nodes) -> Iterator[tuple[str, str, str]]:
     """Module, function of `streamkernel.wording` and first argument of each call with a name that stands there."""
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, of_file in nodes.items():
+        for node in of_file:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
@@ -72,18 +80,18 @@ def flags() -> set[str]:
     return found
 
 
-def test_no_message_of_the_library_names_a_flag_or_a_command() -> None:
-    for path in MODULES:
-        for line, text in texts(path):
+def test_no_message_of_the_library_names_a_flag_or_a_command(nodes: Nodes) -> None:
+    for path, of_file in nodes.items():
+        for line, text in texts(of_file):
             assert not FLAG.search(text), (path, line, text)
             assert not COMMAND.search(text), (path, line, text)
             # A string that was to be formatted.
             assert not re.search(r"\{(option|call|estimator)\(", text), (path, line, text)
 
 
-def test_the_command_line_has_every_flag_that_it_names() -> None:
+def test_the_command_line_has_every_flag_that_it_names(nodes: Nodes) -> None:
     known, wrong = flags(), []
-    for where, kind, name in named():
+    for where, kind, name in named(nodes):
         if kind == "call":
             assert name in COMMANDS, (where, name)
         elif kind == "estimator":
