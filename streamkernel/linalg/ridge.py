@@ -98,7 +98,7 @@ class RidgePath:
 
     def effective_df(self, alpha: float) -> float:
         """Trace of the hat matrix."""
-        return float(self._effective_dfs(np.array([alpha]))[0])
+        return float(self.effective_dfs(np.array([alpha]))[0])
 
     def residual_square(self, alpha: float) -> Float:
         """Residual sum of squares of each target, (d,)."""
@@ -114,15 +114,16 @@ class RidgePath:
 
     def gcv_scores(self, alphas: Float, scale: Float | None = None, inflation: float = 1.0) -> Float:
         """The score `gcv` of each of some alphas, (k,)."""
-        free = self.count - inflation * self._effective_dfs(alphas)
+        free = self.count - inflation * self.effective_dfs(alphas)
         residual = self._residual_squares(alphas)
         total = residual.sum(axis=1) if scale is None else (residual / scale).sum(axis=1)
         scores = np.full_like(free, np.inf)
         np.divide(self.count * (self.share * total), free**2, out=scores, where=free > 0.0)
         return scores
 
-    # Of all alphas at once: a fit looks at a grid of them for each round of its selection.
-    def _effective_dfs(self, alphas: Float) -> Float:
+    # Of all alphas at once: a fit looks at a grid of them for each round of its selection, and keeps one.
+    def effective_dfs(self, alphas: Float) -> Float:
+        """Trace of the hat matrix for each of some alphas, (k,)."""
         shrunk = self.values + alphas[:, None]
         share = np.divide(self.values, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0)
         found: Float = share.sum(axis=1) + self.intercept_df
@@ -137,10 +138,7 @@ class RidgePath:
 
     def _weighted_squares(self, weight: Float) -> Float:
         """``weight @ rotated^2``, (k, d); by row: a product of matrices has other last digits than one alpha."""
-        squares = self.rotated**2
-        found = np.empty((len(weight), squares.shape[1]))
-        for at, row in enumerate(weight):
-            found[at] = row @ squares
+        found: Float = np.matmul(weight[:, None, :], self.rotated**2)[:, 0, :]
         return found
 
     def grid(self, points: int = 61) -> Float:

@@ -276,8 +276,8 @@ def solution_arrays(
         **{f"sum_{name}": getattr(sums, name) for name in _SUMS},
         "centre": sums.centre,
         "gcv_alphas": alphas,
-        "gcv_scores": np.array([path.gcv(float(alpha), scale) for alpha in alphas]),
-        "gcv_effective_df": np.array([path.effective_df(float(alpha)) for alpha in alphas]),
+        "gcv_scores": path.gcv_scores(alphas, scale),
+        "gcv_effective_df": path.effective_dfs(alphas),
     }
 
 

@@ -93,6 +93,8 @@ def test_scores_of_many_alphas_are_those_of_each(targets: int) -> None:
     alphas, scale = path.grid(), np.arange(1.0, targets + 1.0)
     each = [path.gcv(float(alpha), scale, 1.4) for alpha in alphas]
     np.testing.assert_allclose(path.gcv_scores(alphas, scale, 1.4), each, rtol=1e-13)
+    freedom = [path.effective_df(float(alpha)) for alpha in alphas]
+    np.testing.assert_allclose(path.effective_dfs(alphas), freedom, rtol=1e-13)
     hats = [G @ np.linalg.solve(G.T @ G + alpha * np.eye(12), G.T) for alpha in alphas[20:]]
     plain = [50 * (((Y - hat @ Y) ** 2).sum(axis=0) / scale).sum() / (50 - 1.4 * np.trace(hat)) ** 2 for hat in hats]
     np.testing.assert_allclose(path.gcv_scores(alphas[20:], scale, 1.4), plain, rtol=1e-6)
