@@ -39,8 +39,9 @@ def test_every_way_of_reading_gives_the_same_bits(url: str) -> None:
     for chunk in (1, 1000, 8191, 1 << 20):
         other = open_table(f"{url}&chunk={chunk}")
         first = 0 if chunk > 1 else 49_000
-        assert bits(other, first, 50_000, 777)[0] == whole[0][first * table.n_features * table.dtype.itemsize :]
-        assert bits(other, first, 50_000, 777)[1] == whole[1][first * table.n_targets * 8 :]
+        rows, targets = bits(other, first, 50_000, 777)
+        assert rows == whole[0][first * table.n_features * table.dtype.itemsize :]
+        assert targets == whole[1][first * table.n_targets * 8 :]
     rng = np.random.default_rng(0)
     for row in [0, 1, 2, 3, 4, 5, 49_999, *rng.integers(0, 50_000, 20).tolist()]:
         alone, among = table.read(row, row + 1), table.read(max(0, row - 9), min(50_000, row + 9))
