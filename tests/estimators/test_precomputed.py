@@ -52,7 +52,7 @@ from streamkernel.table import open_table
 @pytest.fixture
 def stored(tmp_path):
     group = zarr.open_group(tmp_path / "matrix.zarr", mode="w")
-    for name, values, chunks in (("X", K, (50, 64)), ("y", Y, (50,))):
+    for name, values, chunks in (("X", K, (80, 128)), ("y", Y, (80,))):
         group.create_array(name, shape=values.shape, chunks=chunks, dtype="float64")[:] = values
     return open_table(group)
 
