@@ -77,7 +77,7 @@ def test_fits_have_the_bits_of_a_table_with_statistics(
     table = open_table(**rows)
     if table.sparse and options.get("scale", "standard") != "standard":
         pytest.skip("sparse rows are scaled by their deviations alone")
-    settings = RidgeSettings(n_components=20, **{"metric": "none", "kernel": "gaussian", "alpha": "gcv", **options})
+    settings = RidgeSettings(n_components=8, **{"metric": "none", "kernel": "gaussian", "alpha": "gcv", **options})
     estimator = "ridge" if table.classes is None else "ridge-classifier"
     found, known = Session(ThreadExecutor(2)), Session(ThreadExecutor(2))
     model = fit_ridge(table, settings, found, estimator=estimator)
