@@ -32,16 +32,23 @@ def submit_driver(client: Client, records: JobRecords, queued: State) -> None:
         driver = client.submit(drive, records.location, records.id, key=key, pure=False, retries=0, priority=10)
         fire_and_forget(driver)
         _wait_for_scheduler(client, records, queued, driver)
+        met = driver.exception() if driver.status == "error" else None
+        if met is not None and not isinstance(met, _LOST):
+            # A second submission would raise the same error, and the scheduler forgets it: so record it for the users.
+            failure = _cannot_begin(met)
+            records.end(queued, FAILED, failure.message, error=failure.to_config())
+    except StoreError as error:
+        # Without its "run again": the job is there, and a second one for its model would be refused.
+        why = str(error).partition("; ")[0]
+        raise StoreError(
+            f"job {records.id} is recorded, but its records cannot be read or written now ({why}); once they can, "
+            "status or resume submits it again"
+        ) from error
     except (OSError, RuntimeError, TimeoutError) as error:
         raise ClusterError(
             f"job {records.id} is recorded, but its scheduler does not answer ({error}); once it answers, "
             "status or resume submits it again"
         ) from error
-    met = driver.exception() if driver.status == "error" else None
-    if met is not None and not isinstance(met, _LOST):
-        # A second submission would raise the same error, and the scheduler forgets it: so record it for the users.
-        failure = _cannot_begin(met)
-        records.end(queued, FAILED, failure.message, error=failure.to_config())
 
 
 def _wait_for_scheduler(client: Client, records: JobRecords, queued: State, driver: Future[str]) -> None:

@@ -19,6 +19,7 @@ import json
 import re
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from streamkernel.atomic import parsed_json
@@ -127,10 +128,24 @@ class JobRecords:
         # The spec is ours if the answer to the first try was lost.
         if not place.create(key, text.encode()) and place.read(key) != text.encode():
             raise StoreError(f"a job {self.id} is in {self.location} already; submit again")
-        record = self.advance(None, QUEUED)
-        assert record is not None
-        self.note("submitted", f"submitted: {work.estimator} on {work.table}, to {work.model}")
+        try:
+            record = self.advance(None, QUEUED)
+            assert record is not None
+            self.note("submitted", f"submitted: {work.estimator} on {work.table}, to {work.model}")
+        except StoreError:
+            self.withdraw()
+            raise
         return record
+
+    def withdraw(self) -> None:
+        """Take back a job that was refused on submission, so that the next process that looks does not drive it."""
+        with suppress(StoreError):
+            try:
+                self.advance(self.latest(), CANCELLED)
+            except StoreError:
+                # Nothing can be written, as on a full disk; but files can be removed.
+                self.forget()
+                self.blobs.remove_below()
 
     def spec(self) -> SubmittedJob:
         """The spec that was written on submission.

@@ -26,7 +26,7 @@ from streamkernel.jobs._remove import remove_job
 from streamkernel.jobs._reservation import latest_maker, reserve
 from streamkernel.jobs._scheduling import submit_driver
 from streamkernel.jobs.job import Job
-from streamkernel.jobs.records import CANCELLED, JobRecords, is_id, job_ids, new_id
+from streamkernel.jobs.records import JobRecords, is_id, job_ids, new_id
 from streamkernel.jobs.specification import JobSpecification, RequestedFit, location_of, requested, rows_location
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.outputs import refuse_link
@@ -170,8 +170,7 @@ class JobsSession:
         try:
             reserve(records, work.model)
         except StoreError:
-            # What was refused must not be driven by the next process that looks.
-            records.advance(records.latest(), CANCELLED)
+            records.withdraw()
             raise
         submit_driver(self._client, records, queued)
         return Job(records, self._client)

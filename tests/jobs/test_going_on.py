@@ -5,12 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from distributed import Client
 from fits import events, failure, rows_at, small, until, written
 
 from streamkernel import connect
-from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError, StoreNotFoundError
+from streamkernel.blobs import LocalBlobs
+from streamkernel.errors import (
+    CorruptMetadataError,
+    ParameterError,
+    StoreError,
+    StoreExistsError,
+    StoreNotFoundError,
+)
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs._reservation import reserve
 from streamkernel.jobs._scheduling import submit_driver
@@ -88,6 +97,47 @@ def test_what_was_refused_is_driven_by_nobody(session: JobsSession, jobs: Path, 
     with pytest.raises(CorruptMetadataError, match=torn.name):
         session.job(former.id).resume()
     assert [job.status for job in session.jobs()] == ["cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize("written_before", range(4))
+def test_what_found_no_space_is_driven_by_nobody(
+    looking: JobsSession, jobs: Path, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_before: int
+) -> None:
+    """The disk is full after some records of the job: the user reads that, and submits it again later."""
+    create, left = LocalBlobs.create, [written_before]
+
+    def full(self: LocalBlobs, key: str, value: bytes) -> bool:
+        if not left[0]:
+            raise StoreError("no space left")
+        left[0] -= 1
+        return create(self, key, value)
+
+    connected = JobsSession(cast(Client, object()), str(jobs))
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalBlobs, "create", full)
+        with pytest.raises(StoreError, match=r"^no space left$"):
+            connected.submit(small(), rows, tmp_path / "model")
+    assert looking.jobs() == []
+    reserve(written(jobs, rows, tmp_path / "model"), str(tmp_path / "model"))
+
+
+def test_a_driver_whose_end_cannot_be_recorded(
+    session: JobsSession, jobs: Path, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user is not told to submit the job again, which would be refused: it is there."""
+    records = written(jobs, rows, tmp_path / "model")
+    queued = records.latest()
+
+    def full(*arguments: Any, **options: Any) -> None:
+        raise StoreError("no space left; run again")
+
+    said = f"^job {records.id} is recorded, but its records cannot .* now \\(no space left\\); .* status or resume"
+    with monkeypatch.context() as patched:
+        patched.setattr(records, "location", str(tmp_path / "elsewhere"))
+        patched.setattr(records, "end", full)
+        with pytest.raises(StoreError, match=said):
+            until(lambda: submit_driver(session._client, records, queued))
+    assert session.job(records.id).wait(60)
 
 
 @pytest.mark.parametrize("other", ["queued", "done"])
