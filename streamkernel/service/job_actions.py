@@ -123,7 +123,8 @@ class JobActions:
             self._list = (0.0, 0, [])
             return self._status(job)
         except StreamKernelError as error:
-            raise self._refused(error, submitting=True) from None
+            # A plain StoreError is no fault of the request: a full disk, a store that does not answer.
+            raise self._refused(error, submitting=type(error) is not StoreError) from None
 
     def _with_allowed_rows(self, options: FieldsView) -> FieldsView:
         """The options, with the location of held-out rows resolved below a root: a driver opens what it names."""

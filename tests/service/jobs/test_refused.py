@@ -12,7 +12,8 @@ from jsonschema import Draft202012Validator
 from service.bodies import refused
 from service.submitting import asked, settings_of
 
-from streamkernel.blobs import blobs_at
+from streamkernel.blobs import LocalBlobs, blobs_at
+from streamkernel.errors import StoreError
 from streamkernel.service import JobsPlace, Settings, create_app
 
 TOKEN = "correct-horse-battery"
@@ -60,6 +61,21 @@ def test_held_out_rows_beyond_the_roots(asking: httpx.Client, store: str) -> Non
     body = {**asked("made"), "estimator": "kmp", "options": {"validation": store}}
     answer = asking.post("/v1/jobs", json=body)
     refused(answer, 403, answer.json()["error"]["type"], "validation rows")
+
+
+def test_a_disk_that_is_full(asking: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is wrong with the request: it is to be sent again later, and is taken then."""
+
+    def full(self: LocalBlobs, key: str, value: bytes) -> bool:
+        raise StoreError(f"no space left while creating {self.folder}/{key}; free some, then run again")
+
+    before = asking.get("/v1/jobs").json()["jobs"]
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalBlobs, "create", full)
+        answer = asking.post("/v1/jobs", json=asked("made"))
+    refused(answer, 503, "StoreError", "no space left")
+    assert str(folder) not in answer.text
+    assert asking.get("/v1/jobs").json()["jobs"] == before
 
 
 def test_bodies_that_are_none(asking: httpx.Client) -> None:
