@@ -56,9 +56,11 @@ def fetched(url: str, max_bytes: int) -> Iterator[Path]:
 def _fetch(place: Generations, generation: Generation, folder: Path, max_bytes: int) -> None:
     url = place.location
     stamps = place.blobs.stamps(generation.prefix)
-    if not stamps and generation.record is None:
+    lacks_config = generation.record is None and "config.json" not in stamps
+    # What a killed writer left is nothing, as it is in a folder, where it has another name.
+    if lacks_config and not (stamps and place.taken()):
         raise StoreNotFoundError(f"nothing at {url}; check the address")
-    if generation.record is None and "config.json" not in stamps:
+    if lacks_config:
         raise ModelFormatError(f"{url} is not a saved model (no config.json); choose another path")
     size = sum(stamp.size for stamp in stamps.values())
     if size > max_bytes:

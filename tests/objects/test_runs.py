@@ -37,6 +37,20 @@ def same(found: dict[str, Any] | None, want: dict[str, Any]) -> None:
         np.testing.assert_array_equal(found[name], values)
 
 
+def test_a_step_whose_writer_was_killed_is_absent(url: str, short: None) -> None:
+    """Its objects are there, and no record makes them current: done again, and without a warning."""
+    with Checkpoints(url, {"seed": 1}) as run:
+        run.save(0, "look", STATE)
+        blobs_at(f"{url}/0000-look").remove_below("CURRENT/")
+        assert blobs_at(f"{url}/0000-look").keys() != []
+        assert run.load(0, "look") is None
+        run.save(0, "look", STATE)
+        same(run.load(0, "look"), STATE)
+        blobs_at(f"{url}/0001-final").write("theirs.txt", b"of somebody else")
+        with pytest.warns(StreamKernelWarning, match="is not a saved model"):
+            assert run.load(1, "final") is None
+
+
 def test_steps(url: str, short: None) -> None:
     with Checkpoints(url, {"seed": 1}) as run:
         assert run.steps() == []
