@@ -200,9 +200,8 @@ class Greedy(Rule):
             where="sweep" if rows is None else "shared",
             times=times + again if rows is None else times,
             held_bytes=held,
-            algebra=2.5
-            * pool**2
-            * picks,  # products of blocks of picks, faster than an eigendecomposition; as measured
+            # As measured: mostly products of blocks of picks, which are faster than an eigendecomposition.
+            algebra=2.5 * pool**2 * picks,
             packings=2,  # for the columns, which stand side by side, and by basis and pool for themselves
             # The points of the basis and of its next size, the pool, the rows that score it; and the pool once more in
             # float64, while its features are computed.
