@@ -255,14 +255,14 @@ def _without_basis(sums: PoolSums, score: Score, scale: Float, C: _Upper, run: R
     # The root of the projector is on both sides: what is subtracted from C then is a product of a matrix with its own
     # transpose, at half the cost.
     root = np.sqrt(path.values + rho)[:, None]
-    positive = root > 0.0
-    known = np.divide(path.rotated, root, out=np.zeros_like(path.rotated), where=positive)
-    half, D = np.empty(sums.E.shape, C.dtype), np.empty(sums.F.shape)
+
+    def over_root(part: Float) -> Float:
+        return np.divide(part, root, out=np.zeros_like(part), where=root > 0.0)
+
+    known, half, D = over_root(path.rotated), np.empty(sums.E.shape, C.dtype), np.empty(sums.F.shape)
 
     def project(columns: slice) -> None:
-        rotated = path.vectors.T @ sums.E[:, columns]
-        np.divide(rotated, root, out=rotated, where=positive)
-        np.copyto(rotated, 0.0, where=~positive)
+        rotated = over_root(path.vectors.T @ sums.E[:, columns])
         D[columns] = (sums.F[columns] - rotated.T @ known) / scale
         half[:, columns] = rotated
 

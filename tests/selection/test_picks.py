@@ -217,12 +217,21 @@ def test_sums_that_are_overwritten_and_threads_give_the_same_bits(kappa: float) 
         fixed = replace(sums, C=sums.C.copy(), S=sums.S.copy())
         fixed.S.flags.writeable = fixed.C.flags.writeable = False  # as from a cluster
         copied = replace(sums, C=sums.C.copy(), S=sums.S.copy())
-        for given, threads in ((fixed, 1), (copied, 1), (sums, 3)):
+        between = replace(sums, C=unaligned(sums.C), S=unaligned(sums.S))
+        for given, threads in ((fixed, 1), (between, 1), (copied, 1), (sums, 3)):
             run = ThreadExecutor(threads).side_by_side
             found = lazy_picks(given, Mixture(kappa, 0.1), 300, overwrite=True, run=run, **options)
             np.testing.assert_array_equal(found.order, expected.order)
             np.testing.assert_array_equal(found.gains, expected.gains)
         assert not np.array_equal(copied.S, fixed.S)
+
+
+def unaligned(matrix: Any) -> Any:
+    """A copy that begins between two numbers, as arrays from a network may."""
+    found = np.zeros(matrix.nbytes + 1, np.uint8)[1:].view(matrix.dtype).reshape(matrix.shape)
+    found[:] = matrix
+    assert not found.flags.aligned
+    return found
 
 
 def test_a_ridge_is_in_units_of_the_kernel() -> None:
@@ -251,7 +260,7 @@ def test_targets_are_divided_by_their_spread() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- the guards
-def test_worn_digits_end_a_round_rather_than_pick_wrongly() -> None:
+def test_worn_digits_end_a_round_rather_than_pick_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
     X = smooth_pool()
     pool = list(range(200))
     K = naive.gaussian(X, X, 1.5)
@@ -265,6 +274,21 @@ def test_worn_digits_end_a_round_rather_than_pick_wrongly() -> None:
     assert found.order[:60].tolist() == expected[:t]
     blind = lazy_picks(sums, FunctionSpace(), 120, digits=0.0, **limits)
     assert blind.order[:t].tolist() == found.order.tolist()
+    monkeypatch.setattr(_picks, "BLOCK", 1)  # no pick of a block is the first of the sums
+    again = lazy_picks(sums, FunctionSpace(), 120, digits=1e-6, **limits)
+    assert (again.ended, len(again.order)) == ("digits", t)
+
+
+def test_what_has_no_eigenvalue_is_not_projected_out() -> None:
+    """Without a ridge: eigenvalues of 0 are rounding, and so are the products with their vectors."""
+    X, Y = random_rows(60, 3, 1, 2)
+    pool = list(range(8, 40))
+    alone, sums = (pool_sums(X, Y, basis, pool, None) for basis in ([], [0, 1]))
+    rounding = replace(alone, H=np.zeros((2, 2)), E=sums.E, g=sums.g)
+    options: dict[str, Any] = {"scale": np.ones(1), "diagonal": np.ones(len(pool)), **DIAGONAL_TOLERANCE}
+    found, expected = (lazy_picks(some, Mixture(1.0, 0.0), 6, **options) for some in (rounding, alone))
+    np.testing.assert_array_equal(found.order, expected.order)
+    np.testing.assert_array_equal(found.gains, expected.gains)
 
 
 def test_columns_of_which_nothing_is_left_end_a_round_too() -> None:
