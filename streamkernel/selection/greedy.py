@@ -45,17 +45,8 @@ class Form(Protocol):
         flops : operations of the sums over all rows of the table, which follow the selection.
         """
 
-    def picks(
-        self,
-        sums: Any,
-        score: Score,
-        count: int,
-        *,
-        overwrite: bool = False,
-        run: Run = one_by_one,
-        **limits: Unchecked,
-    ) -> Picks:
-        """Picks from the sums; the options are parameters of `lazy_picks`."""
+    def picks(self, sums: Any, score: Score, count: int, **options: Unchecked) -> Picks:
+        """Picks from the sums; `options` are parameters of `lazy_picks`."""
 
     def picking_bytes(self, score: Score, have: int, picks: int, pool: int, itemsize: int) -> int:
         """Bytes that `picks` needs beside the sums and S, for `pool` candidates beyond `have` functions."""
@@ -70,8 +61,8 @@ class GramForm:
         shared = sampled is not None and worth_sending(sampled * columns.flops_per_row()) and worth_dividing(flops)
         return PoolBlocks(columns) if shared else PoolGram(columns)
 
-    def picks(self, sums: PoolSums, score: Score, count: int, **limits: Unchecked) -> Picks:
-        return lazy_picks(sums, score, count, digits=_DIGITS, **limits)
+    def picks(self, sums: PoolSums, score: Score, count: int, **options: Unchecked) -> Picks:
+        return lazy_picks(sums, score, count, digits=_DIGITS, **options)
 
     def picking_bytes(self, score: Score, have: int, picks: int, pool: int, itemsize: int) -> int:
         # B, and the features in it or of it; the vectors of a block, as they are and as the factors of its products.
@@ -91,12 +82,12 @@ class RootForm:
         sums: RootSums,
         score: Score,
         count: int,
-        *,
         overwrite: bool = False,
         run: Run = one_by_one,
         **limits: Unchecked,
     ) -> Picks:
-        return root_picks(sums, score, count, **limits)  # each pick changes all of a copy: there are no blocks to run
+        # Each pick changes all of a copy: nothing is overwritten, and there are no blocks to run.
+        return root_picks(sums, score, count, **limits)
 
     def picking_bytes(self, score: Score, have: int, picks: int, pool: int, itemsize: int) -> int:
         return 8 * pool * (pool + have + 4 * picks)  # U_R, which is copied, U_G, and products of a pick
