@@ -171,6 +171,7 @@ class Step:
     parts: Parts | None = None  # of a sample's sums, which a task of many workers has one of
     usual: tuple[float, int] | None = None  # operations of a row and spans as a rule, where those above are the most
     beside: SideBySide = SideBySide()  # passes over a sample that run at once
+    single: bool = False  # whether most of its products are in float32
 
     @property
     def flops(self) -> float:
@@ -269,6 +270,7 @@ def step_of(
         algebra=algebra,
         parts=parts,
         grows=isinstance(work, Reduction) and 0 == work.share_bytes(0.0) < state,
+        single=isinstance(work, Reduction) and work.precision.itemsize < 8,
     )
 
 

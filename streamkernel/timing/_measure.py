@@ -16,6 +16,7 @@ from streamkernel.engine import available_cpus, eigen_flops
 from streamkernel.kernels import Gaussian, Kernel, as_kernel
 from streamkernel.linalg import single_threaded_blas, symmetric_eigen
 from streamkernel.reductions.contract import add_states
+from streamkernel.reductions.pools import PoolColumns, PoolGram
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import Fields
@@ -28,6 +29,7 @@ FAMILIES = (
 _FEATURES = (8, 64)
 _ROWS, _POINTS = 2048, 512  # of a kernel block
 _COLUMNS = (100, 300, 1000)  # of a sum
+_SINGLE_COLUMNS = (*_COLUMNS, 2500)  # of one in float32: candidates are more than functions, and its rate still grows
 _STATE = 1 << 21  # numbers
 _ALGEBRA = 500
 _REPETITIONS = 5
@@ -94,6 +96,27 @@ def sum_rates() -> list[Fields]:
     return found
 
 
+def single_sum_rates() -> list[Fields]:
+    """The same of sums of products in float32, which score the candidates of a selection."""
+    found = []
+    with single_threaded_blas():
+        for columns in _SINGLE_COLUMNS:
+            rows, block = sum_work("float32", columns, 0)
+            basis = rows.basis
+            # Four candidates for a function, as in the last round of a selection.
+            cut = columns // 5
+            chosen, pool = (Basis(basis.kernel, basis.points[s], basis.rows[s]) for s in (np.s_[:cut], np.s_[cut:]))
+            work = PoolGram(PoolColumns(chosen, pool, np.zeros(1), np.dtype(np.float32)))
+            state, out = work.empty(), np.empty((_ROWS, columns + 1), np.float32)
+            every = quickest(partial(work.fold, state, block))
+            entries = quickest(partial(work.columns.raw, block, out))
+            own = work.flops_per_row() - 2.0 * columns * block.X.shape[1]
+            found.append(
+                {"dtype": "float32", "columns": columns, "flops": _ROWS * own / max(every - entries, 0.05 * every)}
+            )
+    return found
+
+
 def memory_rate() -> float:
     """Bytes a second of a sum of two states: both are read, and one is written."""
     left, right = ({"sums": np.full(_STATE, value)} for value in (1.0, 2.0))
@@ -114,6 +137,7 @@ def core_rates() -> Fields:
         "cores": available_cpus(),
         "kernels": kernel_rates(),
         "sums": sum_rates(),
+        "single_sums": single_sum_rates(),
         "memory_bytes": memory_rate(),
         "algebra_flops": algebra_rate(),
     }

@@ -115,6 +115,7 @@ def calibrate(executor: Executor | None = None, store: str | None = None, tell: 
         busy=max(1.0, alone / measure.middle(together)),
         kernels=tuple(KernelRate.from_config(each) for each in core["kernels"]),
         sums=tuple(SumRate.from_config(each) for each in core["sums"]),
+        single_sums=tuple(SumRate.from_config(each) for each in core["single_sums"]),
         memory_bytes=core["memory_bytes"],
         network_bytes=core["memory_bytes"] if client is None else network_rate(client),
         algebra_flops=core["algebra_flops"],

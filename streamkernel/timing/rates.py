@@ -35,7 +35,10 @@ class KernelRate(Record):
 
 
 class SumRate(Record):
-    """Operations a second of a core in the sums over blocks of this number of kernel columns."""
+    """Operations a second of a core in the sums over blocks of this number of kernel columns.
+
+    `dtype` is that of the rows.
+    """
 
     dtype: str
     columns: Annotated[int, AtLeast(1)]
@@ -52,6 +55,7 @@ class Rates(Record):
     cores : cores of the machine of the measurement.
     busy : factor by which a core is slower if all of these are at work.
     kernels, sums : rates of a core, by kernel family and dtype, and by number of columns.
+    single_sums : as `sums`, of products in float32; none in files of earlier releases, for which `sums` stand.
     read_bytes : bytes of rows a second, read and decoded by one thread with nothing else to do.
     decode_bytes : bytes of rows a second for the part of a read that needs a core.
     check_seconds : seconds of the driver's checks, before and after a sweep, that a stored table has not changed.
@@ -69,6 +73,7 @@ class Rates(Record):
     busy: Annotated[float, AtLeast(1.0)]
     kernels: tuple[KernelRate, ...]
     sums: tuple[SumRate, ...]
+    single_sums: tuple[SumRate, ...] = ()
     read_bytes: Positive
     decode_bytes: Positive
     storage_bytes: Positive | None
@@ -86,11 +91,18 @@ class Rates(Record):
         of_family = [rate for rate in of_dtype if rate.family == family] or of_dtype
         return max(rate.seconds + features * rate.per_feature for rate in of_family)
 
-    def sum_flops(self, dtype: str, columns: int) -> float:
-        """Operations a second of sums over `columns` columns: between two numbers of columns by their logarithms."""
-        rates = sorted((rate.columns, rate.flops) for rate in self.sums if rate.dtype == dtype)
+    def sum_flops(self, dtype: str, columns: int, *, single: bool = False) -> float:
+        """Operations a second of sums over `columns` columns: between two numbers of columns by their logarithms.
+
+        Parameters
+        ----------
+        dtype : that of the rows.
+        single : True for products in float32.
+        """
+        measured = (single and self.single_sums) or self.sums
+        rates = sorted((rate.columns, rate.flops) for rate in measured if rate.dtype == dtype)
         if not rates:
-            rates = sorted((rate.columns, rate.flops) for rate in self.sums)
+            rates = sorted((rate.columns, rate.flops) for rate in measured)
         if columns <= rates[0][0]:
             return rates[0][1]
         for (low, slow), (high, fast) in pairwise(rates):
@@ -107,6 +119,14 @@ def _slow(seconds: float, per_feature: float) -> tuple[KernelRate, ...]:
     )
 
 
+def _sums(of_100: float, of_1000: float) -> tuple[SumRate, ...]:
+    return tuple(
+        SumRate(dtype=dtype, columns=columns, flops=flops)
+        for dtype in ("float32", "float64")
+        for columns, flops in ((100, of_100), (1000, of_1000))
+    )
+
+
 # Used where nothing was measured: of an ordinary core of 2020 with AVX2, a hard disk, and a network of 1 Gbit/s.
 BUILT_IN = Rates(
     version=VERSION,
@@ -114,11 +134,8 @@ BUILT_IN = Rates(
     cores=1,
     busy=1.0,
     kernels=_slow(1.2e-9, 5e-11),
-    sums=tuple(
-        SumRate(dtype=dtype, columns=columns, flops=flops)
-        for dtype in ("float32", "float64")
-        for columns, flops in ((100, 1e10), (1000, 2e10))
-    ),
+    sums=_sums(1e10, 2e10),
+    single_sums=_sums(1.5e10, 4e10),
     read_bytes=1.5e8,
     decode_bytes=3e8,
     storage_bytes=None,

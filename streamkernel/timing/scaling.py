@@ -115,7 +115,7 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates, parts: Parts | None = None)
     parts : parts of its sums, where tasks have one each.
     """
     table = plan.table
-    dtype = "float32" if table.itemsize == 4 else "float64"
+    dtype = "float32" if step.single or table.itemsize == 4 else "float64"
     columns, rows = step.kernel_columns, max(step.rows, 1)
     entry = sum(rates.entry_seconds(family, dtype, table.width) for family in plan.families)
     flops = step.flops_per_row if step.usual is None else step.usual[0]
@@ -125,7 +125,7 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates, parts: Parts | None = None)
         columns, flops, count = parts.kernel_columns, parts.flops_per_row, parts.count
         rows *= count
     beside = max(flops - 2.0 * columns * table.width, 0.0)
-    row = columns * entry + beside / rates.sum_flops(dtype, max(columns, 1))
+    row = columns * entry + beside / rates.sum_flops(dtype, max(columns, 1), single=step.single)
     in_memory = table.in_memory or step.in_memory
     row += table.row_bytes / (rates.memory_bytes if in_memory else rates.decode_bytes)
     leaves = count * max(1, step.leaves)

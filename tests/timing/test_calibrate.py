@@ -23,7 +23,13 @@ from streamkernel.timing.calibrate import calibrate
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes for a test: whether it runs, not what it finds."""
-    for name, value in {"FAMILIES": ("gaussian", "linear"), "_POINTS": 20, "_ROWS": 64, "_COLUMNS": (10, 20)}.items():
+    for name, value in {
+        "FAMILIES": ("gaussian", "linear"),
+        "_POINTS": 20,
+        "_ROWS": 64,
+        "_COLUMNS": (10, 20),
+        "_SINGLE_COLUMNS": (5, 15),
+    }.items():
         monkeypatch.setattr(measure, name, value)
     for name, value in {"_STATE": 1000, "_ALGEBRA": 20, "_REPETITIONS": 1}.items():
         monkeypatch.setattr(measure, name, value)
@@ -60,6 +66,7 @@ def test_threads(tmp_path: Path, store: str) -> None:
         assert {rate.family for rate in rates.kernels} == {"gaussian", "linear"}
         assert rates.task_seconds == 0.0  # no scheduler
         assert rates.busy >= 1.0
+        assert [(rate.columns, rate.dtype) for rate in rates.single_sums] == [(5, "float32"), (15, "float32")]
         assert rates.check_seconds > 0.0
     assert "reading" in lines
 

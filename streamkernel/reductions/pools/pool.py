@@ -198,6 +198,10 @@ class PoolGram(Reduction[PoolSums]):
     def finalize(self, state: State) -> PoolSums:
         return PoolSums.of(self.columns, state["gram"], state["totals"])
 
+    @property
+    def precision(self) -> AnyDType:
+        return self.columns.precision
+
     def state_bytes(self) -> int:
         return self.columns.precision.itemsize * self.columns.width**2 + 16
 

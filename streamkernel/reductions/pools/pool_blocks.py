@@ -22,7 +22,7 @@ from streamkernel.linalg import add_product, block_array, subtract_product, syrk
 from streamkernel.reductions.contract import Divided, Reduction, SentAsFields, State
 from streamkernel.reductions.pools.pool import PoolColumns, PoolSums, without_denormals
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import AnyArray, Float
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 _CUTS = 4  # blocks of candidates
 
@@ -153,6 +153,10 @@ class PoolBlocks(SentAsFields, Reduction[PoolSums]):
         for i, j in self._pairs:
             gram[self._blocks[i].where, self._blocks[j].where] = state.pop(_name(i, j))  # the upper triangle
         return PoolSums.of(self.columns, gram, state["totals"])
+
+    @property
+    def precision(self) -> AnyDType:
+        return self.columns.precision
 
     def state_bytes(self) -> int:
         return self.columns.precision.itemsize * sum(math.prod(self._widths(pair)) for pair in self._pairs) + 16
