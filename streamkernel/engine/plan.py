@@ -169,7 +169,7 @@ class Step:
     grows: bool = False  # whether the state of some rows has their share of the bytes
     fixed_bytes: int = 0  # bytes of a growing state that do not grow: of another reduction in the same sweep
     parts: Parts | None = None  # of a sample's sums, which a task of many workers has one of
-    usual: tuple[float, int] | None = None  # operations of a row and spans as a rule, where those above are the most
+    usual: Step | None = None  # the step as it is as a rule, where this one is the most that it may be
     beside: SideBySide = SideBySide()  # passes over a sample that run at once
     single: bool = False  # whether most of its products are in float32
 
@@ -194,8 +194,6 @@ class Step:
     @property
     def leaves(self) -> int:
         """Number of tasks that read rows, as a rule: the spans."""
-        if self.usual is not None:
-            return self.usual[1]
         if self.spans is not None:
             return self.spans
         return max(1, -(-self.rows // span_rows(self.rows, self.flops_per_row)))

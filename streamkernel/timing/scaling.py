@@ -79,7 +79,7 @@ def plan_seconds(plan: Plan, rates: Rates, slots: Slots, driver: Slots | None = 
     here = driver or Slots(0, plan.machine.driver_threads, plan.machine.driver_threads)
     steps, network, bound, longest = [], 0.0, "work", -1.0
     sweeps = rough = 0.0
-    for step in plan.steps:
+    for step in (each.usual or each for each in plan.steps):
         on = slots if step.on_workers(plan.machine) or step.where == "sweep" else here
         algebra = step.algebra / rates.algebra_flops
         if step.where == "driver":
@@ -118,8 +118,7 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates, parts: Parts | None = None)
     dtype = "float32" if step.single or table.itemsize == 4 else "float64"
     columns, rows = step.kernel_columns, max(step.rows, 1)
     entry = sum(rates.entry_seconds(family, dtype, table.width) for family in plan.families)
-    flops = step.flops_per_row if step.usual is None else step.usual[0]
-    count = 1
+    flops, count = step.flops_per_row, 1
     if parts is not None:
         # The rows come again for each part.
         columns, flops, count = parts.kernel_columns, parts.flops_per_row, parts.count

@@ -334,7 +334,7 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
 
     sums, usual = NormalEquations(basis, centre), NormalEquations.usual(basis, centre, trained)
     regressions = step("regressions for the metric", sums, trained, _MOST_FITS, 8 * 30 * n * n)
-    regressions = replace(regressions, usual=(usual.flops_per_row(), regressions.leaves))
+    regressions = replace(regressions, usual=replace(regressions, flops_per_row=usual.flops_per_row()))
     if not metrics:
         return [regressions]
     work = GradientProducts(basis, unfilled(n, d))

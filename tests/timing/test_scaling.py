@@ -13,7 +13,7 @@ import pytest
 
 from streamkernel import KernelRidge, Nystroem
 from streamkernel import plan as plan_of_fit
-from streamkernel.engine import Machine, Plan
+from streamkernel.engine import Machine, Plan, Step
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.fits import plan_ridge
 from streamkernel.kernels import Gaussian, Matern
@@ -174,6 +174,27 @@ def test_sums_of_float32_products_have_rates_of_their_own() -> None:
     assert scores
     assert {index for index, pair in enumerate(zip(found, known, strict=True)) if pair[0] < pair[1]} == scores
     assert BUILT_IN.sum_flops("float64", 1000, single=True) > BUILT_IN.sum_flops("float64", 1000)
+
+
+def scores(rows: int, **changes: Any) -> tuple[list[Step], float]:
+    """The steps that score candidates, and their seconds."""
+    plan = ridge(rows, **changes)
+    seconds = plan_seconds(plan, BUILT_IN, Slots(1)).steps
+    at = [index for index, step in enumerate(plan.steps) if step.name.startswith("score")]
+    return [plan.steps[index] for index in at], sum(seconds[index] for index in at)
+
+
+def test_a_metric_that_is_searched_for_is_found_as_a_rule() -> None:
+    """In a metric fewer candidates do. Their time is that, and their memory that of a search which finds none."""
+    (without, most), (searched, found), (given, exact) = (
+        scores(200_000, metric=metric) for metric in ("none", "learned", np.eye(20))
+    )
+    assert found == exact < 0.5 * most
+    assert [step.held_bytes for step in searched] == [step.held_bytes for step in without]
+    assert max(step.held_bytes for step in given) < 0.7 * max(step.held_bytes for step in without)
+    assert [step.usual for step in searched] == given
+    # Of many rows as many are scored as without a metric.
+    assert scores(10_000_000, metric="learned")[1] == scores(10_000_000)[1]
 
 
 # ------------------------------------------------------------------------------------------------------- numbers, files

@@ -108,8 +108,9 @@ def decomposition_steps(
         kernel_columns=n,
         held_bytes=8 * (2 + count) * n * n + squares + 8 * d * (d + n),
     )
+    leaves = step_of("", usual, table, kernel_columns=n).leaves
     steps = [
-        replace(sweep, usual=(usual.flops_per_row(), step_of("", usual, table, kernel_columns=n).leaves)),
+        replace(sweep, usual=replace(sweep, flops_per_row=usual.flops_per_row(), spans=leaves)),
         driver_step("solve", algebra + squares, remedy, operations),
     ]
     return steps, final.state_bytes() + plain.state_bytes() + points_bytes(problem, n)

@@ -69,11 +69,16 @@ def steps_of_choice(
         width = table.n_features if given is None else given.shape[1]
         table = table.with_scaler(MetricScaler.unfilled(unit_scaler(table.n_features), width))
     kernel = settings.kernel_of(table)
-    problem = Problem(table, kernel, n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds, of_rows=of_rows)
+    problem = Problem(
+        table, kernel, n, settings.tol, settings.seed, np.zeros(d), np.ones(d), folds, given is not None, of_rows
+    )
     rule = settings.rule_for(plain)
+    choosing = rule.steps(problem)
+    if settings.learns_metric:
+        choosing = _as_a_rule(choosing, rule.steps(replace(problem, in_metric=True)))
     sampled = settings.sampled_rows(table, problem.trained_share, of_rows)
     checked = checked_rows(table, folds) if folds is not None and looks_at_errors else 0
-    chosen = _with_draws(rule.steps(problem), problem, (sampled, checked, later), copied=settings.tuning_rows(table))
+    chosen = _with_draws(choosing, problem, (sampled, checked, later), copied=settings.tuning_rows(table))
     doubled = settings.samples_scaling or settings.searches_sample or settings.given_metric is not None
     if doubled:
         chosen = [in_double(step, table) for step in chosen]
@@ -96,6 +101,16 @@ def steps_of_choice(
         # The points as stored, of the rows that were not sampled.
         steps.append(in_double(replace(gather_step(problem, n), name="rows of the basis"), table))
     return problem, steps
+
+
+def _as_a_rule(steps: list[Step], in_metric: list[Step]) -> list[Step]:
+    """The steps of a rule, which are the most, and as they are with a metric, which is found as a rule.
+
+    In a metric fewer candidates and rows may do. Where that makes other rounds, all steps stay the most.
+    """
+    if len(steps) != len(in_metric):
+        return steps
+    return [most if most == usual else replace(most, usual=usual) for most, usual in zip(steps, in_metric, strict=True)]
 
 
 def _with_statistics(steps: list[Step], table: Table, plain: Table, *, doubled: bool) -> list[Step]:
