@@ -31,7 +31,7 @@ _ROWS, _POINTS = 2048, 512  # of a kernel block
 _COLUMNS = (100, 300, 1000)  # of a sum
 _SINGLE_COLUMNS = (*_COLUMNS, 2500)  # of one in float32: candidates are more than functions, and its rate still grows
 _STATE = 1 << 21  # numbers
-_ALGEBRA = 500
+_ALGEBRA = 1000  # rows: smaller matrices are slower by operation, and take no time
 _REPETITIONS = 5
 
 
