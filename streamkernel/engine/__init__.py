@@ -1,7 +1,7 @@
 """The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
 from streamkernel.engine._branches import branch_leaves, levels_of, sum_tasks, summed_states
-from streamkernel.engine._dense_algebra import eigen_flops, factor_flops
+from streamkernel.engine._dense_algebra import eigen_flops, factor_flops, tridiagonal_flops
 from streamkernel.engine._task_leaves import task_sizes
 from streamkernel.engine.executor import Executor, executor_of
 from streamkernel.engine.layout import Parts, worth_dividing, worth_sending
@@ -64,6 +64,7 @@ __all__ = [
     "tell_pass",
     "tell_plan",
     "total_memory",
+    "tridiagonal_flops",
     "worth_dividing",
     "worth_sending",
 ]

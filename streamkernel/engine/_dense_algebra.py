@@ -8,6 +8,11 @@ def eigen_flops(n: int) -> float:
     return 9.0 * n**3
 
 
+def tridiagonal_flops(n: int) -> float:
+    """Operations of an eigendecomposition that take as long as a tridiagonal form and its eigenvalues, as measured."""
+    return eigen_flops(n) / 2.5
+
+
 def factor_flops(n: int) -> float:
     """Operations of an eigendecomposition that take as long as a Cholesky factor of a (n, n) matrix, as measured.
 

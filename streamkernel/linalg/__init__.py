@@ -23,6 +23,7 @@ from streamkernel.linalg.metric import metric_factor
 from streamkernel.linalg.pair_steps import PAIR_STEP_LOOPS
 from streamkernel.linalg.ridge import RidgePath
 from streamkernel.linalg.threads import single_threaded_blas
+from streamkernel.linalg.tridiagonal import TRIDIAGONAL_LOOPS
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener, even_panels
 
 __all__ = [
@@ -67,4 +68,4 @@ __all__ = [
 
 def loops_of_algebra() -> tuple[Compiled, ...]:
     """All that Numba compiles for dense algebra."""
-    return (*FEW_ROWS_LOOPS, *PAIR_STEP_LOOPS)
+    return (*FEW_ROWS_LOOPS, *PAIR_STEP_LOOPS, *TRIDIAGONAL_LOOPS)

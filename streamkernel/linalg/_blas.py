@@ -61,6 +61,12 @@ _TRTRI = _routine("dtrtri", _CHAR, _CHAR, _INT, _PTR, _INT, _INT, library=_cytho
 _TRTRS = _routine("dtrtrs", _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
 _SYGST = _routine("dsygst", _INT, _CHAR, _INT, _PTR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
 _SYEVD = _routine("dsyevd", _CHAR, _CHAR, _INT, _PTR, _INT, _PTR, _PTR, _INT, _INT, _INT, _INT, library=_cython_lapack)
+_SYTRD = _routine("dsytrd", _CHAR, _INT, _PTR, _INT, _PTR, _PTR, _PTR, _PTR, _INT, _INT, library=_cython_lapack)
+_STERF = _routine("dsterf", _INT, _PTR, _PTR, _INT, library=_cython_lapack)
+_STEDC = _routine("dstedc", _CHAR, _INT, _PTR, _PTR, _PTR, _INT, _PTR, _INT, _INT, _INT, _INT, library=_cython_lapack)
+_ORMTR = _routine(
+    "dormtr", _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _INT, _PTR, _PTR, _INT, _PTR, _INT, _INT, library=_cython_lapack
+)
 _PSTRF = _routine("dpstrf", _CHAR, _INT, _PTR, _INT, _INT, _INT, _PTR, _PTR, _INT, library=_cython_lapack)
 _DOUBLE = np.dtype(np.float64)
 # Rows of a matrix whose eigenvectors are computed at once: the work array has 2 n^2 numbers, counted in 32 bits.
@@ -241,6 +247,75 @@ def eigenvectors(A: Float) -> tuple[Float, Float]:
     if info.value:
         raise np.linalg.LinAlgError(f"LAPACK's dsyevd ended with {info.value}")
     return values, vectors
+
+
+# Rows of LAPACK's panels of reflections: more workspace than these makes nothing faster.
+_PANEL = 64
+
+
+def tridiagonal_form(A: Float) -> tuple[Float, Float, Float, Float]:
+    """``A = Q T Q^T`` of a symmetric matrix (n, n), whose lower triangle is read; n >= 1.
+
+    Returns
+    -------
+    reflections, scales : Q, as `times_reflections` takes it: (n, n) in the order of Fortran, and (n - 1,).
+    diagonal, beside : (n,) diagonal of T, and (n - 1,) numbers beside it.
+    """
+    n, reflections = _int(len(A)), np.array(A, np.float64, order="F")
+    diagonal, (beside, scales) = np.empty(len(A)), np.empty((2, len(A) - 1))
+    numbers = np.empty(_PANEL * len(A))
+    _SYTRD(
+        b"L", n, reflections.ctypes.data, n, diagonal.ctypes.data, beside.ctypes.data, scales.ctypes.data,
+        numbers.ctypes.data, _int(len(numbers)), ctypes.byref(ctypes.c_int()),
+    )  # fmt: skip
+    return reflections, scales, diagonal, beside
+
+
+def times_reflections(reflections: Float, scales: Float, B: Float, *, transposed: bool) -> Float:
+    """``Q B``, or ``Q^T B``, for the Q of `tridiagonal_form` and B (n, d), in the order of Fortran; n, d >= 1."""
+    n, d = B.shape
+    X, numbers = np.array(B, np.float64, order="F"), np.empty(_PANEL * (max(n, d) + _PANEL + 1))
+    _ORMTR(
+        b"L", b"L", b"T" if transposed else b"N", _int(n), _int(d), reflections.ctypes.data, _int(n),
+        scales.ctypes.data, X.ctypes.data, _int(n), numbers.ctypes.data, _int(len(numbers)),
+        ctypes.byref(ctypes.c_int()),
+    )  # fmt: skip
+    return X
+
+
+def tridiagonal_values(diagonal: Float, beside: Float) -> Float:
+    """Ascending eigenvalues (n,) of a tridiagonal matrix.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        They did not converge.
+    """
+    values, rest, info = diagonal.copy(), beside.copy(), ctypes.c_int()
+    _STERF(_int(len(values)), values.ctypes.data, rest.ctypes.data, ctypes.byref(info))
+    if info.value:
+        raise np.linalg.LinAlgError(f"LAPACK's dsterf ended with {info.value}")
+    return values
+
+
+def tridiagonal_vectors(diagonal: Float, beside: Float) -> Float:
+    """Eigenvectors (n, n) of a tridiagonal matrix, in the order of Fortran and of ascending eigenvalues; n >= 1.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The eigenvalues did not converge.
+    """
+    size, info = len(diagonal), ctypes.c_int()
+    values, rest, vectors = diagonal.copy(), beside.copy(), np.empty((size, size), order="F")
+    numbers, integers = np.empty(1 + 4 * size + size * size), np.empty(3 + 5 * size, np.intc)
+    _STEDC(
+        b"I", _int(size), values.ctypes.data, rest.ctypes.data, vectors.ctypes.data, _int(size), numbers.ctypes.data,
+        _int(len(numbers)), integers.ctypes.data_as(_INT), _int(len(integers)), ctypes.byref(info),
+    )  # fmt: skip
+    if info.value:
+        raise np.linalg.LinAlgError(f"LAPACK's dstedc ended with {info.value}")
+    return vectors
 
 
 def pivoted_factor(A: Float) -> tuple[Float, Int]:

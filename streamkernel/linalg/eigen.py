@@ -21,6 +21,15 @@ class SymmetricEigen:
     vectors: Float
 
 
+def check_decomposed(A: Float, what: str) -> None:
+    """Raise NumericalError for a matrix that is not finite, or has more rows than LAPACK decomposes."""
+    if len(A) > MOST_DECOMPOSED:
+        raise NumericalError(
+            f"{what} has {len(A):,} rows, and LAPACK decomposes at most {MOST_DECOMPOSED:,}; take fewer basis functions"
+        )
+    require_finite(A, what)
+
+
 def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
     """Eigenvalues and eigenvectors of a symmetric matrix.
 
@@ -30,11 +39,7 @@ def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
         A is not finite, has more rows than LAPACK decomposes, or the eigenvalues did not converge; the message names
         `what`.
     """
-    if len(A) > MOST_DECOMPOSED:
-        raise NumericalError(
-            f"{what} has {len(A):,} rows, and LAPACK decomposes at most {MOST_DECOMPOSED:,}; take fewer basis functions"
-        )
-    require_finite(A, what)
+    check_decomposed(A, what)
     try:
         values, vectors = eigenvectors(A)
     except np.linalg.LinAlgError as error:

@@ -1,9 +1,9 @@
-"""Ridge regression for every alpha, from its sums, by one eigendecomposition.
+"""Ridge regression for every alpha, from its sums, by one tridiagonal form.
 
-With whitened features G (m, n), ``H = G^T W G``, ``g = G^T W Y``, ``YY = Y^T W Y`` and ``H = V diag(s) V^T``::
+With whitened features G (m, n), ``H = G^T W G = Q T Q^T`` of eigenvalues s, ``g = G^T W Y`` and ``YY = Y^T W Y``::
 
-    beta(alpha) = V (s + alpha)^-1 V^T g
-    RSS(alpha)  = YY - 2 beta^T g + beta^T H beta
+    beta(alpha) = Q x,   (T + alpha I) x = Q^T g
+    RSS(alpha)  = YY - 2 beta^T g + beta^T H beta = YY - g^T beta - alpha beta^T beta
     edf(alpha)  = sum_j s_j / (s_j + alpha)  (+ 1 with an intercept)
     GCV(alpha)  = m (share RSS(alpha)) / (m - c edf(alpha))^2
     evidence    -2 log p = m log( (YY - g^T (H + alpha I)^-1 g) / m ) + sum_j log(1 + s_j / alpha) + constant
@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from streamkernel.linalg.eigen import symmetric_eigen
+from streamkernel.linalg.tridiagonal import Tridiagonal
 from streamkernel.type_aliases import Float
 
 _INFLATION = 1.4
@@ -31,12 +32,12 @@ _LOOKS, _ALPHAS = 3, 17
 
 @dataclass(frozen=True)
 class RidgePath:
-    """The decomposed sums, from which solutions and scores follow for every alpha.
+    """The reduced sums, from which solutions and scores follow for every alpha.
 
     Parameters
     ----------
-    values, vectors : (n,), (n, n) eigenvalues (clipped at 0, ascending) and eigenvectors of H.
-    rotated : (n, d), ``V^T g``.
+    form : H as ``Q T Q^T``; turned : (n, d), ``Q^T g``.
+    values : (n,) eigenvalues of H, clipped at 0, ascending.
     square : (d,) diagonal of YY.
     count : number of rows m; the number of independent rows if some are copies.
     intercept_df : degrees of freedom of an intercept that was projected out (0 or 1).
@@ -44,9 +45,9 @@ class RidgePath:
     share : `count` over the number of all rows, whose squared errors RSS adds: with copies, too, GCV is a mean square.
     """
 
+    form: Tridiagonal
+    turned: Float
     values: Float
-    vectors: Float
-    rotated: Float
     square: Float
     count: float
     intercept_df: int = 0
@@ -57,20 +58,31 @@ class RidgePath:
     def of(
         cls, H: Float, g: Float, square: Float, rows: float, intercept_df: int = 0, *, share: float = 1.0
     ) -> RidgePath:
-        """Decompose the sums of so many rows; g is (n, d), the other arguments are those of the class."""
-        eigen = symmetric_eigen(H, "the whitened normal equations")
+        """Reduce the sums of so many rows; g is (n, d), the other arguments are those of the class."""
+        form = Tridiagonal.of(H, "the whitened normal equations")
         # H is positive semidefinite: how far its least eigenvalue is below 0 measures the rounding of all of them.
-        rounding = max(0.0, -float(eigen.values[0])) if len(eigen.values) else 0.0
+        rounding = max(0.0, -float(form.values[0])) if len(form.values) else 0.0
         return cls(
-            np.maximum(eigen.values, 0.0),
-            eigen.vectors,
-            eigen.vectors.T @ g,
+            form,
+            form.to_form(g),
+            np.maximum(form.values, 0.0),
             square,
             share * rows,
             intercept_df,
             rounding,
             share,
         )
+
+    @cached_property
+    def vectors(self) -> Float:
+        """Eigenvectors V of H, (n, n), for work beside solutions: they take twice the time of the form."""
+        return self.form.vectors()
+
+    @cached_property
+    def rotated(self) -> Float:
+        """``V^T g``, (n, d)."""
+        found: Float = self.vectors.T @ self.form.from_form(self.turned)
+        return found
 
     @property
     def smallest_alpha(self) -> float:
@@ -91,10 +103,7 @@ class RidgePath:
 
     def beta(self, alpha: float) -> Float:
         """Coefficients of the whitened features, (n, d)."""
-        shrunk = self.values + alpha
-        return self.vectors @ np.divide(
-            self.rotated, shrunk[:, None], out=np.zeros_like(self.rotated), where=shrunk[:, None] > 0.0
-        )
+        return self.form.from_form(self.form.solve(self.turned, np.array([alpha]))[2])
 
     def effective_df(self, alpha: float) -> float:
         """Trace of the hat matrix."""
@@ -130,16 +139,8 @@ class RidgePath:
         return found
 
     def _residual_squares(self, alphas: Float) -> Float:
-        shrunk = self.values + alphas[:, None]
-        weight = np.divide(
-            self.values + 2.0 * alphas[:, None], shrunk**2, out=np.zeros_like(shrunk), where=shrunk > 0.0
-        )
-        return np.maximum(self.square - self._weighted_squares(weight), 0.0)
-
-    def _weighted_squares(self, weight: Float) -> Float:
-        """``weight @ rotated^2``, (k, d); by row: a product of matrices has other last digits than one alpha."""
-        found: Float = np.matmul(weight[:, None, :], self.rotated**2)[:, 0, :]
-        return found
+        explained, squares, _ = self.form.solve(self.turned, alphas)
+        return np.maximum(self.square - explained - alphas[:, None] * squares, 0.0)
 
     def grid(self, points: int = 61) -> Float:
         """Alphas equally spaced in logarithm, from the smallest one above rounding to complete shrinkage."""
@@ -154,8 +155,7 @@ class RidgePath:
         return float(self._negative_log_evidences(np.array([alpha]))[0])
 
     def _negative_log_evidences(self, alphas: Float) -> Float:
-        shrunk = self.values + alphas[:, None]
-        explained = self._weighted_squares(np.divide(1.0, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0))
+        explained = self.form.solve(self.turned, alphas)[0]
         # Constant targets carry no information.
         left = np.maximum(self.square - explained, 1e-300 + 1e-14 * self.square)[:, self.square > 0.0]
         penalty = left.shape[1] * np.log1p(self.values / alphas[:, None]).sum(axis=1)

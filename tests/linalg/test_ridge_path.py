@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,7 @@ def test_targets_that_are_explained_to_rounding_have_an_evidence() -> None:
         # Less alpha explains more, down to where it is rounding.
         assert path.choose() < 1e-6 * path.values[-1]
     # As if rounding had taken more than there was.
-    spoilt = RidgePath(path.values, path.vectors, path.rotated, path.square * (1.0 - 1e-9), COUNT)
+    spoilt = replace(path, square=path.square * (1.0 - 1e-9))
     assert np.isfinite([spoilt.negative_log_evidence(float(alpha)) for alpha in spoilt.grid()]).all()
     assert spoilt.choose() < 1e-6 * spoilt.values[-1]
 

@@ -22,6 +22,7 @@ from streamkernel.linalg import (
     whitened,
 )
 from streamkernel.linalg._blas import MOST_DECOMPOSED
+from streamkernel.linalg.tridiagonal import Tridiagonal
 
 SIZES = st.integers(1, 40)
 
@@ -111,11 +112,19 @@ def test_pivoted_factors(n: int, rank: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "n", "least"), [("eigenvectors", 1000, 40), ("whitened", 2000, 80), ("pivots", 2000, 40)]
+    ("what", "n", "least"),
+    [
+        ("eigenvectors", 1000, 40),
+        ("reduced", 1500, 40),
+        ("vectors", 1000, 40),
+        ("whitened", 2000, 80),
+        ("pivots", 2000, 40),
+    ],
 )
 def test_other_threads_run_meanwhile(what: str, n: int, least: int) -> None:
     """A thread that sends heartbeats must not wait for the minutes of a large decomposition."""
     S, L, _ = problem(n)
+    form = Tridiagonal.of(S)
     beats, ended = 0, threading.Event()
 
     def beat() -> None:
@@ -125,6 +134,8 @@ def test_other_threads_run_meanwhile(what: str, n: int, least: int) -> None:
 
     calls: dict[str, Callable[[], Any]] = {
         "eigenvectors": lambda: symmetric_eigen(S),
+        "reduced": lambda: Tridiagonal.of(S),
+        "vectors": form.vectors,
         "whitened": lambda: whitened(S, L),
         "pivots": lambda: pivoted_factor(S),
     }

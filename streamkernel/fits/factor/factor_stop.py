@@ -19,6 +19,7 @@ from streamkernel.records import StopRecord
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import RidgeSystem
+from streamkernel.solvers.least_squares.ridge import least_squares
 from streamkernel.table import Table
 from streamkernel.wording import option
 
@@ -95,10 +96,7 @@ def _at_gap(chosen: Chosen, settings: BasisSettings, session: Session, name: str
     basis, table, scale = chosen.selection.basis, chosen.table, chosen.scale
     sums = session.sweep(NormalEquations.of(basis, chosen.centre, table.n_rows), table, name)
     system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale**2, independent=chosen.independent)
-    path = system.path
-    # The product with the eigenvectors restores the centred sums, whitened in the order of picking.
-    H = (path.vectors * path.values) @ path.vectors.T
-    g = (path.vectors @ path.rotated) / scale
-    yy = float((path.square / scale**2).sum())
-    gaps = dual_gap_path(H, g, yy, system.choose_alpha(), system.residual_path[1:], table.n_rows)
+    H, g, square = least_squares(sums, settings.fit_intercept)
+    yy = float((square / scale**2).sum())
+    gaps = dual_gap_path(H, g / scale, yy, system.choose_alpha(), system.residual_path[1:], table.n_rows)
     return stop_at([gap.relative for gap in gaps], GapStop())

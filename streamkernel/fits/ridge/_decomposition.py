@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from streamkernel.engine import Session, Step, driver_step, eigen_flops, factor_flops, step_of
+from streamkernel.engine import Session, Step, driver_step, factor_flops, step_of, tridiagonal_flops
 from streamkernel.fits.ridge._iterations import Solved
 from streamkernel.fits.steps.choose_basis import Chosen
 from streamkernel.fits.steps.kernel_matrix import final_work
@@ -90,15 +90,15 @@ def decomposition_steps(
     count = 0
     if problem.folds is not None:
         final, count = FoldEquations(plain, problem.folds), problem.folds.count
-    # The sums and those of each fold are whitened. The sums of a model are decomposed, those of a fold that it holds
+    # The sums and those of each fold are whitened. The sums of a model are reduced once, those of a fold that it holds
     # out have a factor for each alpha.
     factors = count * max(models, 1) * _FACTORS_OF_A_FOLD
-    operations = (1 + count) * 2.0 * n**3 + (1 + models) * eigen_flops(n) + factors * factor_flops(n)
-    # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix). With
-    # folds also the sums of each; in place of the workspace, later, those of all other rows, a matrix and its factor.
-    # Each further model keeps its sums, and two more are made on the way to it.
+    operations = (1 + count) * 2.0 * n**3 + (1 + models) * tridiagonal_flops(n) + factors * factor_flops(n)
+    # The sums, their whitened copy, the reflections of its tridiagonal form, and matrices on the way to all of these.
+    # With folds also the sums of each, twice, and those of all other rows. Each further model keeps its sums, and two
+    # more are made on the way to it.
     more = models + 2 if models else 0
-    algebra = 8 * n * ((8 + 3 * count + more) * n + 4 * d)
+    algebra = 8 * n * ((7 + 3 * count + more) * n + 4 * d)
     # The squares of many targets take more memory than all of these; those of a fold are made beside its Gram matrix.
     squares = 8 * (1 + count + more) * d * (d + n)
     sweep = step_of(

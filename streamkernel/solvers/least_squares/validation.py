@@ -10,7 +10,7 @@ With sums H, g of all rows and H_v, g_v, ... of fold v (`FoldEquations`), in whi
 No row is read again (ALGORITHMS 20). Whitening is triangular, so that the leading blocks of the sums are those of the
 first t functions: the error at smaller bases costs less than that of the whole one. Alpha is searched for at n/8, n/4,
 n/2 and n functions, each search from the result of the one before: the steps across decades are taken where they are
-cheap. A Cholesky factor for each alpha is faster than an eigendecomposition, which costs as much as 14 factors.
+cheap. A Cholesky factor for each alpha is faster than one tridiagonal form, which costs as much as 8 factors.
 """
 
 from __future__ import annotations
