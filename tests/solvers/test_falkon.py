@@ -220,7 +220,7 @@ def test_the_choice_is_by_the_plans_count() -> None:
     m, n, p, d = 5000, 300, 7, 2
     choice = choose_solver(m, n, p, d, iterations=9, sample=1200)
     v = 2 * p + 50.0
-    assert choice.direct == pytest.approx(m * (n**2 + n * (v + 2 * d)) + 12 * n**3, rel=1e-2)
+    assert choice.direct == pytest.approx(m * (n**2 + n * (v + 2 * d)) + 6 * n**3, rel=1e-2)
     cg = m * (n**2 + n * (v + 2 * d) + 10 * n * (v + 4 * d)) + 1200 * (2 * n**2 + n * v) + 4 / 3 * n**3
     assert choice.cg == pytest.approx(cg, rel=1e-2)
     search = choose_solver(m, n, p, d, sample=1200, search=True)

@@ -23,9 +23,9 @@ from streamkernel.reductions.sums import (
 from streamkernel.solvers.least_squares.falkon_folds import STEPS
 from streamkernel.table import Folds, Table
 
-# n^3 operations on the driver, direct: eigenvalues and eigenvectors (LAPACK's evd) and the whitening of H; CG: the
-# Cholesky factor of P and the product L^T L.
-_DIRECT_ALGEBRA, _CG_ALGEBRA = 12.0, 4.0 / 3.0
+# n^3 operations on the driver, direct: the tridiagonal form of H, half of which reads a matrix for each row, and its
+# whitening; CG: the Cholesky factor of P and the product L^T L.
+_DIRECT_ALGEBRA, _CG_ALGEBRA = 6.0, 4.0 / 3.0
 # The same with folds; direct: some factors for each fold beside it; CG: one more factor, and some for the first n/2
 # functions.
 _DIRECT_SEARCH, _CG_SEARCH = 2.0, 2.0 / 3.0
@@ -66,7 +66,7 @@ def choose_solver(
 
     ::
 
-        direct    m (n^2 + n (v + 2 d)) + 12 n^3
+        direct    m (n^2 + n (v + 2 d)) + 6 n^3
         cg        (iterations + 1) m n (v + 4 d) + m n (v + 2 d) + 4/3 n^3
                   + m n^2 for the exact residual trace + sample (2 n^2 + n v) for a better preconditioner
 
