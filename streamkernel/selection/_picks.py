@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from streamkernel.linalg import RidgePath, add_product, subtract_few
+from streamkernel.linalg import RidgePath, add_product, add_to_diagonal, factor_lower, solve_lower, subtract_few
 from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection.scores import Candidates, Score
 from streamkernel.type_aliases import AnyArray, AnyDType, Bool, Float, Int
@@ -249,26 +249,39 @@ def _without_basis(sums: PoolSums, score: Score, scale: Float, C: _Upper, run: R
     first = FIRST_RHO * unit if score.rho is None else score.rho * unit
     if len(sums.H) == 0:
         return sums.F / scale, first
-    # Eigenvalues are clipped at 0: in sums of float32 products the smallest ones are rounding.
     path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
     rho = path.choose(scale**2) if score.rho is None else first
     # The root of the projector is on both sides: what is subtracted from C then is a product of a matrix with its own
     # transpose, at half the cost.
-    root = np.sqrt(path.values + rho)[:, None]
-
-    def over_root(part: Float) -> Float:
-        return np.divide(part, root, out=np.zeros_like(part), where=root > 0.0)
-
-    known, half, D = over_root(path.rotated), np.empty(sums.E.shape, C.dtype), np.empty(sums.F.shape)
+    over_root = _over_root(sums.H, path, rho)
+    known, half, D = over_root(sums.g), np.empty(sums.E.shape, C.dtype), np.empty(sums.F.shape)
 
     def project(columns: slice) -> None:
-        rotated = over_root(path.vectors.T @ sums.E[:, columns])
-        D[columns] = (sums.F[columns] - rotated.T @ known) / scale
-        half[:, columns] = rotated
+        projected = over_root(sums.E[:, columns])
+        D[columns] = (sums.F[columns] - projected.T @ known) / scale
+        half[:, columns] = projected
 
     run([partial(project, slice(first, first + _COLUMNS)) for first in range(0, len(D), _COLUMNS)])
     run(C.subtraction(half, half))
     return D, rho
+
+
+def _over_root(H: Float, path: RidgePath, rho: float) -> Callable[[Float], Float]:
+    """``B -> R^-T B`` with ``R^T R = H + rho I``, for the path of H."""
+    if rho >= path.smallest_alpha:
+        factor = H.copy()
+        add_to_diagonal(factor, rho)
+        if factor_lower(factor) is None:
+            return partial(solve_lower, factor)
+    # Eigenvalues are clipped at 0: in sums of float32 products the smallest ones are rounding. One that is 0 without a
+    # ridge has no part in the projection.
+    V, root = path.vectors, np.sqrt(path.values + rho)[:, None]
+
+    def by_eigenvectors(B: Float) -> Float:
+        rotated = V.T @ B
+        return np.divide(rotated, root, out=np.zeros_like(rotated), where=root > 0.0)
+
+    return by_eigenvectors
 
 
 def lazy_picks(

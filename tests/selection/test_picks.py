@@ -25,7 +25,7 @@ from streamkernel.kernels import Gaussian, Polynomial
 from streamkernel.linalg import RidgePath
 from streamkernel.reductions.pools import PoolGram, PoolSums
 from streamkernel.selection import _picks
-from streamkernel.selection._picks import Picks, lazy_picks
+from streamkernel.selection._picks import Picks, _over_root, lazy_picks
 from streamkernel.selection.greedy import Form, GramForm, Greedy, RootForm
 from streamkernel.selection.rounds import Fixed
 from streamkernel.selection.scores import FunctionSpace, Mixture
@@ -155,6 +155,22 @@ def test_a_chosen_ridge_is_the_one_that_a_model_on_the_basis_takes() -> None:
     np.testing.assert_array_equal(found.order, given_alpha.order)
     np.testing.assert_array_equal(found.gains, given_alpha.gains)
     assert not np.array_equal(found.gains, first.gains)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 3.0])
+@pytest.mark.parametrize("rank", [4, 40])
+def test_the_projection_of_a_ridge_that_the_digits_carry(rank: int, rho: float) -> None:
+    rng = np.random.default_rng(rank)
+    G, B = rng.standard_normal((rank, 6)), rng.standard_normal((6, 3))
+    H = G.T @ G
+    root = _over_root(H, RidgePath.of(H, B, np.full(3, 100.0), 40), rho)(B)
+    np.testing.assert_allclose(root.T @ root, B.T @ np.linalg.solve(H + rho * np.eye(6), B), rtol=1e-9)
+
+
+def test_the_projection_of_less_of_a_ridge_is_by_eigenvalues_above_0() -> None:
+    H, B = np.diag([2.0, 1.0, 0.0, -1e-9]), np.ones((4, 1))
+    root = _over_root(H, RidgePath.of(H, B, np.full(1, 9.0), 40), 0.0)(B)
+    np.testing.assert_allclose(root.T @ root, 1.0 / 2.0 + 1.0 / 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.4, 1.0])
