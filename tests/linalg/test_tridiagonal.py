@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -76,3 +78,37 @@ def test_what_cannot_be_reduced_is_refused() -> None:
         Tridiagonal.of(np.array([[1.0, np.nan], [np.nan, 1.0]]), "the sums")
     with pytest.raises(NumericalError, match=f"{MOST_DECOMPOSED + 1:,} rows"):
         Tridiagonal.of(np.broadcast_to(0.0, (MOST_DECOMPOSED + 1, MOST_DECOMPOSED + 1)))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="long double has no more digits here")
+def test_errors_are_those_of_eigenvectors() -> None:
+    """Solutions of sums with a condition up to 1e18, against a Cholesky factor in long double."""
+    ratios, wide = [], np.longdouble
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(5, 40))
+        G = rng.standard_normal((3 * n, n)) * np.logspace(0, -rng.uniform(1, 9), n)
+        G = G @ np.linalg.qr(rng.standard_normal((n, n)))[0]
+        H, b = G.T @ G, G.T @ rng.standard_normal((3 * n, 1))
+        values, vectors = np.linalg.eigh(H)
+        form = Tridiagonal.of(H)
+        for alpha in values[-1] * 10.0 ** np.arange(-12.0, 1.0, 2.0):
+            expected = solved_in_long_double(H.astype(wide) + wide(alpha) * np.eye(n, dtype=wide), b.astype(wide))
+            by_form = form.from_form(form.solve(form.to_form(b), np.array([alpha]))[2])
+            by_vectors = vectors @ ((vectors.T @ b) / (np.maximum(values, 0.0) + alpha)[:, None])
+            of_form, of_vectors = (np.linalg.norm((each - expected).astype(float)) for each in (by_form, by_vectors))
+            ratios.append(of_form / of_vectors)
+    assert 0.5 < np.median(ratios) < 1.5
+    assert np.quantile(ratios, 0.95) < 4.0
+
+
+def solved_in_long_double(A: Any, b: Any) -> Any:
+    """``A^-1 b`` by Cholesky; NumPy's solvers have float64 only."""
+    L, x = np.zeros_like(A), b.copy()
+    for j in range(len(A)):
+        L[j:, j] = A[j:, j] - L[j:, :j] @ L[j, :j]
+        L[j:, j] /= np.sqrt(L[j, j])
+        x[j] = (x[j] - L[j, :j] @ x[:j]) / L[j, j]
+    for j in reversed(range(len(A))):
+        x[j] = (x[j] - L[j + 1 :, j] @ x[j + 1 :]) / L[j, j]
+    return x
