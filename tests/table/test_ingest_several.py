@@ -347,3 +347,60 @@ def test_a_pattern_that_matches_folders_alone(tmp_path, monkeypatch):
     Path("d/k=1").mkdir(parents=True)
     with pytest.raises(StoreNotFoundError, match=r"no file matches d/\*\*/k\*"):
         ingest("d/**/k*", "t", target="y")
+
+
+def two_files(folder, first, second):
+    """Files of a column `a` of other types, beside numbers and targets."""
+    folder.mkdir()
+    for name, a in (("0", first), ("1", second)):
+        rows = pa.table({"a": a, "b": np.arange(len(a)) % 5, "y": np.arange(len(a)) * 1.0})
+        feather.write_feather(rows, folder / f"{name}.arrow", compression="uncompressed")
+    return folder
+
+
+TEXT = pa.array(["u", "v", "w"] * 4)
+DAYS = pa.array([f"2020-01-{day:02d}" for day in range(1, 13)])
+MOMENTS = DAYS.cast(pa.date32()).cast(pa.timestamp("ms"))
+WHOLE = pa.array(range(12))
+OTHER_TYPES = {
+    "categories and text": (TEXT.dictionary_encode(), TEXT, TEXT),
+    "text and categories": (TEXT, TEXT.dictionary_encode(), TEXT),
+    "categories of text and of numbers": (WHOLE.cast(pa.string()).dictionary_encode(), WHOLE.dictionary_encode(), None),
+    "numbers and text of them": (WHOLE, WHOLE.cast(pa.string()), WHOLE),
+    "truth values and numbers": (pa.array([True, False] * 6), WHOLE, WHOLE),
+    "numbers and truth values": (WHOLE, pa.array([True, False] * 6), WHOLE),
+    "whole numbers that floats round": (pa.array([2**60 + 1] * 12), WHOLE.cast(pa.float64()), WHOLE),
+    "dates and moments": (MOMENTS.cast(pa.date32()), MOMENTS, MOMENTS),
+    "two zones": (MOMENTS.cast(pa.timestamp("ms", "UTC")), MOMENTS.cast(pa.timestamp("us", "Europe/Berlin")), MOMENTS),
+    "a zone and none": (MOMENTS.cast(pa.timestamp("ms", "UTC")), MOMENTS, MOMENTS),
+    "dates and text of them": (MOMENTS, DAYS, MOMENTS),
+    "lists of numbers and of text": (pa.array([[1]] * 12), pa.array([["u"]] * 12), None),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TYPES)
+def test_a_look_takes_files_of_other_types_as_one_column(tmp_path, name):
+    first, second, one_type = OTHER_TYPES[name]
+    same_values = "truth" not in name and "floats" not in name
+    info = ingest(two_files(tmp_path / "f", first, second), tmp_path / "s", target="y", schema="auto")
+    assert info.rows == 24
+    if one_type is not None:
+        alike = ingest(two_files(tmp_path / "g", one_type, one_type), tmp_path / "t", target="y", schema="auto")
+        assert info.columns == alike.columns
+        if same_values:
+            X, expected = (open_table(tmp_path / store).read(0, 24).X for store in ("s", "t"))
+            np.testing.assert_array_equal(X, expected)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (WHOLE.cast(pa.duration("s")), WHOLE, r"1\.arrow.*'a' holds numbers, and in .*0\.arrow.* durations"),
+        (TEXT, WHOLE.cast(pa.duration("s")), r"1\.arrow.*'a' holds durations, and in .*0\.arrow.* text"),
+        (TEXT, pa.array([[1]] * 12), r"1\.arrow.*'a' holds lists, and in .*0\.arrow.* text"),
+    ],
+)
+def test_files_of_types_that_are_no_column_are_named(tmp_path, first, second, words):
+    with pytest.raises(SourceFormatError, match=words):
+        ingest(two_files(tmp_path / "f", first, second), tmp_path / "s", target="y", schema="auto")
+    assert not (tmp_path / "s").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,15 +13,17 @@ from streamkernel.table.ingest.readers.options import SourceOptions, absent_colu
 from streamkernel.table.ingest.readers.reader import position_of
 from streamkernel.table.ingest.readers.streams import ColumnStream
 from streamkernel.table.schema import Column
-from streamkernel.table.schema.arrow_types import is_text
+from streamkernel.table.schema.arrow_types import is_text, one_type, words_of_type
 from streamkernel.table.schema.schema import Schema, as_schema
 from streamkernel.table.schema.suggest import MOST_BYTES, MOST_ROWS, both_orders, date_formats, suggested
-from streamkernel.table.schema.values import texts
+from streamkernel.table.schema.values import WrongValueError, categories, texts
 from streamkernel.table.values import listed
 from streamkernel.type_aliases import Untyped
 from streamkernel.wording import option
 
 AUTO = "auto"
+# Errors of Arrow where types are not one column.
+_NOT_MERGED = (pa.ArrowInvalid, pa.ArrowTypeError)
 
 
 def declared_schema(stream: ColumnStream, place: str, options: SourceOptions) -> Schema:
@@ -196,9 +199,59 @@ def _first_rows(stream: ColumnStream, names: Sequence[str]) -> tuple[Untyped, bo
             break
     if not parts:
         raise DataError(f"{stream.where(0)}: there are no rows; give at least one")
-    # Parts may have other dictionaries, and files other types of one number.
-    look = pa.concat_tables([pa.table(part) for part in parts], promote_options="permissive").unify_dictionaries()
-    return look.slice(0, MOST_ROWS), whole
+    return _joined(parts, stream).slice(0, MOST_ROWS), whole
+
+
+def _joined(parts: Sequence[Untyped], stream: ColumnStream) -> Untyped:
+    """An Arrow table of record batches, which may have other dictionaries, and of other files other types."""
+    try:
+        return _concatenated([pa.table(part) for part in parts])
+    except _NOT_MERGED:
+        names = parts[0].schema.names
+        return pa.table([_one_column([part.column(name) for part in parts], name, stream) for name in names], names)
+
+
+def _concatenated(tables: Sequence[Untyped]) -> Untyped:
+    return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+
+
+def _one_column(parts: Sequence[Untyped], name: str, stream: ColumnStream) -> Untyped:
+    """The parts of a column as one column.
+
+    Raises
+    ------
+    SourceFormatError
+        Two parts cannot be one column: of numbers and durations, or of text and lists.
+    """
+    with suppress(*_NOT_MERGED):
+        return _concatenated([pa.table({name: part}) for part in parts]).column(0)
+    kind = one_type([part.type for part in parts])
+    try:
+        if kind is not None:
+            return pa.chunked_array([_as_type(part, kind) for part in parts])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, WrongValueError):
+        pass
+    places: dict[str, str] = {}  # of the first rows of each type
+    row = 0
+    for part in parts:
+        if not pa.types.is_null(part.type):
+            places.setdefault(words_of_type(part.type), stream.where(row))
+        row += len(part)
+    if len(places) == 1:
+        return pa.chunked_array([pa.nulls(row)])  # lists of several types, of which nothing is read
+    (first, place), (other, there) = list(places.items())[:2]
+    raise SourceFormatError(
+        f"{there}: column {name!r} holds {other}, and in {place} {first}; give rows of one type, or leave the column "
+        f"out by {option('drop', [name])}"
+    )
+
+
+def _as_type(column: Untyped, kind: Untyped) -> Untyped:
+    if is_text(kind) and not is_text(column.type):
+        codes, labels = categories(column)
+        return labels.take(pa.array(codes, mask=codes < 0)).cast(kind)
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return column.cast(kind, safe=False)  # beyond 2^53 whole numbers are rounded
 
 
 def _named(names: Sequence[str], wanted: str | int, name: str, place: str) -> str:

@@ -5,6 +5,8 @@ A column of an extension type is what it is stored as; UUIDs are their text.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 from streamkernel.type_aliases import Untyped
@@ -16,6 +18,32 @@ def is_text(kind: Untyped) -> bool:
     """Whether an Arrow type is text, also as a dictionary."""
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
+
+
+def is_numeric(kind: Untyped) -> bool:
+    """Whether an Arrow type is of numbers or truth values, which are 1 and 0 among numbers."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
+
+
+def is_moment(kind: Untyped) -> bool:
+    """Whether an Arrow type is of dates, with a time of day or without."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def one_type(kinds: Collection[Untyped]) -> Untyped | None:
+    """The Arrow type for a look at values of several types, which Arrow does not merge, as one column.
+
+    Truth values among numbers are numbers, and dates with and without zones or times of day are moments in UTC. All
+    else is text, as in a CSV file. None for durations among others: as numbers they are days, and others may not be.
+    """
+    values = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
+    values = [kind for kind in values if not pa.types.is_null(kind)]
+    if any(map(pa.types.is_duration, values)):
+        return None
+    if all(map(is_moment, values)):
+        return pa.timestamp("us", "UTC")
+    return pa.float64() if all(map(is_numeric, values)) else pa.string()
 
 
 def plain_type(kind: Untyped) -> Untyped:
@@ -55,7 +83,7 @@ def words_of_type(kind: Untyped) -> str:
         return "truth values"
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return "numbers"
-    if types.is_timestamp(kind) or types.is_date(kind):
+    if is_moment(kind):
         return "dates"
     if types.is_time(kind):
         return "times of day"

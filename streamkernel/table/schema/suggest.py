@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from streamkernel.errors import SourceFormatError, warn_user
 from streamkernel.table.schema._column import MAX_CATEGORIES, Column
-from streamkernel.table.schema.arrow_types import is_text
+from streamkernel.table.schema.arrow_types import is_moment, is_text
 from streamkernel.table.schema.fit import MOST_ONE_HOT
 from streamkernel.table.schema.schema import Schema
 from streamkernel.table.schema.values import all_dates, categories, dates, texts
@@ -136,7 +136,7 @@ def _column(name: str, values: Untyped, source: _Source) -> Column:
     kind = values.type
     if source.whole and _are_missing(values):
         return Column(name, "text")
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+    if is_moment(kind):
         return Column(name, "date", missing="indicator")
     if pa.types.is_boolean(kind):
         return Column(name, "boolean", missing="indicator")

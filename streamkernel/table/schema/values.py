@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions
 
-from streamkernel.table.schema.arrow_types import is_text, words_of_type
+from streamkernel.table.schema.arrow_types import is_moment, is_numeric, is_text, words_of_type
 from streamkernel.type_aliases import AnyArray, Bool, Float, Int, Untyped
 
 # Texts that are no value, in any column; pyarrow takes them for missing numbers of CSV, too.
@@ -58,7 +58,7 @@ def numbers(column: Untyped, missing: Collection[str] = (), decimal: str = ".") 
     if pa.types.is_duration(column.type):
         return _days(column)
     if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-        if not (pa.types.is_boolean(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)):
+        if not (is_numeric(column.type) or pa.types.is_null(column.type)):
             raise _wrong_type(column, "a number")
         column = column.cast(pa.float64())
     values = np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float64, copy=False)
@@ -112,7 +112,7 @@ def dates(column: Untyped, form: str | None, missing: Collection[str] = ()) -> F
     if is_text(column.type):
         how = "of ISO 8601, such as 2020-01-31 or 2020-01-31T12:30" if form is None else f"of the format {form}"
         return _of_text(column, missing, lambda text: _parsed_dates(text, form), f"is not a date {how}")
-    if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
+    if not is_moment(column.type):
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
         raise _wrong_type(column, "a date")

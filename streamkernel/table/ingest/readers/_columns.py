@@ -19,7 +19,7 @@ from streamkernel.table.ingest.readers.files import SourceFile, check_same_colum
 from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.ingest.readers.reader import BATCH_BYTES, FILLING, Batch, Reader
 from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
-from streamkernel.table.schema.arrow_types import is_text, plain_batch, plain_type, words_of_type
+from streamkernel.table.schema.arrow_types import is_numeric, is_text, plain_batch, plain_type, words_of_type
 from streamkernel.type_aliases import AnyDType, Untyped
 from streamkernel.wording import option
 
@@ -148,12 +148,7 @@ def _numeric(field: Untyped, file: SourceFile, is_target: bool) -> AnyDType | No
     kind = plain_type(field.type)
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return np.dtype(np.float32)
-    if (
-        pa.types.is_floating(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-    ):
+    if is_numeric(kind):
         return np.dtype(np.float64)
     if is_target and is_text(kind):
         return None
