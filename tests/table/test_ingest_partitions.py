@@ -102,3 +102,25 @@ def test_a_missing_value_is_named_and_folders_must_be_alike(tmp_path):
     part(tmp_path / "h" / "year=2020" / "year=2021" / "p.parquet")
     with pytest.raises(SourceFormatError, match=r"lies in two folders year="):
         ingest(tmp_path / "h", tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("values", "folders"),
+    [
+        (pa.array([False, True]), ("false", "true")),
+        (pa.array([False, True]), ("False", "True")),
+        (pa.array(["2020-01-01", "2020-02-28"]).cast(pa.date32()), ("2020-01-01", "2020-02-28")),
+        (
+            pa.array(["2020-01-01", "2020-02-28"]).cast(pa.timestamp("us")),
+            ("2020-01-01%2000%3A00%3A00.000000", "2020-02-28"),
+        ),
+    ],
+)
+def test_truth_values_and_dates_of_folders_may_stand_in_the_files_too(tmp_path, values, folders):
+    for row, folder in enumerate(folders):
+        part(tmp_path / "f" / f"k={folder}" / "p.parquet", a=[1.0, 2.0], y=[3.0, 4.0], k=values.take([row, row]))
+    info = ingest(tmp_path / "f", tmp_path / "s", target="y", schema="auto")
+    assert (info.rows, info.left_out) == (4, ())
+    part(tmp_path / "f" / f"k={folders[0]}" / "q.parquet", a=[1.0], y=[3.0], k=values.take([1]))
+    with pytest.raises(SourceFormatError, match=f"column 'k' of its row 0 is .*folder is k={folders[0][:5]}"):
+        ingest(tmp_path / "f", tmp_path / "s", target="y", schema="auto", overwrite=True)

@@ -16,9 +16,10 @@ from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest.readers.arrow_values import floats, text_labels
 from streamkernel.table.ingest.readers.csv.records import MISSING, is_number
 from streamkernel.table.ingest.readers.files import SourceFile
-from streamkernel.table.schema.arrow_types import is_text
+from streamkernel.table.schema.arrow_types import is_moment, is_text
+from streamkernel.table.schema.values import WrongValueError, dates
 from streamkernel.table.targets import label_form
-from streamkernel.type_aliases import Untyped
+from streamkernel.type_aliases import Float, Untyped
 
 # Hive's name for a missing value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
@@ -115,9 +116,20 @@ def _number(text: str) -> float:
     return np.nan if text in MISSING else float(text)
 
 
+def _days(values: Untyped) -> Float:
+    """Days since 1970 of dates; NaN where a text is none."""
+    try:
+        return dates(values, None)
+    except WrongValueError:
+        return np.full(len(values), np.nan)
+
+
 def _first_other(column: Untyped, text: str) -> int | None:
     """Position of the first value of a column that is not the one of the folder; a missing one is none."""
-    if is_text(column.type):
+    if is_moment(column.type):
+        days = _days(column)
+        other = ~np.isnan(days) & (days != _days(pa.array([text])))
+    elif is_text(column.type) or pa.types.is_boolean(column.type):
         codes, labels = text_labels(column)
         form = label_form(text)
         other = np.isin(codes, [code for code, label in enumerate(labels) if label != form]) & (codes >= 0)
