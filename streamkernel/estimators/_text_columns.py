@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from streamkernel.errors import DataError, DTypeError
+from streamkernel.table.frames import first_time
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import estimator as named
 
@@ -18,7 +19,7 @@ def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Uncheck
     Raises
     ------
     DTypeError
-        A column of a DataFrame holds text, dates or other values that are no numbers; or y of numbers holds text.
+        A column of a frame holds text, dates or other values that are no numbers; or y of numbers holds such values.
     DataError
         X or y holds complex numbers.
     """
@@ -36,22 +37,45 @@ def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Uncheck
         error = caught
     other = _first_other(X)
     if other is not None:
-        name, value = other
-        raise DTypeError(
-            f"X: column {name!r} holds {_kind(value)}, such as {str(value)[:60]!r}, and numbers are needed; encode it "
-            f"by make_pipeline(TableEncoder(), {type(estimator).__name__}(...)), or leave it out"
-        ) from error
+        raise _refused(estimator, "X", *other) from error
     text = None if isinstance(y, str) or y is None else _first_text(y)
     if text is not None:
         raise DTypeError(
             f"y holds text, such as {text[:60]!r}; give numbers, or for class labels "
             f"{named('KernelRidgeClassifier')} or another classifier"
         ) from error
+    other = _first_other(y)
+    if other is not None:
+        raise _refused(estimator, "y", *other) from error
     if error is not None:
         raise error
     # scikit-learn 1.6 leaves pandas' columns of text objects, also where the text is numbers.
     numbers = rows.astype(np.float64)
     return (numbers, *found[1:]) if isinstance(found, tuple) else numbers
+
+
+def refuse_times(estimator: Untyped, values: Unchecked, rows: str) -> None:
+    """Refuse a frame with dates, times or durations, which some libraries convert to numbers of microseconds.
+
+    Raises
+    ------
+    DTypeError
+        The frame, which `rows` names, has such a column.
+    """
+    time = first_time(values)
+    if time is not None:
+        raise _refused(estimator, rows, *time)
+
+
+def _refused(estimator: Untyped, rows: str, name: object, value: object) -> DTypeError:
+    way = (
+        f"encode it by make_pipeline(TableEncoder(), {type(estimator).__name__}(...)), or leave it out"
+        if rows == "X"
+        else "leave it out, or give numbers"
+    )
+    return DTypeError(
+        f"{rows}: column {name!r} holds {_kind(value)}, such as {str(value)[:60]!r}, and numbers are needed; {way}"
+    )
 
 
 def _is_complex(values: Unchecked) -> bool:
@@ -69,12 +93,13 @@ def _kind(value: Any) -> str:
 
 
 def _first_other(X: Unchecked) -> tuple[Any, Any] | None:
-    """Name and value of the first column of a DataFrame that is no number."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+    """Name and value of the first column of a frame that is no number."""
+    if not (hasattr(X, "columns") and (hasattr(X, "dtypes") or hasattr(X, "column_names"))):
         return None
-    for place, name in enumerate(X.columns):
+    for place, name in enumerate(getattr(X, "column_names", X.columns)):
         # By position: names may be there twice, and are refused elsewhere.
-        column = X.iloc[:, place] if hasattr(X, "iloc") else X[name]
+        column = X.iloc[:, place] if hasattr(X, "iloc") else X.column(place) if hasattr(X, "column_names") else X[name]
+        column = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
         for value in () if _are_numbers(column) else column:
             if not _is_number(value):
                 return name, value
@@ -88,10 +113,11 @@ def _first_text(y: Unchecked) -> str | None:
 
 def _are_numbers(column: Untyped) -> bool:
     try:
-        np.asarray(column).astype(np.float64)
+        values = np.asarray(column)
+        values.astype(np.float64)
     except (TypeError, ValueError):
         return False
-    return np.asarray(column).dtype.kind not in "mM"
+    return values.ndim == 1 and values.dtype.kind not in "mM"  # lists of one length are a matrix
 
 
 def _is_number(value: Any) -> bool:

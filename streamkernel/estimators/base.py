@@ -16,7 +16,7 @@ from streamkernel.engine import Progress, Session, executor_of, layout_of, resid
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
-from streamkernel.estimators._text_columns import validated
+from streamkernel.estimators._text_columns import refuse_times, validated
 from streamkernel.kernels import Precomputed, UserKernel
 from streamkernel.kernels.parameters import checked_columns
 from streamkernel.models.predicting import PredictingModel
@@ -28,6 +28,7 @@ from streamkernel.store import write_bundle
 from streamkernel.table import KnownColumns, Table, open_table
 from streamkernel.table.columns import frame_names, with_names
 from streamkernel.table.finite import require_finite
+from streamkernel.table.frames import refuse_query
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
@@ -71,7 +72,9 @@ def names_of(estimator: Untyped) -> list[str] | None:
 
 def checked(estimator: Untyped, X: Unchecked, y: Unchecked = _NO_TARGETS, **options: Unchecked) -> Any:
     """X, or X and y, as arrays that scikit-learn has checked; NaN and infinity are found by us, to name their place."""
+    refuse_times(estimator, X, "X")
     if y is not None and y is not _NO_TARGETS:
+        refuse_times(estimator, y, "y")
         require_finite(y, "y")
     sparse = "csr" if takes_sparse(estimator) else False
     found = validated(
@@ -385,6 +388,7 @@ class SupervisedEstimator(PredictingEstimator):
         return X, column_or_1d(y, warn=True) if one else y
 
     def _checked(self, X: Unchecked, y: Unchecked, **options: Unchecked) -> tuple[AnyArray, AnyArray]:
+        refuse_query(y)
         numbers = not self._classify
         y = y if numbers or y is None else plain_labels(y)
         several = numbers or (self._several_labels and _width(y) > 1)

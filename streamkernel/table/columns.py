@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.table.frames import refuse_query
 from streamkernel.table.rows import OrderedRows
 from streamkernel.table.schema import Schema
 from streamkernel.table.table import Table
@@ -217,9 +218,12 @@ def frame_names(X: Unchecked, what: str = "X") -> list[str] | None:
 
     Raises
     ------
+    ParameterError
+        It is a query of polars.
     ShapeError
         Two names are equal.
     """
+    refuse_query(X)
     names = getattr(X, "column_names", None)  # pyarrow
     if names is None:
         names = getattr(X, "columns", None)

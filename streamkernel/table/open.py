@@ -25,6 +25,7 @@ from streamkernel.table._lazy_rows import (
 )
 from streamkernel.table._sparse_rows import SparseRows, is_sparse, sparse_in_memory
 from streamkernel.table.columns import check_distinct, default_names, target_position
+from streamkernel.table.frames import arrow_table, is_arrow_frame, is_pandas, refuse_query
 from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.stored.location import Opened, open_stored, open_zarr_array
@@ -52,9 +53,9 @@ def open_table(
     Parameters
     ----------
     X
-        A Table; a NumPy array or an object that NumPy converts to one; a pandas DataFrame; a Dask array; a zarr Array
-        or Group; an xarray Dataset (variables X[, y], or one-dimensional columns) or 2-d DataArray; or the path of a
-        store (an ingested one, a Zarr group with X[, y], or a bare 2-d array).
+        A Table; a NumPy array or an object that NumPy converts to one; a frame of pandas, polars or pyarrow; a Dask
+        array; a zarr Array or Group; an xarray Dataset (variables X[, y], or one-dimensional columns) or 2-d DataArray;
+        or the path of a store (an ingested one, a Zarr group with X[, y], or a bare 2-d array).
     y
         Targets (m,) or (m, d), of any of these kinds, where X does not contain them.
     rows
@@ -164,10 +165,13 @@ def _check_sparse(X: RowArray, accepted: bool) -> None:
 
 
 def _features(X: Unchecked, target: str | int | None) -> Opened:
+    refuse_query(X)
     if is_xarray(X) and type(X).__name__ == "Dataset":
         return Opened(*dataset_columns(X, target))
     if _is_pandas(X):
         return _from_pandas(X, target)
+    if is_arrow_frame(X):
+        return _from_arrow(X, target)
     opened = _opened(X, "X")
     if target is not None and target not in opened.target_names:
         raise ParameterError(
@@ -179,6 +183,7 @@ def _features(X: Unchecked, target: str | int | None) -> Opened:
 
 def _opened(value: Unchecked, name: str) -> Opened:
     """X or y from a place, or from an array of any library."""
+    refuse_query(value)
     if isinstance(value, (str, os.PathLike)):
         return open_stored(value, name)
     if isinstance(value, (zarr.Array, zarr.Group)):
@@ -249,8 +254,8 @@ def _as_array(value: Unchecked, name: str) -> AnyArray:
     return values
 
 
-def _is_pandas(value: object) -> bool:
-    return type(value).__module__.split(".")[0] == "pandas" and type(value).__name__ in ("DataFrame", "Series")
+def _is_pandas(value: Unchecked) -> bool:
+    return is_pandas(value) and type(value).__name__ in ("DataFrame", "Series")
 
 
 def _from_pandas(frame: Unchecked, target: str | int | None) -> Opened:
@@ -278,6 +283,22 @@ def _from_pandas(frame: Unchecked, target: str | int | None) -> Opened:
     opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features), named=named)
     if position is not None:
         opened.y = NumpyRows(_as_array(frame.iloc[:, position].to_numpy(), "y"), "y")
+        opened.target_names = (names[position],)
+    return opened
+
+
+def _from_arrow(frame: Unchecked, target: str | int | None) -> Opened:
+    from streamkernel.table._arrow_columns import column_numbers
+
+    table = arrow_table(frame)
+    names = tuple(table.column_names)
+    position = None if target is None else target_position(names, target, "column")
+    features = [index for index in range(len(names)) if index != position]
+    columns = [column_numbers(table.column(index), names[index]) for index in features]
+    X = np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+    opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features))
+    if position is not None:
+        opened.y = NumpyRows(_as_array(table.column(position).to_numpy(), "y"), "y")
         opened.target_names = (names[position],)
     return opened
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from streamkernel import GaussianProcessRegressor, KernelRidge, KernelRidgeClassifier, TableEncoder
+from streamkernel import GaussianProcessRegressor, KernelRidge, KernelRidgeClassifier, TableEncoder, open_table
 from streamkernel.errors import DTypeError
 
 RNG = np.random.default_rng(0)
@@ -68,3 +71,44 @@ def test_errors_of_scikit_learn_stay() -> None:
         KernelRidge(10, **PLAIN).fit(np.array([["x", "y"]] * 10), np.arange(10.0))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         KernelRidge(10, **PLAIN).fit(NUMBERS, Y[:10])
+
+
+DAYS = pd.date_range("2020-01-01", periods=60)
+TIMES: dict[str, Any] = {
+    "moments": (pa.array(DAYS), "dates, such as '2020-01-01"),
+    "moments with a zone": (pa.array(DAYS.tz_localize("Asia/Tokyo")), "dates, such as '2020-01-01"),
+    "dates": (pa.array(DAYS.date), "dates, such as '2020-01-01"),
+    "durations": (pa.array(DAYS - DAYS[0]), "values of "),
+    "times of day": (pa.array(DAYS.time), "values of time, such as '00:00:00'"),
+    "a gap first": (pa.array([None, *DAYS[1:]], pa.timestamp("us")), "dates, such as '2020-01-02"),
+}
+
+
+def frames_of(table: pa.Table) -> dict[str, Any]:
+    """The table as frames of each library; those of polars where it is installed."""
+    frames = {"pyarrow": table, "batch": table.combine_chunks().to_batches()[0], "pandas": table.to_pandas()}
+    frames["pandas with Arrow's types"] = table.to_pandas(types_mapper=pd.ArrowDtype)
+    return frames | ({} if find_spec("polars") is None else {"polars": import_module("polars").DataFrame(table)})
+
+
+@pytest.mark.parametrize(("values", "says"), TIMES.values(), ids=TIMES)
+def test_times_of_frames_are_no_numbers_of_microseconds(values: pa.Array, says: str) -> None:
+    numbers = frames_of(pa.table(NUMBERS))
+    for kind, frame in frames_of(pa.table({"a": NUMBERS.a, "when": values})).items():
+        with pytest.raises(DTypeError, match=f"X: column 'when' holds {says}"):
+            KernelRidge(10, **PLAIN).fit(frame, Y)
+        with pytest.raises(DTypeError, match=f"y: column 'when' holds {says}.*leave it out, or give numbers$"):
+            KernelRidge(10, **PLAIN).fit(numbers[kind], frame)
+        with pytest.raises(DTypeError, match="column 'when' holds"):
+            open_table(frame)
+
+
+def test_columns_of_arrow_that_are_no_numbers_are_named_too() -> None:
+    for values, says in (
+        (KIND, "text, such as 'flat'"),
+        ([[1.0]] * 60, "values of "),
+        ([{"u": 1}] * 60, "values of"),
+    ):
+        for frame in frames_of(pa.table({"a": NUMBERS.a, "kind": values})).values():
+            with pytest.raises(DTypeError, match=f"X: column 'kind' holds {says}"):
+                KernelRidge(10, **PLAIN).fit(frame, Y)

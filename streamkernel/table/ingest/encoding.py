@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from streamkernel.table.frames import is_dask_frame
 from streamkernel.table.ingest._encoded import EncodedReader
 from streamkernel.table.ingest.progress import as_progress
-from streamkernel.table.ingest.readers.frames import FrameStream, is_dask, is_frame
+from streamkernel.table.ingest.readers.frames import FrameStream, is_frame
 from streamkernel.table.ingest.readers.open import column_stream, name_of
 from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.schema import Schema
@@ -70,5 +71,5 @@ def as_arrow(frame: Unchecked) -> Untyped:
     DTypeError, EmptyDataError, ShapeError
         As of `ingest`.
     """
-    whole = frame.compute(scheduler="synchronous") if is_dask(frame) else frame
+    whole = frame.compute(scheduler="synchronous") if is_dask_frame(frame) else frame
     return FrameStream(whole, name_of(frame)).table

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from messy_tables import messy
 
-from streamkernel import KernelRidge, TableEncoder, ingest, open_table
+from streamkernel import KernelCCA, KernelRidge, KernelRidgeClassifier, Nystroem, TableEncoder, ingest, open_table
 from streamkernel.errors import DTypeError, EmptyDataError, NonFiniteDataError, ParameterError, SourceFormatError
 
 M = 60
@@ -87,8 +87,29 @@ def test_a_query_of_polars_is_refused(tmp_path: Path) -> None:
     class LazyFrame:
         def collect(self) -> None: ...
 
+        @property
+        def columns(self) -> None:
+            raise AssertionError("polars warns that this resolves the query")
+
+        dtypes = columns
+
     LazyFrame.__module__ = "polars.lazyframe.frame"
-    for read in (lambda frame: ingest(frame, tmp_path / "s", schema="auto"), TableEncoder().fit):
+    X = np.stack([Y, Y], axis=1)
+    fitted = KernelRidge(10, alpha=0.1, kernel="gaussian", metric="none").fit(X, Y)
+    reads: list[Any] = [
+        lambda frame: ingest(frame, tmp_path / "s", schema="auto"),
+        TableEncoder().fit,
+        open_table,
+        lambda frame: open_table(X, frame),
+        lambda frame: KernelRidge(10).fit(frame, Y),
+        lambda frame: KernelRidgeClassifier(10).fit(X, frame),
+        fitted.predict,
+        lambda frame: fitted.update(X, frame),
+        Nystroem(10).fit,
+        lambda frame: KernelCCA(1).fit(X, frame),
+        lambda frame: KernelRidge(10).fit(X, Y, sample_weight=frame),
+    ]
+    for read in reads:
         with pytest.raises(ParameterError, match=r"has no rows yet; give its collect\(\)"):
             read(LazyFrame())
 
@@ -153,6 +174,35 @@ def test_a_polars_frame_is_ingested_encoded_and_fitted(tmp_path: Path) -> None:
         KernelRidge(10).fit(frame.select("text"), frame["y"])
     with pytest.raises(ValueError, match=r"column 'list' is not a .*: the column holds lists"):
         ingest(frame, tmp_path / "list", target="y", keep=["list"])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_frame_opened_in_place_keeps_its_names(kind: str) -> None:
+    columns: dict[str, Any] = {"a": Y, "b": (Y % 3 == 0), "c": Y.astype(np.int8), "y": Y * 2}
+    if kind == "polars" and pl is None:
+        pytest.skip("polars is not installed")
+    frame = {"pandas": pd.DataFrame, "pyarrow": pa.table, "polars": pl and pl.DataFrame}[kind](columns)
+    table = open_table(frame, target="y")
+    assert (table.columns, table.named, table.targets and table.targets.names) == (("a", "b", "c"), True, ("y",))
+    np.testing.assert_array_equal(table.read(0, M).X, np.stack([Y, Y % 3 == 0, Y], axis=1))
+    model = KernelRidge(10, alpha=0.1, kernel="gaussian", metric="none").fit(table)
+    swapped = open_table(frame[["c", "b", "a"]] if kind != "pyarrow" else frame.select(["c", "b", "a"]))
+    np.testing.assert_array_equal(model.predict(swapped).compute(), model.predict(table).compute())
+
+
+def test_columns_of_arrow_are_opened_as_the_numbers_that_they_hold() -> None:
+    quarters = pa.array([decimal.Decimal(i) / 4 for i in range(M)])
+    assert open_table(pa.table({"a": pa.array([1, 2] * 30, pa.int8())})).features.dtype == np.int8
+    assert open_table(pa.table({"a": pa.array(Y, pa.float32())})).dtype == np.float32
+    np.testing.assert_array_equal(open_table(pa.table({"a": quarters})).read(0, M).X[:, 0], Y / 4)
+    for gaps in (pa.array([True, None] * 30), pa.array([1, None] * 30), quarters.take(pa.array([0, None] * 30))):
+        with pytest.raises(NonFiniteDataError, match=r"first in row 1, column 'a'"):
+            open_table(pa.table({"a": gaps})).read(0, M)
+    for wrong in (pa.array(["u"] * M), pa.array(["u"] * M).dictionary_encode(), pa.array([[1]] * M)):
+        with pytest.raises(DTypeError, match=r"column 'a' holds .*; leave it out, encode it as numbers, or name it"):
+            open_table(pa.table({"a": wrong, "b": Y}))
+    with pytest.raises(EmptyDataError, match="no columns"):
+        open_table(pa.table({"y": Y}), target="y")
 
 
 @needs_polars

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from streamkernel.errors import DTypeError, EmptyDataError, ParameterError
+from streamkernel.errors import DTypeError, EmptyDataError
 from streamkernel.table.columns import check_distinct, default_names
+from streamkernel.table.frames import arrow_table, is_dask_frame, is_pandas, refuse_query
 from streamkernel.table.ingest.readers._pandas_columns import pandas_as_arrow
 from streamkernel.table.ingest.readers.reader import BATCH_BYTES
 from streamkernel.table.ingest.readers.streams import NO_MARKS, ColumnStream
@@ -27,19 +28,16 @@ def is_frame(source: Unchecked) -> bool:
     ParameterError
         It is a query of polars, which has no rows yet.
     """
-    if _library(source) == "polars" and hasattr(source, "collect"):
-        raise ParameterError(
-            "a LazyFrame of polars has no rows yet; give its collect(), or the file that its sink_parquet writes"
-        )
+    refuse_query(source)
     # A series of pandas is a stream of Arrow, too, and has no columns.
     return getattr(source, "ndim", 2) == 2 and (
-        hasattr(source, "__arrow_c_stream__") or is_pandas(source) or is_dask(source)
+        hasattr(source, "__arrow_c_stream__") or is_pandas(source) or is_dask_frame(source)
     )
 
 
 def frame_stream(frame: Unchecked, place: str) -> ColumnStream:
     """The columns of a frame; errors as of `FrameStream`."""
-    return DaskFrameStream(frame, place) if is_dask(frame) else FrameStream(frame, place)
+    return DaskFrameStream(frame, place) if is_dask_frame(frame) else FrameStream(frame, place)
 
 
 class FrameStream(ColumnStream):
@@ -61,7 +59,7 @@ class FrameStream(ColumnStream):
             frame, self.named = _named(frame, place)
             frame = pandas_as_arrow(frame, place)
         try:
-            self.table = _arrow_table(frame)
+            self.table = arrow_table(frame)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError) as error:
             why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
             raise DTypeError(f"{place} cannot be read as typed columns ({why}); give each column one type") from error
@@ -134,20 +132,6 @@ class DaskFrameStream(ColumnStream):
         return f"partition {number} of {self._place} (row {row - self._starts[number]} of it)"
 
 
-def _library(frame: Unchecked) -> str:
-    return type(frame).__module__.partition(".")[0]
-
-
-def is_pandas(frame: Unchecked) -> bool:
-    """Whether it is an object of pandas."""
-    return _library(frame) == "pandas"
-
-
-def is_dask(frame: Unchecked) -> bool:
-    """Whether it is a DataFrame of Dask."""
-    return _library(frame) in ("dask", "dask_expr") and hasattr(frame, "npartitions") and hasattr(frame, "columns")
-
-
 def _named(frame: Unchecked, place: str) -> tuple[Unchecked, bool]:
     """A frame of pandas whose columns have text as names: x0, x1, ... where all are numbers."""
     names = list(frame.columns)
@@ -158,11 +142,3 @@ def _named(frame: Unchecked, place: str) -> tuple[Unchecked, bool]:
         raise DTypeError(f"{place}: the name of a column is {wrong!r}, not text; rename it")
     check_distinct(names, place)
     return frame, True
-
-
-def _arrow_table(frame: Unchecked) -> Untyped:
-    if isinstance(frame, pa.RecordBatch):
-        return pa.Table.from_batches([frame])
-    if isinstance(frame, pa.Table):
-        return frame
-    return pa.table(frame)

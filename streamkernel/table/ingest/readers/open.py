@@ -8,6 +8,7 @@ from pathlib import Path
 
 from streamkernel.blobs import display_form
 from streamkernel.errors import ParameterError, warn_user
+from streamkernel.table.frames import is_pandas
 from streamkernel.table.ingest._encoded import EncodedReader
 from streamkernel.table.ingest.readers._columns import ColumnsReader, TypedStream
 from streamkernel.table.ingest.readers._datasets import dataset_reader
@@ -18,7 +19,7 @@ from streamkernel.table.ingest.readers._tables import TableReader
 from streamkernel.table.ingest.readers._zarr import arrays_of_group, zarr_reader
 from streamkernel.table.ingest.readers.csv.rows import CsvReader, CsvStream
 from streamkernel.table.ingest.readers.files import SourceFile, is_zarr, several_sources, source_files
-from streamkernel.table.ingest.readers.frames import frame_stream, is_frame, is_pandas
+from streamkernel.table.ingest.readers.frames import frame_stream, is_frame
 from streamkernel.table.ingest.readers.options import SourceOptions
 from streamkernel.table.ingest.readers.reader import Reader
 from streamkernel.table.ingest.readers.standard_input import LABEL, is_standard_input

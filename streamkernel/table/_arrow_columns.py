@@ -1,0 +1,28 @@
+"""Columns of Arrow as arrays of NumPy, for frames that are opened where they are."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from streamkernel.errors import DTypeError
+from streamkernel.table.schema.arrow_types import is_numeric, plain_type, words_of_type
+from streamkernel.type_aliases import AnyArray, Untyped
+
+
+def column_numbers(column: Untyped, name: str) -> AnyArray:
+    """Numbers (m,) of a column in its own type, NaN where one is missing.
+
+    Raises
+    ------
+    DTypeError
+        The column holds other values.
+    """
+    kind = plain_type(column.type)
+    if not is_numeric(kind):
+        raise DTypeError(
+            f"column {name!r} holds {words_of_type(kind)}; leave it out, encode it as numbers, or name it as target"
+        )
+    if pa.types.is_decimal(kind) or (pa.types.is_boolean(kind) and column.null_count):
+        column = column.cast(pa.float64())
+    values: AnyArray = column.to_numpy()
+    return values
