@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamkernel.errors import ParameterError
-from streamkernel.type_aliases import Unchecked, Untyped
+import numpy as np
+
+from streamkernel.errors import DTypeError, ParameterError
+from streamkernel.type_aliases import AnyArray, Unchecked, Untyped
 
 
 def library(frame: Unchecked) -> str:
@@ -34,6 +36,16 @@ def is_arrow_frame(frame: Unchecked) -> bool:
         and (hasattr(frame, "__arrow_c_stream__") or library(frame) == "pyarrow")
         and not is_pandas(frame)
     )
+
+
+def is_rows_frame(frame: Unchecked) -> bool:
+    """Whether it is a frame in memory of any library."""
+    return is_arrow_frame(frame) or (is_pandas(frame) and getattr(frame, "ndim", 1) == 2)
+
+
+def names_in(frame: Unchecked) -> list[Unchecked]:
+    """Names of the columns of a frame in memory, which those of pandas may have as numbers."""
+    return list(frame.schema.names if library(frame) == "pyarrow" else frame.columns)
 
 
 def arrow_table(frame: Unchecked) -> Untyped:
@@ -71,7 +83,7 @@ def first_time(frame: Unchecked) -> tuple[str, object] | None:
     place = next((place for place, kind in enumerate(kinds) if _is_time(kind)), None)
     if place is None:
         return None
-    name = (frame.schema.names if arrow else list(frame.columns))[place]
+    name = names_in(frame)[place]
     if arrow:
         there = frame.column(place).drop_null().to_pylist()
     else:
@@ -85,3 +97,28 @@ def _is_time(kind: Untyped) -> bool:
 
         return bool(is_temporal(kind))
     return getattr(kind, "kind", "") in ("m", "M") or (hasattr(kind, "is_temporal") and bool(kind.is_temporal()))
+
+
+def frame_numbers(frame: Unchecked, columns: Sequence[int], way: str) -> AnyArray:
+    """Numbers (m, q) of some columns of a frame in memory, NaN where one is missing.
+
+    Raises
+    ------
+    DTypeError
+        A column holds other values; `way` is the way out.
+    """
+    if not is_pandas(frame):
+        from streamkernel.table._arrow_columns import column_numbers
+
+        table = arrow_table(frame)
+        found = [column_numbers(table.column(index), table.column_names[index], way) for index in columns]
+        return np.column_stack(found) if found else np.empty((table.num_rows, 0))
+    values = frame.iloc[:, list(columns)]
+    for name, kind in zip(values.columns, values.dtypes, strict=True):
+        if getattr(kind, "kind", "O") not in "fiub":
+            raise DTypeError(f"column {str(name)!r} holds {kind}; {way}")
+    # Missing values of nullable columns become NaN, which the finite check then names.
+    if any(type(kind).__module__.split(".")[0] == "pandas" for kind in values.dtypes):
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    # By itself pandas makes objects of truth values beside numbers.
+    return np.asarray(values.to_numpy(dtype=np.result_type(np.bool_, *values.dtypes)))

@@ -25,7 +25,7 @@ from streamkernel.table._lazy_rows import (
 )
 from streamkernel.table._sparse_rows import SparseRows, is_sparse, sparse_in_memory
 from streamkernel.table.columns import check_distinct, default_names, target_position
-from streamkernel.table.frames import arrow_table, is_arrow_frame, is_pandas, refuse_query
+from streamkernel.table.frames import arrow_table, frame_numbers, is_pandas, is_rows_frame, names_in, refuse_query
 from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.stored.location import Opened, open_stored, open_zarr_array
@@ -168,10 +168,10 @@ def _features(X: Unchecked, target: str | int | None) -> Opened:
     refuse_query(X)
     if is_xarray(X) and type(X).__name__ == "Dataset":
         return Opened(*dataset_columns(X, target))
-    if _is_pandas(X):
-        return _from_pandas(X, target)
-    if is_arrow_frame(X):
-        return _from_arrow(X, target)
+    if _is_pandas(X) and X.ndim == 1:
+        raise ShapeError(f"X is a Series of shape {X.shape}; give a DataFrame (to_frame() makes one column)")
+    if is_rows_frame(X):
+        return _from_frame(X, target)
     opened = _opened(X, "X")
     if target is not None and target not in opened.target_names:
         raise ParameterError(
@@ -197,6 +197,7 @@ def _opened(value: Unchecked, name: str) -> Opened:
 
 def _target_rows(y: Unchecked, classify: bool) -> tuple[RowArray, tuple[str, ...]]:
     """y as rows, and the names of its columns."""
+    refuse_query(y)
     if classify and (isinstance(y, (list, tuple, np.ndarray)) or (_is_pandas(y) and y.ndim == 1 and y.name is None)):
         y = plain_labels(y)
     if isinstance(y, Table):
@@ -204,6 +205,8 @@ def _target_rows(y: Unchecked, classify: bool) -> tuple[RowArray, tuple[str, ...
     if is_xarray(y) and type(y).__name__ == "Dataset":
         raise ParameterError("y cannot be a Dataset; give a DataArray")
     name = str(getattr(y, "name", None) or "") if is_xarray(y) or _is_pandas(y) else ""
+    if is_rows_frame(y) and not classify:
+        y = frame_numbers(y, range(len(names_in(y))), "leave it out, or give numbers")
     rows = _opened(y.to_numpy() if _is_pandas(y) else y, "y").X
     if len(rows.shape) not in (1, 2):
         raise ShapeError(f"y has shape {rows.shape}; give one target per row (m,) or several (m, d)")
@@ -258,47 +261,18 @@ def _is_pandas(value: Unchecked) -> bool:
     return is_pandas(value) and type(value).__name__ in ("DataFrame", "Series")
 
 
-def _from_pandas(frame: Unchecked, target: str | int | None) -> Opened:
-    if type(frame).__name__ == "Series":
-        raise ShapeError(f"X is a Series of shape {frame.shape}; give a DataFrame (to_frame() makes one column)")
-    names = [str(name) for name in frame.columns]
+def _from_frame(frame: Unchecked, target: str | int | None) -> Opened:
+    """A frame of pandas, polars or pyarrow, of which `target` is y."""
+    names = [str(name) for name in names_in(frame)]
     position = None if target is None else target_position(names, target, "column")
     features = [index for index in range(len(names)) if index != position]
-    for index in features:
-        column = frame.dtypes.iloc[index]
-        if getattr(column, "kind", "O") not in "fiub":
-            raise DTypeError(
-                f"column {names[index]!r} holds {column}; leave it out, encode it as numbers, or name it as target"
-            )
-    values = frame.iloc[:, features]
-    # Missing values of nullable columns become NaN, which the finite check then names.
-    nullable = any(type(column).__module__.split(".")[0] == "pandas" for column in values.dtypes)
-    if nullable:
-        X = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        # By itself pandas makes objects of truth values beside numbers.
-        X = values.to_numpy(dtype=np.result_type(np.bool_, *values.dtypes))
+    X = frame_numbers(frame, features, "leave it out, encode it as numbers, or name it as target")
     # As in scikit-learn, only text is a name.
-    named = all(isinstance(name, str) for name in frame.columns)
+    named = all(isinstance(name, str) for name in names_in(frame))
     opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features), named=named)
     if position is not None:
-        opened.y = NumpyRows(_as_array(frame.iloc[:, position].to_numpy(), "y"), "y")
-        opened.target_names = (names[position],)
-    return opened
-
-
-def _from_arrow(frame: Unchecked, target: str | int | None) -> Opened:
-    from streamkernel.table._arrow_columns import column_numbers
-
-    table = arrow_table(frame)
-    names = tuple(table.column_names)
-    position = None if target is None else target_position(names, target, "column")
-    features = [index for index in range(len(names)) if index != position]
-    columns = [column_numbers(table.column(index), names[index]) for index in features]
-    X = np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
-    opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features))
-    if position is not None:
-        opened.y = NumpyRows(_as_array(table.column(position).to_numpy(), "y"), "y")
+        y = frame.iloc[:, position] if _is_pandas(frame) else arrow_table(frame).column(position)
+        opened.y = NumpyRows(_as_array(y.to_numpy(), "y"), "y")
         opened.target_names = (names[position],)
     return opened
 

@@ -99,8 +99,10 @@ def test_times_of_frames_are_no_numbers_of_microseconds(values: pa.Array, says: 
             KernelRidge(10, **PLAIN).fit(frame, Y)
         with pytest.raises(DTypeError, match=f"y: column 'when' holds {says}.*leave it out, or give numbers$"):
             KernelRidge(10, **PLAIN).fit(numbers[kind], frame)
-        with pytest.raises(DTypeError, match="column 'when' holds"):
+        with pytest.raises(DTypeError, match=r"column 'when' holds .*, encode it as numbers, or name it as target$"):
             open_table(frame)
+        with pytest.raises(DTypeError, match=r"column 'when' holds .*; leave it out, or give numbers$"):
+            open_table(NUMBERS, frame)
 
 
 def test_columns_of_arrow_that_are_no_numbers_are_named_too() -> None:

@@ -190,6 +190,17 @@ def test_a_frame_opened_in_place_keeps_its_names(kind: str) -> None:
     np.testing.assert_array_equal(model.predict(swapped).compute(), model.predict(table).compute())
 
 
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_targets_of_typed_frames_are_numbers(backend: Any) -> None:
+    y = pd.DataFrame({"u": range(M), "v": Y / 2, "w": [True, False] * 30})
+    typed = y.convert_dtypes(dtype_backend=backend)
+    for frame in (typed, pa.table(y)):
+        np.testing.assert_array_equal(open_table(Y[:, None], frame).read(0, M).Y, y.to_numpy(dtype=float))
+    typed.loc[3, "v"] = None
+    with pytest.raises(NonFiniteDataError, match="first in row 3"):
+        open_table(Y[:, None], typed).read(0, M)
+
+
 def test_columns_of_arrow_are_opened_as_the_numbers_that_they_hold() -> None:
     quarters = pa.array([decimal.Decimal(i) / 4 for i in range(M)])
     assert open_table(pa.table({"a": pa.array([1, 2] * 30, pa.int8())})).features.dtype == np.int8
