@@ -255,3 +255,19 @@ def test_a_view_without_a_distance_is_named() -> None:
         pytest.raises(DegenerateBandwidthError, match="the second view: all 60 sampled rows are equal"),
     ):
         KernelCCA(1, basis_size=4).fit(X, np.ones((60, 2)))
+
+
+def test_weights_of_the_second_view_alone_are_not_left_out_without_a_word() -> None:
+    w = np.repeat([1.0, 3.0], 200)
+    weighted, plain = open_table(Y, weights=w), open_table(Y)
+    with pytest.raises(ParameterError, match="the second view has row weights, and the first one has none"):
+        KernelCCA(**OPTIONS).fit(X, weighted)
+    expected = KernelCCA(**OPTIONS).fit(X, plain, sample_weight=w).correlations_
+    for fit in (
+        lambda cca: cca.fit(X, weighted, sample_weight=w),
+        lambda cca: cca.fit(open_table(X, weights=w), weighted),
+        lambda cca: cca.fit(open_table(X, weights=w), plain),
+    ):
+        np.testing.assert_array_equal(fit(KernelCCA(**OPTIONS)).correlations_, expected)
+    unweighted = KernelCCA(**OPTIONS).fit(X, weighted.without_weights()).correlations_
+    np.testing.assert_array_equal(unweighted, KernelCCA(**OPTIONS).fit(X, plain).correlations_)

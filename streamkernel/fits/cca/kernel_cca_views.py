@@ -90,6 +90,11 @@ def paired_table(
         other = open_table(y, sparse=True)
         _check_second(other.sparse)
         table, named = _with_table(open_table(X, weights=weights, sparse=True), other), other.named
+        if other.weights is not None and table.weights is None and weights is None:
+            raise ParameterError(
+                "the second view has row weights, and the first one has none; give the weights of the rows as "
+                "sample_weight, or the second view without them (Table.without_weights)"
+            )
     else:
         _check_second(hasattr(y, "toarray"))
         table = open_table(X, y, weights=weights, sparse=True)
