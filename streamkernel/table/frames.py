@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamkernel.errors import DTypeError, ParameterError
-from streamkernel.type_aliases import AnyArray, Unchecked, Untyped
+from streamkernel.type_aliases import AnyArray, AnyDType, Unchecked, Untyped
 
 
 def library(frame: Unchecked) -> str:
@@ -114,11 +114,26 @@ def frame_numbers(frame: Unchecked, columns: Sequence[int], way: str) -> AnyArra
         found = [column_numbers(table.column(index), table.column_names[index], way) for index in columns]
         return np.column_stack(found) if found else np.empty((table.num_rows, 0))
     values = frame.iloc[:, list(columns)]
+    kind = _number_type(values, way)
+    # Missing values of nullable columns become NaN, which the finite check then names.
+    gaps = {"na_value": np.nan} if _is_nullable(values) else {}
+    return np.asarray(values.to_numpy(dtype=kind, **gaps))
+
+
+def lazy_numbers(frame: Unchecked, columns: Sequence[int], way: str) -> Untyped:
+    """The same of a frame of Dask, as an array of Dask: its rows are counted, and computed block by block when read."""
+    values = frame.iloc[:, list(columns)]
+    return values.astype(_number_type(values, way)).to_dask_array(lengths=True)
+
+
+def _number_type(values: Untyped, way: str) -> AnyDType:
+    """The type of the numbers in the columns of a frame of pandas or Dask."""
     for name, kind in zip(values.columns, values.dtypes, strict=True):
         if getattr(kind, "kind", "O") not in "fiub":
             raise DTypeError(f"column {str(name)!r} holds {kind}; {way}")
-    # Missing values of nullable columns become NaN, which the finite check then names.
-    if any(type(kind).__module__.split(".")[0] == "pandas" for kind in values.dtypes):
-        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     # By itself pandas makes objects of truth values beside numbers.
-    return np.asarray(values.to_numpy(dtype=np.result_type(np.bool_, *values.dtypes)))
+    return np.dtype(np.float64) if _is_nullable(values) else np.result_type(np.bool_, *values.dtypes)
+
+
+def _is_nullable(values: Untyped) -> bool:
+    return any(type(kind).__module__.split(".")[0] == "pandas" for kind in values.dtypes)

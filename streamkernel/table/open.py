@@ -25,7 +25,17 @@ from streamkernel.table._lazy_rows import (
 )
 from streamkernel.table._sparse_rows import SparseRows, is_sparse, sparse_in_memory
 from streamkernel.table.columns import check_distinct, default_names, target_position
-from streamkernel.table.frames import arrow_table, frame_numbers, is_pandas, is_rows_frame, names_in, refuse_query
+from streamkernel.table.frames import (
+    arrow_table,
+    frame_numbers,
+    is_arrow_frame,
+    is_dask_frame,
+    is_pandas,
+    is_rows_frame,
+    lazy_numbers,
+    names_in,
+    refuse_query,
+)
 from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.stored.location import Opened, open_stored, open_zarr_array
@@ -54,8 +64,8 @@ def open_table(
     ----------
     X
         A Table; a NumPy array or an object that NumPy converts to one; a frame of pandas, polars or pyarrow; a Dask
-        array; a zarr Array or Group; an xarray Dataset (variables X[, y], or one-dimensional columns) or 2-d DataArray;
-        or the path of a store (an ingested one, a Zarr group with X[, y], or a bare 2-d array).
+        array or DataFrame; a zarr Array or Group; an xarray Dataset (variables X[, y], or one-dimensional columns) or
+        2-d DataArray; or the path of a store (an ingested one, a Zarr group with X[, y], or a bare 2-d array).
     y
         Targets (m,) or (m, d), of any of these kinds, where X does not contain them.
     rows
@@ -170,7 +180,7 @@ def _features(X: Unchecked, target: str | int | None) -> Opened:
         return Opened(*dataset_columns(X, target))
     if _is_pandas(X) and X.ndim == 1:
         raise ShapeError(f"X is a Series of shape {X.shape}; give a DataFrame (to_frame() makes one column)")
-    if is_rows_frame(X):
+    if is_rows_frame(X) or is_dask_frame(X):
         return _from_frame(X, target)
     opened = _opened(X, "X")
     if target is not None and target not in opened.target_names:
@@ -262,16 +272,25 @@ def _is_pandas(value: Unchecked) -> bool:
 
 
 def _from_frame(frame: Unchecked, target: str | int | None) -> Opened:
-    """A frame of pandas, polars or pyarrow, of which `target` is y."""
+    """A frame of pandas, polars, pyarrow or Dask, of which `target` is y."""
     names = [str(name) for name in names_in(frame)]
     position = None if target is None else target_position(names, target, "column")
     features = [index for index in range(len(names)) if index != position]
-    X = frame_numbers(frame, features, "leave it out, encode it as numbers, or name it as target")
+    way = "leave it out, encode it as numbers, or name it as target"
+    X: RowArray
+    if is_dask_frame(frame):
+        X = DaskRows(lazy_numbers(frame, features, way), "X")
+    else:
+        X = NumpyRows(frame_numbers(frame, features, way), "X")
     # As in scikit-learn, only text is a name.
     named = all(isinstance(name, str) for name in names_in(frame))
-    opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features), named=named)
+    opened = Opened(X, tuple(names[index] for index in features), named=named)
     if position is not None:
-        y = frame.iloc[:, position] if _is_pandas(frame) else arrow_table(frame).column(position)
+        if is_arrow_frame(frame):
+            y = arrow_table(frame).column(position)
+        else:
+            y = frame.iloc[:, [position]]
+            y = (y.compute() if is_dask_frame(frame) else y).iloc[:, 0]
         opened.y = NumpyRows(_as_array(y.to_numpy(), "y"), "y")
         opened.target_names = (names[position],)
     return opened

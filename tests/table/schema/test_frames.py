@@ -270,3 +270,25 @@ def test_a_frame_of_pandas_has_the_options_of_files(tmp_path: Path) -> None:
     assert ingest(frame[["a", "c"]], tmp_path / "t", target="c").classes == ("u", "v")
     # Numbers alone keep their dtype.
     assert ingest(frame[["a", "y"]].astype(np.float32), tmp_path / "n", target=-1, dtype="keep").dtype == "float32"
+
+
+def test_a_dask_frame_is_opened_lazily_and_with_its_names() -> None:
+    columns = {"a": Y, "b": Y % 3 == 0, "c": (Y % 7).astype(np.int8), "y": Y * 2}
+    frame = dd.from_pandas(pd.DataFrame(columns), npartitions=4)
+    table = open_table(frame, target="y")
+    assert (table.columns, table.named, table.features.in_memory) == (("a", "b", "c"), True, False)
+    np.testing.assert_array_equal(table.read(0, M).X, np.stack([Y, Y % 3 == 0, Y % 7], axis=1))
+    np.testing.assert_array_equal(table.read(0, M).Y[:, 0], Y * 2)
+    model = KernelRidge(10, alpha=0.1, kernel="gaussian", metric="none").fit(frame[["a", "b", "c"]], Y)
+    expected = model.predict(frame[["a", "b", "c"]]).compute()
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_array_equal(model.predict(frame[["c", "a", "b"]]).compute(), expected)
+    np.testing.assert_array_equal(model.predict(frame[["c", "a", "b"]].compute()), expected)
+    typed = dd.from_pandas(pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"), npartitions=3)
+    np.testing.assert_array_equal(model.predict(typed[["b", "c", "a"]]).compute(), expected)
+    gaps = dd.from_pandas(pd.DataFrame({"a": pd.array([1, None] * 30, "Int64")}), npartitions=2)
+    with pytest.raises(NonFiniteDataError, match=r"first in row 1, column 'a'"):
+        open_table(gaps).read(0, M)
+    for wrong in (["u"] * M, pd.date_range("2020-01-01", periods=M), pd.Categorical(["u"] * M)):
+        with pytest.raises(DTypeError, match=r"column 'z' holds .*; leave it out, encode it as numbers"):
+            open_table(frame.assign(z=dd.from_pandas(pd.Series(wrong), npartitions=4)))
