@@ -34,9 +34,10 @@
     ├── SecurityError (PermissionError)        a connection without encryption; a certificate that is not accepted
     └── DependencyError (ImportError)          an installed library lacks a part; the versions that have it
 
-Each message gives in one line what is wrong, where, and the remedy. Each class also derives from the built-in exception
-that callers expect, so that ``except ValueError`` works. A message names parameters, functions and estimators by
-`streamkernel.wording`, so that each front end can say them in its users' words.
+Each message gives in one line what is wrong, where, and the remedy. An error whose remedy is another one for some
+callers carries it apart: ``StoreError("no space left", remedy="run again")``. Each class also derives from the built-in
+exception that callers expect, so that ``except ValueError`` works. A message names parameters, functions and estimators
+by `streamkernel.wording`, so that each front end can say them in its users' words.
 """
 
 from __future__ import annotations
@@ -55,23 +56,31 @@ class _Message(Exception):
     Attributes
     ----------
     message : the text with its marks, to be a part of another message; ``str`` gives it in Python's words.
+    what : `message` without the remedy, for a front end that has another one to give.
+    remedy : the way out, with its marks; empty where the error does not carry it apart.
     parameter : name of the first parameter that the message names; None where it names none.
     value : the value that was refused, where the caller gives it.
     """
 
-    message: str
+    what: str
+    remedy: str
     parameter: str | None
     value: object
 
-    def __init__(self, message: str = "", *, value: object = None) -> None:
+    def __init__(self, what: str = "", *, remedy: str = "", value: object = None) -> None:
+        self.what, self.remedy = what, remedy
+        message = self.message
         super().__init__(worded(message, in_python))
-        self.message = message
         self.parameter = next((each.name for each in mentions(message) if each.kind in ("option", "switch")), None)
         self.value = value
 
+    @property
+    def message(self) -> str:
+        return f"{self.what}; {self.remedy}" if self.remedy else self.what
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Not the built-in one: Dask replaces that by a way of making an object that a MemoryError refuses.
-        return type(self), (self.message,), self.__dict__
+        return type(self), (self.message,), self.__dict__  # which holds what and remedy
 
     def worded(self, words: Callable[[Mention], str]) -> str:
         """The message in the words of a front end."""
@@ -161,8 +170,8 @@ class IncompleteStoreError(StoreError):
 class MissingChunkError(StoreError):
     """A chunk of the grid is missing or empty; it is never replaced by the fill value."""
 
-    def __init__(self, message: str, key: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, what: str, key: str = "", *, remedy: str = "") -> None:
+        super().__init__(what, remedy=remedy)
         self.key = key
 
 

@@ -141,7 +141,7 @@ class ObjectBlobs(RemoteBlobs):
             return ParameterError(f"{where} is no name of an object: {first_line(error)}")
         if self._is_lost(error):
             bucket = "/".join(self.location.split("/")[:3])
-            return StoreNotFoundError(f"there is no bucket {bucket}; check its name")
+            return StoreNotFoundError(f"there is no bucket {bucket}", remedy="check its name")
         return super()._translated(error, doing, key)
 
     def _is_refused(self, error: Exception) -> bool:

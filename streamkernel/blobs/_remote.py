@@ -60,11 +60,12 @@ class RemoteBlobs(Blobs):
         what = key or "it"
         if self._is_refused(error):
             return StoreAccessError(
-                f"{self.location} may not be used ({doing} {what} was refused); check the credentials in the "
-                "environment"
+                f"{self.location} may not be used ({doing} {what} was refused)",
+                remedy="check the credentials in the environment",
             )
         return StoreError(
-            f"{self.location} failed while {doing} {what} ({first_line(error)}); check the endpoint and run again"
+            f"{self.location} failed while {doing} {what} ({first_line(error)})",
+            remedy="check the endpoint and run again",
         )
 
     @abstractmethod
@@ -114,8 +115,8 @@ class RemoteBlobs(Blobs):
             if not held:
                 raise StoreError(
                     f"{bucket} cannot hold outputs: an object can be created there twice (it ignores the condition "
-                    'If-None-Match: "*" of a put), so that two writers would both win; write to a store that has '
-                    "conditional puts, or to a folder"
+                    'If-None-Match: "*" of a put), so that two writers would both win',
+                    remedy="write to a store that has conditional puts, or to a folder",
                 )
             _proved.add(place)
 

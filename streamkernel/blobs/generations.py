@@ -268,7 +268,8 @@ class Generations:
             return Generation(record, layers, str(record.value["digest"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CorruptMetadataError(
-                f"{self.location}/{CURRENT} does not say which generation is current; restore it from a copy"
+                f"{self.location}/{CURRENT} does not say which generation is current",
+                remedy="restore it from a copy",
             ) from error
 
 

@@ -128,7 +128,9 @@ class LocalBlobs(Blobs):
             if folder == self.folder:
                 return
             if folder.is_symlink():
-                raise StoreAccessError(f"{folder} is a symbolic link, and nothing is written through links; remove it")
+                raise StoreAccessError(
+                    f"{folder} is a symbolic link, and nothing is written through links", remedy="remove it"
+                )
 
     def _errors(self, doing: str, key: str) -> AbstractContextManager[None]:
         return translated_os_errors(self.folder / key, doing)

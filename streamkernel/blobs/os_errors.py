@@ -25,37 +25,40 @@ def translated_os_errors(path: str | Path, doing: str, state: str = "") -> Itera
         raise
     except OSError as error:
         found = store_error(error, path, doing)
-        raise (type(found)(f"{found} ({state})") if state else found) from error
+        if state:
+            found = type(found)(f"{found.what} ({state})", remedy=found.remedy)
+        raise found from error
 
 
 def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
     """Our error for an error of the operating system; see `translated_os_errors`."""
     name = error.filename or path
     if isinstance(error, PermissionError):
-        return StoreAccessError(f"no permission for {name} while {doing} {path}; ask its owner")
+        return StoreAccessError(f"no permission for {name} while {doing} {path}", remedy="ask its owner")
     if error.errno == errno.ELOOP:
         return StoreAccessError(
-            f"{name} is a link, or has another name besides, and nothing is written through links while {doing} "
-            f"{path}; remove it"
+            f"{name} is a link, or has another name besides, and nothing is written through links while {doing} {path}",
+            remedy="remove it",
         )
     if error.errno == errno.EROFS:
         return StoreAccessError(
-            f"the file system is read-only while {doing} {path}; choose a path on another one, or have it mounted "
-            "for writing"
+            f"the file system is read-only while {doing} {path}",
+            remedy="choose a path on another one, or have it mounted for writing",
         )
     if error.errno in _DISK_FULL:
         return StoreError(
-            f"no space left while {doing} {path} ({error.strerror}); free some or use another disk, then run again"
+            f"no space left while {doing} {path} ({error.strerror})",
+            remedy="free some or use another disk, then run again",
         )
     if error.errno == errno.ENAMETOOLONG:
         # The whole path would fill the terminal.
         return StoreError(
-            f"{str(name)[:100]}... is a longer path, or has a longer name in it, than this system takes; choose a "
-            "shorter one"
+            f"{str(name)[:100]}... is a longer path, or has a longer name in it, than this system takes",
+            remedy="choose a shorter one",
         )
     if isinstance(error, FileNotFoundError):
-        return StoreNotFoundError(f"{name} vanished while {doing} {path}; is another process removing it?")
-    return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again")
+        return StoreNotFoundError(f"{name} vanished while {doing} {path}", remedy="is another process removing it?")
+    return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}", remedy="run again")
 
 
 def check_link(path: Path) -> None:
@@ -72,7 +75,8 @@ def check_link(path: Path) -> None:
         why = {errno.ELOOP: "and leads back to itself", errno.ENOENT: "and nothing is there"}.get(error.errno or 0)
         if why is not None and path.is_symlink():
             raise StoreNotFoundError(
-                f"{path} is a symbolic link to {os.readlink(path)}, {why}; mend the link, or give another path"
+                f"{path} is a symbolic link to {os.readlink(path)}, {why}",
+                remedy="mend the link, or give another path",
             ) from error
 
 

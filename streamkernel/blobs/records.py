@@ -80,7 +80,8 @@ class RecordLog:
             return Record(number, record["value"], str(record["nonce"]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptMetadataError(
-                f"{self.blobs.location}/{self._key(number)} is no record of ours; restore it from a copy or remove it"
+                f"{self.blobs.location}/{self._key(number)} is no record of ours",
+                remedy="restore it from a copy or remove it",
             ) from error
 
     def all(self) -> list[Record]:
@@ -112,7 +113,8 @@ class RecordLog:
             # If the first record and its whole log were removed since, the name is free: try once more.
             if not tries:
                 raise CorruptMetadataError(
-                    f"{self.blobs.location}/{self._key(number)} is no record, and none can be made; remove it"
+                    f"{self.blobs.location}/{self._key(number)} is no record, and none can be made",
+                    remedy="remove it",
                 )
         numbers = self._numbers()
         if not self._follows(numbers, number):

@@ -49,10 +49,10 @@ def download(blobs: Blobs, keys: Iterable[str], prefix: str, folder: Path) -> No
     def fetch(key: str) -> None:
         parts = key.removeprefix(prefix).split("/")
         if any(part in ("", ".", "..") or "\0" in part for part in parts):
-            raise CorruptMetadataError(f"{blobs.location}/{key} is no name of ours; remove it")
+            raise CorruptMetadataError(f"{blobs.location}/{key} is no name of ours", remedy="remove it")
         content = blobs.read(key)
         if content is None:
-            raise StoreNotFoundError(f"{blobs.location}/{key} vanished while it was read; run again")
+            raise StoreNotFoundError(f"{blobs.location}/{key} vanished while it was read", remedy="run again")
         file = folder.joinpath(*parts)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)

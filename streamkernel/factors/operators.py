@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from streamkernel.engine import Session
-from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.errors import ParameterError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.kernels.parameters import checked_columns
 from streamkernel.linalg import add_to_diagonal, cholesky, single_threaded_blas, solve_lower, solve_lower_t
@@ -58,11 +58,8 @@ class RidgeFactor:
         self.rho = checked_ridge(rho)
         shifted = H.copy()
         add_to_diagonal(shifted, self.rho)
-        try:
-            with single_threaded_blas():
-                self._L = cholesky(shifted, f"G^T G + rho I with rho = {self.rho:g}")
-        except NumericalError as error:
-            raise NumericalError(f"{error.message}; give a larger rho") from None
+        with single_threaded_blas():
+            self._L = cholesky(shifted, f"G^T G + rho I with rho = {self.rho:g}", "give a larger rho")
 
     def solve(self, B: Float) -> Float:
         """``(rho I + H)^-1 B``, (n, q)."""

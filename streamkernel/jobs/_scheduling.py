@@ -38,11 +38,10 @@ def submit_driver(client: Client, records: JobRecords, queued: State) -> None:
             failure = _cannot_begin(met)
             records.end(queued, FAILED, failure.message, error=failure.to_config())
     except StoreError as error:
-        # Without its "run again": the job is there, and a second one for its model would be refused.
-        why = str(error).partition("; ")[0]
+        # Not the error's own remedy, "run again": the job is there, and a second one for its model would be refused.
         raise StoreError(
-            f"job {records.id} is recorded, but its records cannot be read or written now ({why}); once they can, "
-            "status or resume submits it again"
+            f"job {records.id} is recorded, but its records cannot be read or written now ({error.what}); once they "
+            "can, status or resume submits it again"
         ) from error
     except (OSError, RuntimeError, TimeoutError) as error:
         raise ClusterError(

@@ -186,18 +186,22 @@ class ArrayFiles:
         self.folder, self.name = folder, name
         path = folder / name / ZARR_JSON
         if f"{name}/{ZARR_JSON}" not in files:
-            raise ModelFormatError(f"array {name} is missing in {folder}; restore it from a copy or write it again")
+            raise ModelFormatError(
+                f"array {name} is missing in {folder}", remedy="restore it from a copy or write it again"
+            )
         metadata, self.text = read_object(path)
         if metadata.get("node_type") != "array":
-            raise CorruptMetadataError(f"{path} does not describe an array; restore it from a copy")
+            raise CorruptMetadataError(f"{path} does not describe an array", remedy="restore it from a copy")
         try:
             self.shape, self.dtype, self.chunks, plainly = _described(self.text)
         except Exception as error:  # zarr raises whatever its parsers stumble over
             raise CorruptMetadataError(f"{path} is not valid Zarr metadata ({first_line(error)})") from error
         if 0 in self.chunks:
-            raise CorruptMetadataError(f"{path} has chunks without values {self.chunks}; restore it from a copy")
+            raise CorruptMetadataError(
+                f"{path} has chunks without values {self.chunks}", remedy="restore it from a copy"
+            )
         if not plainly:
-            raise ModelFormatError(f"array {name} in {folder} is compressed, as we write none; write it again")
+            raise ModelFormatError(f"array {name} in {folder} is compressed, as we write none", remedy="write it again")
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         largest = max(self.nbytes, math.prod(self.chunks) * self.dtype.itemsize)
         if largest > max_bytes:
@@ -213,7 +217,9 @@ class ArrayFiles:
             key = chunk_key(self.name, coordinates)
             if not files.get(key):
                 state = "missing" if key not in files else "empty"
-                raise MissingChunkError(f"chunk {key} in {self.folder} is {state}; restore it from a copy", key)
+                raise MissingChunkError(
+                    f"chunk {key} in {self.folder} is {state}", key, remedy="restore it from a copy"
+                )
 
     def read(self) -> AnyArray:
         """All values, read one chunk at a time, so that an error can name the chunk."""
@@ -222,7 +228,9 @@ class ArrayFiles:
             key = chunk_key(self.name, coordinates)
             chunk = chunk_values(read_file(self.folder / key), self.chunks, self.dtype)
             if chunk is None:
-                raise CorruptChunkError(f"chunk {key} in {self.folder} is damaged; restore it from a copy", key)
+                raise CorruptChunkError(
+                    f"chunk {key} in {self.folder} is damaged", key, remedy="restore it from a copy"
+                )
             values[region] = chunk[tuple(slice(part.stop - part.start) for part in region)]
         return values
 

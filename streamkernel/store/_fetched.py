@@ -59,9 +59,9 @@ def _fetch(place: Generations, generation: Generation, folder: Path, max_bytes: 
     lacks_config = generation.record is None and "config.json" not in stamps
     # What a killed writer left is nothing, as it is in a folder, where it has another name.
     if lacks_config and not (stamps and place.taken()):
-        raise StoreNotFoundError(f"nothing at {url}; check the address")
+        raise StoreNotFoundError(f"nothing at {url}", remedy="check the address")
     if lacks_config:
-        raise ModelFormatError(f"{url} is not a saved model (no config.json); choose another path")
+        raise ModelFormatError(f"{url} is not a saved model (no config.json)", remedy="choose another path")
     size = sum(stamp.size for stamp in stamps.values())
     if size > max_bytes:
         raise ResourceLimitError(
@@ -72,9 +72,9 @@ def _fetch(place: Generations, generation: Generation, folder: Path, max_bytes: 
     if generation.digest is None:
         return
     if not (folder / COMPLETE).exists():
-        raise IncompleteStoreError(f"{url} has lost its {COMPLETE}; restore it from a copy")
+        raise IncompleteStoreError(f"{url} has lost its {COMPLETE}", remedy="restore it from a copy")
     if content_digest((folder / COMPLETE).read_bytes()) != generation.digest:
-        raise CorruptMetadataError(f"{url}: {COMPLETE} is not as it was written; restore it from a copy")
+        raise CorruptMetadataError(f"{url}: {COMPLETE} is not as it was written", remedy="restore it from a copy")
 
 
 @contextmanager
@@ -84,5 +84,5 @@ def named(folder: Path, url: str) -> Iterator[None]:
         yield
     except StoreError as error:
         error.args = tuple(arg.replace(str(folder), url) if isinstance(arg, str) else arg for arg in error.args)
-        error.message = error.message.replace(str(folder), url)
+        error.what = error.what.replace(str(folder), url)
         raise

@@ -190,7 +190,7 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
     with translated_os_errors(folder, "reading"):
         header, config_text, files = _open(folder)
         if header["kind"] != kind:
-            raise ModelFormatError(f"{folder} holds a {header['kind']}, not a {kind}; choose another path")
+            raise ModelFormatError(f"{folder} holds a {header['kind']}, not a {kind}", remedy="choose another path")
         if header["version"] not in versions:
             known = ", ".join(map(str, sorted(versions)))
             raise ModelFormatError(
@@ -200,7 +200,7 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
         names = sorted(manifest["arrays"])
         missing = sorted(set(arrays) - set(names))
         if missing:
-            raise ModelFormatError(f"{folder} lacks the array {missing[0]}; write the {kind} again")
+            raise ModelFormatError(f"{folder} lacks the array {missing[0]}", remedy=f"write the {kind} again")
         members = [ArrayFiles(folder, name, files, limit) for name in names]
         total = sum(member.nbytes for member in members)
         if total > limit:
@@ -209,7 +209,7 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
         texts |= {f"{member.name}/{ZARR_JSON}": member.text for member in members}
         for key, text in texts.items():
             if manifest["metadata"].get(key) != text_digest(text):
-                raise CorruptMetadataError(f"{folder / key} is not as it was written; restore it from a copy")
+                raise CorruptMetadataError(f"{folder / key} is not as it was written", remedy="restore it from a copy")
         values = {member.name: _verified(member, manifest["arrays"][member.name]) for member in members}
     return Bundle(kind, header["version"], header["config"], values)
 
@@ -277,18 +277,18 @@ def _array_entry(values: AnyArray) -> Fields:
 def _open(folder: Path) -> tuple[Fields, str, dict[str, int]]:
     """The header (its format and version are checked), its text, and the sizes of the existing files."""
     if not folder.exists():
-        raise StoreNotFoundError(f"nothing at {folder}; check the path")
+        raise StoreNotFoundError(f"nothing at {folder}", remedy="check the path")
     if not folder.is_dir():
-        raise ModelFormatError(f"{folder} is a file, not a saved model; choose another path")
+        raise ModelFormatError(f"{folder} is a file, not a saved model", remedy="choose another path")
     files = list_files(folder)
     if CONFIG not in files:
-        raise ModelFormatError(f"{folder} is not a saved model (no {CONFIG}); choose another path")
+        raise ModelFormatError(f"{folder} is not a saved model (no {CONFIG})", remedy="choose another path")
     if files[CONFIG] > _LONG and _begins(read_file(folder / CONFIG, 0, _HEAD)).get("format") != FORMAT:
-        raise ModelFormatError(f"{folder / CONFIG} has another format than {FORMAT}; choose another path")
+        raise ModelFormatError(f"{folder / CONFIG} has another format than {FORMAT}", remedy="choose another path")
     header, text = read_object(folder / CONFIG)
     if header.get("format") != FORMAT:
         raise ModelFormatError(
-            f"{folder / CONFIG} has format {header.get('format')!r}, not {FORMAT}; choose another path"
+            f"{folder / CONFIG} has format {header.get('format')!r}, not {FORMAT}", remedy="choose another path"
         )
     if header.get("format_version") != FORMAT_VERSION:
         raise ModelFormatError(
@@ -296,19 +296,21 @@ def _open(folder: Path) -> tuple[Fields, str, dict[str, int]]:
             " use a newer one"
         )
     if not isinstance(header.get("kind"), str) or not isinstance(header.get("config"), dict) or "version" not in header:
-        raise CorruptMetadataError(f"{folder / CONFIG} lacks its kind, version or config; restore it from a copy")
+        raise CorruptMetadataError(
+            f"{folder / CONFIG} lacks its kind, version or config", remedy="restore it from a copy"
+        )
     return header, text, files
 
 
 def _manifest(folder: Path, files: Mapping[str, int]) -> Fields:
     if COMPLETE not in files:
-        raise IncompleteStoreError(f"{folder} has no {COMPLETE}: its writer did not finish; write it again")
+        raise IncompleteStoreError(f"{folder} has no {COMPLETE}: its writer did not finish", remedy="write it again")
     if ZARR_JSON not in files:
-        raise CorruptMetadataError(f"{folder / ZARR_JSON} is missing; restore it from a copy")
+        raise CorruptMetadataError(f"{folder / ZARR_JSON} is missing", remedy="restore it from a copy")
     manifest, _ = read_object(folder / COMPLETE)
     arrays, metadata = manifest.get("arrays"), manifest.get("metadata")
     if manifest.get("format") != FORMAT or not isinstance(arrays, dict) or not isinstance(metadata, dict):
-        raise CorruptMetadataError(f"{folder / COMPLETE} is not a manifest of ours; restore it from a copy")
+        raise CorruptMetadataError(f"{folder / COMPLETE} is not a manifest of ours", remedy="restore it from a copy")
     for name in arrays:
         try:
             check_name(name)
@@ -323,6 +325,10 @@ def _verified(member: ArrayFiles, promised: Unchecked) -> AnyArray:
     if found != promised:
         where = f"array {member.name} in {member.folder}"
         if not isinstance(promised, dict) or any(found[key] != promised.get(key) for key in ("shape", "dtype")):
-            raise CorruptMetadataError(f"{where} has not the shape and dtype that {COMPLETE} promises; restore it")
-        raise CorruptChunkError(f"{where} is not as it was written; restore it from a copy", f"{member.name}/c")
+            raise CorruptMetadataError(
+                f"{where} has not the shape and dtype that {COMPLETE} promises", remedy="restore it"
+            )
+        raise CorruptChunkError(
+            f"{where} is not as it was written", f"{member.name}/c", remedy="restore it from a copy"
+        )
     return np.ascontiguousarray(values) if values.ndim else values

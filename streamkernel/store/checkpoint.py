@@ -65,7 +65,7 @@ def read_step(path: str, name: str) -> Bundle | None:
     try:
         bundle = read_bundle(path, KIND)
     except (IncompleteStoreError, MissingChunkError, CorruptMetadataError, ModelFormatError) as error:
-        _warn_torn(name, error.message)
+        _warn_torn(name, error.what)
         return None
     if bundle.config.get("revision") != REVISION:
         _warn_torn(name, f"{path} was saved by another release, whose sweeps differ")

@@ -65,9 +65,9 @@ def parse_object(content: bytes, where: str | Path, remedy: str = _REMEDY) -> Fi
         value = parsed_json(content.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         what = f"not valid JSON ({str(error) or type(error).__name__})" if content else "empty"
-        raise CorruptMetadataError(f"{where} is {what}; {remedy}") from error
+        raise CorruptMetadataError(f"{where} is {what}", remedy=remedy) from error
     if not isinstance(value, dict):
-        raise CorruptMetadataError(f"{where} holds a {type(value).__name__}, not an object; {remedy}")
+        raise CorruptMetadataError(f"{where} holds a {type(value).__name__}, not an object", remedy=remedy)
     return value
 
 

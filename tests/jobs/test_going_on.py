@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from distributed import Client
 from fits import events, failure, rows_at, small, until, written
 
 from streamkernel import connect
-from streamkernel.blobs import LocalBlobs
+from streamkernel.blobs import LocalBlobs, store_error
 from streamkernel.errors import (
     CorruptMetadataError,
     ParameterError,
@@ -129,9 +130,12 @@ def test_a_driver_whose_end_cannot_be_recorded(
     queued = records.latest()
 
     def full(*arguments: Any, **options: Any) -> None:
-        raise StoreError("no space left; run again")
+        raise store_error(OSError(errno.ENOSPC, "a; b"), "PLACE", "writing")
 
-    said = f"^job {records.id} is recorded, but its records cannot .* now \\(no space left\\); .* status or resume"
+    said = (
+        f"^job {records.id} is recorded, but its records cannot .* now "
+        r"\(no space left while writing PLACE \(a; b\)\); once they can, status or resume submits it again$"
+    )
     with monkeypatch.context() as patched:
         patched.setattr(records, "location", str(tmp_path / "elsewhere"))
         patched.setattr(records, "end", full)

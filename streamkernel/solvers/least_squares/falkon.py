@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
-from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import (
     add_to_diagonal,
@@ -168,11 +168,8 @@ class FalkonSystem:
         """Lower Cholesky factor of P, (n, n), for a share of the rows."""
         P = self._guess * share
         add_to_diagonal(P, alpha)
-        try:
-            with single_threaded_blas():
-                return cholesky(P, f"the preconditioner with alpha = {alpha:g}")
-        except NumericalError as error:
-            raise NumericalError(f"{error.message}; give a larger alpha, or solve directly") from None
+        with single_threaded_blas():
+            return cholesky(P, f"the preconditioner with alpha = {alpha:g}", "give a larger alpha, or solve directly")
 
     def product(self, beta: Float, alpha: float) -> Float:
         """``A beta``, (n, d), with A the matrix of the system: one sweep."""
