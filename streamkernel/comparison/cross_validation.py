@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from streamkernel.comparison._fit_plans import FitPlans, Shared, fit_plans
 from streamkernel.comparison._splits import Splits, checked_folds, share_beside, splits_of, without_columns
 from streamkernel.comparison.candidates import Candidate, candidates_of, check_candidates, opened_for
@@ -171,7 +173,7 @@ class CrossValidation:
                 f"{option('error', self.error)}: fold {fold} of {candidate.name} has no {self.error}, but "
                 f"{', '.join(without_errors(scores))}; {self._lacking(candidate)}"
             )
-        return float(scores[self.error])
+        return float(np.mean(scores[self.error]))  # some errors of several targets are lists of one for each
 
 
 @contextmanager
@@ -317,8 +319,11 @@ def cross_validate(
     time : name of a column, or array (m,) of numbers or dates: fold j is part j + 1 of K + 1 parts of about equal
         weight in the order of time, and fitted to are only the parts before it (an expanding window). Rows of one time
         are never separated, so that all rows of a fit are before all rows of its fold. A column is no feature then.
-    error : "rmse", "mae", "nlpd" or "deviance" for numbers, "error" (the share of wrong classes), "log_loss" or "brier"
-        for classes, "pinball" for quantiles; None for the first that all the estimators have.
+    error : "rmse", "mae", "nlpd" or "deviance" for numbers, "relative_rmse" for several targets, "error" (the share of
+        wrong classes), "log_loss" or "brier" for classes, "pinball" for quantiles; None for the first that all the
+        estimators have. "relative_rmse" is the root mean square of the errors of all targets, each divided by the
+        standard deviation of its target in the rows of the fit; the others are averages over the targets, which of
+        "rmse" and "mae" mean something for targets of one unit only.
     share : whether estimators whose coefficients follow from sums (ridge, its classifier, "gp") take all folds from the
         sums of one sweep, where rows are enough: K folds in about the time of one. Of K + 1 parts of the rows, or of
         the `groups`, the last is then in no fold; of parts by `time` the first never is. Scaling, hyper-parameters and

@@ -81,7 +81,7 @@ class Comparison:
 
     Attributes
     ----------
-    error : name of the error: "rmse", "mae", "error" (the share of wrong classes), "log_loss", ...
+    error : name of the error: "rmse", "relative_rmse", "mae", "error" (the share of wrong classes), "log_loss", ...
     by : what made the folds: "content", "group" or "time".
     fitted_rows, left_out_rows : (K,) rows of weight > 0 that were fitted to, and that were left out, for each fold.
     estimators : the estimators in the order in which they were given.

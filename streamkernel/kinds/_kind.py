@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Names of scores of which less is better, the usual one first; "error" is the share of wrong classes.
 OF_NUMBERS = ("rmse", "mae")
+OF_SEVERAL = "relative_rmse"  # of several numbers, which may be in different units
 OF_CLASSES = ("error",)
 OF_PROBABILITIES = (*OF_CLASSES, "log_loss", "brier")
 
@@ -104,9 +105,10 @@ class Predictor(Kind):
     folds: SharedSums | None = None
 
     def errors_for(self, table: Table) -> tuple[str, ...]:
-        """Those of its `errors` that are of the targets of a table: of classes, or of numbers."""
+        """Those of its `errors` that are of the targets of a table: of classes, or of one or several numbers."""
         classes = table.classes is not None
-        return tuple(name for name in self.errors if (name in OF_PROBABILITIES) == classes)
+        errors = tuple(name for name in self.errors if (name in OF_PROBABILITIES) == classes)
+        return (OF_SEVERAL, *errors) if table.n_targets > 1 and set(OF_NUMBERS) <= set(errors) else errors
 
     def options_of_fit(self, whole: Table) -> Fields:
         # Several kinds share a fit. Rows of the whole table that are not of the fit are compared with predictions.

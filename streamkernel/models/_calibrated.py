@@ -58,7 +58,9 @@ class ModelWithCurves(PredictingModel, ABC):
         found = self.checking()
         if isinstance(found, ProbabilityMap):
             return ProbabilityScores(found)
-        return RegressionScores(found) if self.record.classes is None else ClassificationScores(found)
+        if self.record.classes is not None:
+            return ClassificationScores(found)
+        return RegressionScores(found, self.record.target_scale)
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)

@@ -196,7 +196,7 @@ class GaussianModel(UpdatableModel):
         return replace(self.predictions(std=std), level=checked_level(level))
 
     def scores(self) -> AnyReduction:
-        return GaussianScores(self.predictions())
+        return GaussianScores(self.predictions(), self.record.target_scale)
 
     def predictions(self, *, std: bool = False, latent: bool = False) -> GaussianPredictions:
         """The row map that predicts, on rows that are scaled already.

@@ -144,7 +144,11 @@ class GeneralisedModel(PredictingModel):
 
     def scores(self) -> AnyReduction:
         work = self.predictions()
-        return ProbabilityScores(work) if isinstance(work, ClassProbabilities) else CountScores(work)
+        return (
+            ProbabilityScores(work)
+            if isinstance(work, ClassProbabilities)
+            else CountScores(work, self.record.target_scale)
+        )
 
     @property
     def degrees(self) -> Degrees | None:

@@ -142,7 +142,7 @@ class MarginRegressorModel(MarginModel):
         return self.functions
 
     def scores(self) -> AnyReduction:
-        return RegressionScores(self.functions)
+        return RegressionScores(self.functions, self.record.target_scale)
 
 
 class MarginClassifierRecord(MarginRecord):

@@ -159,7 +159,9 @@ class PursuitModel(PredictingModel):
         found = self.checking()
         if isinstance(found, OddsProbabilities):
             return ProbabilityScores(found)
-        return RegressionScores(found) if self.classes is None else ClassificationScores(found)
+        if self.classes is not None:
+            return ClassificationScores(found)
+        return RegressionScores(found, self.record.target_scale)
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
@@ -191,7 +193,8 @@ class PursuitModel(PredictingModel):
             # Squares of the logistic loss are squares of weighted responses, whose units mean nothing to a user.
             fields["relative_rss"] = float(np.mean(solution.relative_rss))
         if settings.loss == "squared" and solution.validation_rmse is not None:
-            fields["validation_rmse"] = float(np.mean(solution.validation_rmse))
+            rmse = solution.validation_rmse
+            fields["validation_rmse"] = rmse[0] if len(rmse) == 1 else list(rmse)
         errors = {"training_error": solution.training_error, "validation_error": solution.validation_error}
         fields |= {name: share for name, share in errors.items() if share is not None}
         bound = self.bound

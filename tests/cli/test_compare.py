@@ -13,6 +13,7 @@ import pytest
 
 from streamkernel import KernelRidge, KernelSVC, cross_validate, open_table
 from streamkernel.cli.candidate_options import estimator_names, named_candidates, setting
+from streamkernel.cli.output import measured
 from streamkernel.comparison import Compared, Comparison, CrossValidation
 from streamkernel.engine import Session
 from streamkernel.table.ingest import ingest
@@ -53,6 +54,29 @@ def test_the_result_is_that_of_python(cli: Callable, numbers: Path, flags: Any, 
         assert each.pop("seconds") > 0.0
     assert found == expected
     assert (found["best"], found["error"]) == ("ridge", "rmse")
+
+
+def test_targets_of_several_units(cli: Callable, tmp_path: Path) -> None:
+    """They are compared in their standard deviations: none of them alone says which estimator is best."""
+    length, mass = Y, 1e6 * (X[:, 1] ** 2 + X[:, 2])
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "length": length, "mass": mass})
+    frame.to_csv(tmp_path / "two.csv", index=False)
+    names = ("--target", "length", "--target", "mass")
+    words = ("compare", tmp_path / "two.csv", *names, "--estimators", "ridge", *SET, "--folds", 2, *THREADS, "--json")
+    found = cli(*words, "--set", "basis=20", "--set", "alpha=0.1").result
+    [each] = found["estimators"]
+    assert found["error"] == "relative_rmse"
+    assert 0.0 < each["mean"] < 1.0
+    assert cli(*words, "--set", "basis=20", "--set", "alpha=0.1", "--error", "rmse").result["error"] == "rmse"
+
+    cli("fit", tmp_path / "two.csv", tmp_path / "m", *names, "--basis", 20, "--alpha", 0.1, *THREADS)
+    scores = cli("evaluate", tmp_path / "m", tmp_path / "two.csv", *THREADS, "--json").result
+    assert scores["targets"] == ["length", "mass"]
+    assert scores["rmse"][1] > 1e4 * scores["rmse"][0] > 0.0
+    relative = np.array(scores["rmse"]) / frame[["length", "mass"]].std().to_numpy()
+    assert scores["relative_rmse"] == pytest.approx(np.sqrt((relative**2).mean()), rel=0.01)
+    printed = " ".join(cli("evaluate", tmp_path / "m", tmp_path / "two.csv", *THREADS).out.split())
+    assert f"rmse of length {measured(scores['rmse'][0], scores['rmse_se'][0])} rmse of mass" in printed
 
 
 def test_rows_and_weights(cli: Callable, numbers: Path) -> None:

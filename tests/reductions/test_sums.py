@@ -150,9 +150,25 @@ def test_regression_scores(d: int) -> None:
     found = swept(RegressionScores(predictions), X, Y)
     f = predictions.values(X)
     assert found["rows"] == 200
-    assert found["rmse"] == pytest.approx(metrics.root_mean_squared_error(Y, f))
-    assert found["mae"] == pytest.approx(metrics.mean_absolute_error(Y, f))
+    for name, metric in (("rmse", metrics.root_mean_squared_error), ("mae", metrics.mean_absolute_error)):
+        assert found[name] == pytest.approx(metric(Y, f) if d == 1 else metric(Y, f, multioutput="raw_values").tolist())
     assert found["r2"] == pytest.approx(metrics.r2_score(Y, f))
+
+
+def test_scores_of_several_targets_do_not_depend_on_their_units() -> None:
+    """Metres or millimetres: the error of all targets together and its standard error are the same."""
+    rng = np.random.default_rng(2)
+    X, Y, units = rng.standard_normal((200, 2)), rng.standard_normal((200, 2)), np.array([1.0, 1e6])
+    beta, scale = rng.standard_normal((5, 2)), Y.std(axis=0)
+    plain, scaled = (
+        swept(RegressionScores(Predictions(basis_of(X, range(5)), beta * by, np.zeros(2)), scale * by), X, Y * by)
+        for by in (np.ones(2), units)
+    )
+    for name in ("relative_rmse", "relative_rmse_se", "r2", "r2_se"):
+        assert scaled[name] == pytest.approx(plain[name]), name
+    assert plain["relative_rmse"] == pytest.approx(np.sqrt(np.mean((np.array(plain["rmse"]) / scale) ** 2)))
+    assert scaled["rmse"] == pytest.approx((units * plain["rmse"]).tolist())
+    assert scaled["mae_se"] == pytest.approx((units * plain["mae_se"]).tolist())
 
 
 def test_regression_scores_of_constant_targets() -> None:

@@ -54,8 +54,9 @@ _NAME_WIDTH, _ERRORS_WIDTH = 18, 60  # characters: the tables fit into 80
     "--error",
     default=None,
     metavar="NAME",
-    help="The error by which they are compared: rmse, mae, nlpd or deviance of numbers; error (the share of wrong "
-    "classes), log_loss or brier of classes; pinball of quantiles. [default: the first that all have]",
+    help="The error by which they are compared: rmse, mae, nlpd or deviance of numbers; relative_rmse of several "
+    "targets, each in its standard deviations; error (the share of wrong classes), log_loss or brier of classes; "
+    "pinball of quantiles. [default: the first that all have]",
 )
 @section_option(
     _FOLDS, "--folds", type=int, default=5, show_default=True, metavar="INTEGER", help="The number of folds, 2 to 100."

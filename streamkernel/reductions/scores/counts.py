@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,7 +28,7 @@ from streamkernel.reductions.scores.errors import (
 )
 from streamkernel.reductions.scores.standard_errors import independent_rows, mean_error, measured
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import AnyArray, Float
+from streamkernel.type_aliases import AnyArray, Fields, Float
 
 
 class CountPredictive(Predictive, Protocol):
@@ -45,12 +46,12 @@ class CountCalibration:
     Attributes
     ----------
     scalars : those of `rows_of`; ``rmse``, ``mae``, ``r2``, ``nlpd``, ``deviance``, each with its standard error, such
-        as ``nlpd_se``; ``d2``; averages over targets.
+        as ``nlpd_se``; ``d2``; of several targets as in `error_scores`, all others averaged over them.
     transform : (d, 20) histogram of the probability integral transform. The transform of a count y is the interval from
         P(y - 1) to P(y), and its row is spread evenly over it (Czado, Gneiting & Held 2009, eq. (2)).
     """
 
-    scalars: dict[str, float]
+    scalars: Fields
     transform: Float
 
 
@@ -70,6 +71,7 @@ class CountScores(PredictionScores[CountCalibration]):
     """
 
     predictions: CountPredictive
+    scale: Sequence[float] = ()
 
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
@@ -95,7 +97,7 @@ class CountScores(PredictionScores[CountCalibration]):
         return errors | sums | {"least": np.asarray(least)}
 
     def finalize(self, state: State) -> CountCalibration:
-        return _count_calibration(state)
+        return _count_calibration(state, self.scale)
 
     def state_bytes(self) -> int:
         d = width_of(self.predictions)
@@ -143,8 +145,8 @@ def _spread_transforms(Y: Float, rate: Float) -> Float:
     return np.diff(np.concatenate([ends[0], np.clip(within, 0.0, 1.0), ends[1]], axis=-1))
 
 
-def _count_calibration(state: State) -> CountCalibration:
-    errors = error_scores(state)
+def _count_calibration(state: State, scale: Sequence[float] = ()) -> CountCalibration:
+    errors = error_scores(state, scale)
     weight, rows = rows_of(state, errors["rows"])
     m = independent_rows(rows)
     nlpd, deviance, squares = -state["log_density"] / weight, state["deviance"] / weight, state["squares"] / weight

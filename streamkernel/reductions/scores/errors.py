@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -15,11 +16,13 @@ from streamkernel.reductions.scores.standard_errors import (
     independent_rows,
     mean_error,
     measured,
+    measured_each,
+    relative_error,
     root_error,
     share_error,
 )
 from streamkernel.table import ColumnStatistics, RowBlock
-from streamkernel.type_aliases import AnyArray, AnyDType, Float
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float
 
 TRANSFORM_BINS = 20
 TINY = float(np.finfo(np.float64).tiny)
@@ -173,11 +176,17 @@ def _recentred(state: State, mean: Float) -> Float:
         )
 
 
-def error_scores(state: State) -> dict[str, float]:
-    """What `rows_of` says, and ``rmse``, ``mae`` and ``r2`` with their standard errors, averaged over targets.
+def error_scores(state: State, scale: Sequence[float] = ()) -> Fields:
+    """What `rows_of` says, and ``rmse``, ``mae`` and ``r2`` with their standard errors.
 
+    Several targets may be in different units: ``rmse`` and ``mae`` are lists of those of each, and ``r2`` is averaged.
     The standard errors are those of `streamkernel.reductions.scores.standard_errors`. That of R^2, with its expansion
     ``v = (e^2 - (1 - R^2) (y - mean y)^2) / var y``, is NaN for a constant target.
+
+    Parameters
+    ----------
+    scale : (d,) standard deviation of each target in the rows of the fit; with it several targets have
+        ``relative_rmse``, too.
     """
     targets = ColumnStatistics.from_arrays(state, "y_")
     weight, rows = rows_of(state, targets.count)
@@ -188,10 +197,13 @@ def error_scores(state: State) -> dict[str, float]:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         left = square / variance
         v2 = (fourth - 2.0 * left * both + left * left * quarts) / (variance * variance)
+    rmse, rmse_se = np.sqrt(square), root_error(square, fourth, m)
+    scaled = relative_error(rmse, rmse_se, np.asarray(scale)) if len(scale) > 1 else None
     return {
         **rows,
-        **measured("rmse", np.sqrt(square), root_error(square, fourth, m)),
-        **measured("mae", absolute, mean_error(absolute, square, m)),
+        **({} if scaled is None else measured("relative_rmse", *scaled)),
+        **measured_each("rmse", rmse, rmse_se),
+        **measured_each("mae", absolute, mean_error(absolute, square, m)),
         "r2": share_explained(state["squared_error"], weight * variance, rows["rows"]),
         "r2_se": float(np.mean(mean_error(np.zeros_like(v2), v2, m))),
     }
@@ -220,13 +232,14 @@ def share_explained(loss: Float, least: Float, rows: float) -> float:
 
 
 @dataclass(frozen=True)
-class RegressionScores(PredictionScores[dict[str, float]]):
-    """Root mean squared error, mean absolute error and R^2, averaged over targets, with their standard errors.
+class RegressionScores(PredictionScores[Fields]):
+    """Root mean squared error, mean absolute error and R^2, with their standard errors; see `error_scores`.
 
     ``R^2 = 1 - sum (y - f)^2 / sum (y - mean y)^2`` per target, as scikit-learn's ``r2_score``.
     """
 
     predictions: Predictions
+    scale: Sequence[float] = ()
 
     def map_block(self, block: RowBlock) -> State:
         block = counted(block)
@@ -236,8 +249,8 @@ class RegressionScores(PredictionScores[dict[str, float]]):
     def combine(self, left: State, right: State) -> State:
         return combine_errors(left, right)
 
-    def finalize(self, state: State) -> dict[str, float]:
-        return error_scores(state)
+    def finalize(self, state: State) -> Fields:
+        return error_scores(state, self.scale)
 
     def state_bytes(self) -> int:
         return error_bytes(self.predictions.coefficients.shape[1])

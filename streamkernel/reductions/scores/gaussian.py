@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,7 +28,7 @@ from streamkernel.reductions.scores.errors import (
 )
 from streamkernel.reductions.scores.standard_errors import independent_rows, mean_error, measured, share_error
 from streamkernel.table import RowBlock
-from streamkernel.type_aliases import AnyArray, Float
+from streamkernel.type_aliases import AnyArray, Fields, Float
 
 LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
 _HALF_WIDTHS = ndtri(0.5 + 0.5 * LEVELS)  # of the central intervals, in standard deviations; 1.959964 for 0.95
@@ -50,14 +51,14 @@ class GaussianCalibration:
     Attributes
     ----------
     scalars : those of `rows_of`; ``rmse``, ``mae``, ``r2``, ``nlpd``, ``coverage95``, and of each the standard error,
-        such as ``nlpd_se``; averages over targets.
+        such as ``nlpd_se``; of several targets as in `error_scores`, ``nlpd`` and ``coverage95`` averaged over them.
     levels : (k,) nominal levels of the central intervals.
     coverage : (d, k) share of the targets inside them.
     transform : (d, 20) weight of the probability integral transforms ``Phi((y - m) / sqrt v)`` in each twentieth of [0,
         1]; these are about equal if the distributions are right.
     """
 
-    scalars: dict[str, float]
+    scalars: Fields
     levels: Float
     coverage: Float
     transform: Float
@@ -73,6 +74,7 @@ class GaussianScores(PredictionScores[GaussianCalibration]):
     """
 
     predictions: GaussianPredictive
+    scale: Sequence[float] = ()
 
     def map_block(self, block: RowBlock) -> State:
         block = counted(block)
@@ -84,7 +86,7 @@ class GaussianScores(PredictionScores[GaussianCalibration]):
         return combine_errors(left, right) | sums
 
     def finalize(self, state: State) -> GaussianCalibration:
-        return _calibration(state)
+        return _calibration(state, self.scale)
 
     def state_bytes(self) -> int:
         d = width_of(self.predictions)
@@ -113,8 +115,8 @@ def _gaussian_sums(Y: Float, mean: Float, variance: Float, weights: Float | None
     }
 
 
-def _calibration(state: State) -> GaussianCalibration:
-    errors = error_scores(state)
+def _calibration(state: State, scale: Sequence[float] = ()) -> GaussianCalibration:
+    errors = error_scores(state, scale)
     weight, rows = rows_of(state, errors["rows"])
     m = independent_rows(rows)
     coverage = state["inside"].cumsum(axis=1)[:, :-1] / weight

@@ -6,7 +6,8 @@ With row weights w, ``W = sum w``, and ``m = W^2 / sum w^2`` independent rows (w
     SE(a) = sqrt( (sum w v^2 / W  -  a^2) / m )
 
 What is a function of such means has that of its first-order expansion (the delta method): of ``rmse = sqrt(a)`` with
-``v = e^2`` it is ``SE(a) / (2 rmse)``. The rows are taken as independent: where copies or neighbours of a row are among
+``v = e^2`` it is ``SE(a) / (2 rmse)``. `relative_error` has that of targets whose errors are the same, which is the
+largest it can be. The rows are taken as independent: where copies or neighbours of a row are among
 them, the standard error is too small.
 """
 
@@ -45,6 +46,19 @@ def root_error(mean: ArrayLike, square: ArrayLike, rows: float) -> Float:
     return np.asarray(mean_error(mean, square, rows) / np.where(root > 0.0, 2.0 * root, 1.0))
 
 
+def relative_error(rmse: Float, errors: Float, scale: Float) -> tuple[float, float]:
+    """``sqrt(mean_t (rmse_t / scale_t)^2)``, the error of targets of any units, and its standard error.
+
+    Parameters
+    ----------
+    rmse, errors : (d,) root mean squared error of each target, and its standard error.
+    scale : (d,) standard deviation of each target.
+    """
+    relative, own = rmse / scale, errors / scale
+    root = float(np.sqrt((relative**2).mean()))
+    return root, float((relative * own).mean() / root) if root > 0.0 else float(own.mean())
+
+
 def share_error(share: ArrayLike, rows: float) -> Float:
     """Standard error of a share p of the rows: ``sqrt(p (1 - p) / m)``; NaN for fewer than two rows.
 
@@ -63,6 +77,13 @@ def measured(name: str, values: ArrayLike, errors: ArrayLike) -> dict[str, float
     where they do not.
     """
     return {name: float(np.asarray(values).mean()), f"{name}{SUFFIX}": float(np.asarray(errors).mean())}
+
+
+def measured_each(name: str, values: Float, errors: Float) -> Fields:
+    """The fields of a score in the units of the targets (d,): a number, of several targets a list of one for each."""
+    if len(values) == 1:
+        return measured(name, values, errors)
+    return {name: values.tolist(), f"{name}{SUFFIX}": errors.tolist()}
 
 
 def without_errors(scores: FieldsView) -> Fields:

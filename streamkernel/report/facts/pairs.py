@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.reductions.scores.standard_errors import mean_error, root_error, share_error
+from streamkernel.reductions.scores.standard_errors import mean_error, relative_error, root_error, share_error
 from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.text import count, plain
 from streamkernel.type_aliases import AnyArray, Bool, FieldsView, Float, Int
@@ -90,20 +90,14 @@ class Targets:
     targets: tuple[TargetPairs, ...]
 
     def relative_error(self, scales: Sequence[float]) -> tuple[float, float]:
-        """Root mean square of all errors, in the standard deviations of the targets, and its standard error.
-
-        The standard error is that of targets whose errors are the same, which is the largest it can be.
+        """`streamkernel.reductions.scores.standard_errors.relative_error` of the targets.
 
         Parameters
         ----------
         scales : standard deviation of each target.
         """
-        errors, own = (
-            np.array([getattr(each, name) for each in self.targets]) / np.asarray(scales)
-            for name in ("rmse", "rmse_se")
-        )
-        root = float(np.sqrt((errors**2).mean()))
-        return root, float((errors * own).mean() / root) if root > 0.0 else float(own.mean())
+        errors, own = (np.array([getattr(each, name) for each in self.targets]) for name in ("rmse", "rmse_se"))
+        return relative_error(errors, own, np.asarray(scales))
 
 
 @dataclass(frozen=True)
