@@ -3,12 +3,17 @@
 ::
 
     JOBS/models/DIGEST/00000003.json    {"job": ID, "model": LOCATION}, one record for each job that could begin
+
+A folder may have several names, by links. So DIGEST is of the model's real path; and of the path as given, too, where
+that is another one: machines that see the place may have other links, and earlier releases knew no other.
 """
 
 from __future__ import annotations
 
+import os
+
 from streamkernel.atomic import text_digest
-from streamkernel.blobs import RecordLog, blobs_at
+from streamkernel.blobs import RecordLog, blobs_at, is_url, joined, parent_of
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
 from streamkernel.jobs.records import ENDED, JobRecords
 
@@ -21,25 +26,28 @@ def reserve(records: JobRecords, model: str) -> None:
     StoreExistsError
         Another job is making it.
     """
-    log = _makers(records.location, model)
+    logs = _makers(records.location, model)
     while True:
-        before = log.latest()
-        other = None if before is None else str(before.value["job"])
-        if other not in (None, records.id) and _is_at_work(records.location, str(other)):
-            raise StoreExistsError(
-                f"job {other} is making {model} already; wait for it, cancel it, or choose another path"
-            )
+        before = [log.latest() for log in logs]
+        for record in before:
+            other = None if record is None else str(record.value["job"])
+            if other not in (None, records.id) and _is_at_work(records.location, str(other)):
+                raise StoreExistsError(
+                    f"job {other} is making {model} already; wait for it, cancel it, or choose another path"
+                )
         # Appended even if our record is the latest: a process that saw us ended must see that we run again.
-        if log.append({"job": records.id, "model": model}, after=before) is not None:
+        value = {"job": records.id, "model": model}
+        if all(log.append(value, after=record) is not None for log, record in zip(logs, before, strict=True)):
             return
 
 
 def latest_maker(place: str, model: str) -> str | None:
     """Id of the latest job that makes a model and was not removed."""
-    for record in reversed(_makers(place, model).all()):
-        records = JobRecords(place, str(record.value.get("job")))
-        if records.is_written():
-            return records.id
+    for log in _makers(place, model):
+        for record in reversed(log.all()):
+            records = JobRecords(place, str(record.value.get("job")))
+            if records.is_written():
+                return records.id
     return None
 
 
@@ -51,5 +59,14 @@ def _is_at_work(place: str, id: str) -> bool:
         return False
 
 
-def _makers(place: str, model: str) -> RecordLog:
-    return RecordLog(blobs_at(place), f"models/{text_digest(model)[:24]}")
+def _makers(place: str, model: str) -> list[RecordLog]:
+    """The logs of a model's makers, that of its real path first."""
+    return [RecordLog(blobs_at(place), f"models/{text_digest(each)[:24]}") for each in _spellings(model)]
+
+
+def _spellings(model: str) -> list[str]:
+    if is_url(model):
+        return [model]
+    # Not the real path of the model itself: one that is a link is refused.
+    folder, name = parent_of(model)
+    return list(dict.fromkeys([joined(os.path.realpath(folder), name), model]))

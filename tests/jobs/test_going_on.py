@@ -22,7 +22,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs._reservation import reserve
+from streamkernel.jobs._reservation import latest_maker, reserve
 from streamkernel.jobs._scheduling import submit_driver
 from streamkernel.jobs.records import JobRecords
 
@@ -85,6 +85,38 @@ def test_resume_of_a_model_that_another_job_makes(session: JobsSession, jobs: Pa
     assert stopped.latest().value["status"] == "cancelled"
     assert job.wait(60)
     assert session.job(tmp_path / "model").id == job.id
+
+
+@pytest.mark.parametrize("first", ["linked", "folder"])
+def test_a_linked_folder_is_no_other_place(
+    looking: JobsSession, jobs: Path, rows: str, tmp_path: Path, first: str
+) -> None:
+    """Two jobs for one model, one by a link and one by the real path."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "linked").symlink_to("folder")
+    other = {"linked": "folder", "folder": "linked"}[first]
+    maker = written(jobs, rows, tmp_path / first / "model", number=1)
+    reserve(maker, str(tmp_path / first / "model"))
+    second = written(jobs, rows, tmp_path / other / "model", number=2)
+    with pytest.raises(StoreExistsError, match=f"job {maker.id} is making .*/{other}/model already"):
+        reserve(second, str(tmp_path / other / "model"))
+    assert latest_maker(str(jobs), str(tmp_path / other / "model")) == maker.id
+    reserve(second, str(tmp_path / other / "another model"))
+
+
+def test_a_link_that_other_machines_do_not_have(jobs: Path, rows: str, tmp_path: Path) -> None:
+    """The path as it was given is a name of the model, too: what this machine finds behind it, another may not."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "linked").symlink_to("here")
+    model = str(tmp_path / "linked" / "model")
+    maker = written(jobs, rows, Path(model), number=1)
+    reserve(maker, model)
+    (tmp_path / "linked").unlink()
+    (tmp_path / "linked").symlink_to("elsewhere")
+    with pytest.raises(StoreExistsError, match=f"job {maker.id} is making"):
+        reserve(written(jobs, rows, Path(model), number=2), model)
+    assert latest_maker(str(jobs), model) == maker.id
 
 
 def test_what_was_refused_is_driven_by_nobody(session: JobsSession, jobs: Path, rows: str, tmp_path: Path) -> None:
