@@ -88,6 +88,15 @@ unknown_option = section_option(
     "with --schema auto, ignore]",
 )
 
+target_of_file = section_option(
+    COLUMNS,
+    "--target",
+    multiple=True,
+    metavar="NAME|INDEX",
+    help="The column of a file that is the target, where it has another name than in the fit. May be repeated, in the "
+    "order of the fit.",
+)
+
 column_options = stack(
     _many("--target", "The column that is the target y; several are numbers.", "NAME|INDEX"),
     _many("--drop", "Leave a column out; it may hold anything."),

@@ -38,6 +38,7 @@ def rows_of_model(
     display: Display,
     *,
     targets: bool,
+    target: Sequence[str] = (),
     weight: str | None = None,
     unknown: str | None = None,
     csv: CsvOptions = _PLAIN,
@@ -47,7 +48,7 @@ def rows_of_model(
 
     A store is used as it is. A file is copied to the temporary folder: only the columns of the model, found by name,
     and with `targets` its target; other columns may hold anything. Numbers keep all their digits, unless `dtype` is
-    another one.
+    another one. `target` are the names or indices of the targets in the file, where these are not those of the fit.
 
     Raises
     ------
@@ -57,12 +58,23 @@ def rows_of_model(
         As of `ingest`.
     """
     if not _is_file(source):
-        _refuse_for_store(source, {"unknown": unknown, **_changed(csv)})
+        _refuse_for_store(source, {"target": target, "unknown": unknown, **_changed(csv)})
         yield source, weight
         return
     _check_place(source, resources)
+    known = model.record.target_names if isinstance(model, PredictingModel) and model.SUPERVISED else ()
+    if target and len(target) != len(known):
+        raise ParameterError(
+            f"--target is given {len(target)} times, and the targets of the model are {', '.join(known) or 'none'}; "
+            "name one column for each, in this order"
+        )
     if model.record.table_schema is not None:
         schema = schema_of_model(model, targets=targets)
+        if target and tuple(target) != schema.targets:
+            raise ParameterError(
+                f"--target {target[0]}: the columns of the model have a schema, in which the target is "
+                f"{', '.join(schema.targets)}; give a file with that name, without --target"
+            )
         with _ingested(
             source,
             display,
@@ -80,13 +92,13 @@ def rows_of_model(
         raise ParameterError("--unknown is of categories, and the model was fitted to numbers; leave it out")
     # Of a file with a header x1, x2, ... these are names, too.
     named = model.known_columns.named
-    known = model.record.target_names if isinstance(model, PredictingModel) and model.SUPERVISED else ()
+    known = tuple(target) or known
     y = known if targets else ()
     with contextlib.nullcontext(source) if named else _copied(source, display) as rows:
         keep = model.column_names if named else _beside_targets(model, rows, known, csv)
         of_features = {"target": list(y) or None, "keep": keep, "dtype": dtype}
         with _ingested(rows, display, weight=weight, of_model=True, **of_features, **asdict(csv)) as place:
-            if y and not named and default_position(y[0]) is not None:
+            if y and not target and not named and default_position(y[0]) is not None:
                 _check_unnamed(model, source, place, y[0])
             yield place, _left(weight)
 
@@ -102,7 +114,8 @@ def _beside_targets(
     from streamkernel.table.ingest import names_in
 
     names, of_source = names_in(rows, **asdict(csv))
-    apart = {*targets, model.record.weight_column}
+    by_index = {names[int(each)] for each in targets if each not in names and each.lstrip("-").isdigit()}
+    apart = {*targets, *by_index, model.record.weight_column}
     features = [name for name in names if name not in apart]
     if len(features) == len(names) or len(features) != len(model.column_names):
         return None
@@ -128,6 +141,7 @@ def rows_of_update(
     resources: Resources,
     display: Display,
     *,
+    target: Sequence[str] = (),
     weight: str | None,
     as_new: bool,
     unknown: str | None,
@@ -167,7 +181,16 @@ def rows_of_update(
             )
         weight = weight or (record.weight_column if schema is None else None)
     with rows_of_model(
-        model, source, resources, display, targets=True, weight=weight, unknown=unknown, csv=csv, dtype=record.dtype
+        model,
+        source,
+        resources,
+        display,
+        targets=True,
+        target=target,
+        weight=weight,
+        unknown=unknown,
+        csv=csv,
+        dtype=record.dtype,
     ) as given:
         yield given
 

@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse
 import zarr
 
-from streamkernel import ingest, open_table
+from streamkernel import KernelRidge, ingest, open_table
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, SourceFormatError
 
@@ -192,6 +192,48 @@ def test_a_model_of_arrays_leaves_out_the_column_of_its_targets_name(cli: Run, t
     assert cli("evaluate", tmp_path / "m", tmp_path / "rows.csv", *THREADS, "--json").result["r2"] > 0.9
     assert cli("predict", tmp_path / "m", tmp_path / "rows.csv", tmp_path / "p.csv", *THREADS).status == 0
     assert np.corrcoef(pd.read_csv(tmp_path / "p.csv")["prediction"], X[:, 0] - X[:, 1])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("several", [False, True])
+def test_targets_of_a_model_of_arrays_are_named_by_an_option(
+    cli: Run, tmp_path: Path, named: bool, several: bool
+) -> None:
+    """The model calls them y, or y0 and y1, and no column of the file has such a name."""
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    Y = np.column_stack([X[:, 0] - X[:, 1], X[:, 1]])[:, : 2 if several else 1]
+    columns = ["a", "b", *["length", "mass"][: Y.shape[1]]]
+    rows = pd.DataFrame(np.column_stack([X, Y]), columns=columns)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.to_csv(tmp_path / "bare.csv", index=False, header=False)
+    model = KernelRidge(20, metric="none", lengthscale=2.0)
+    model.fit(rows[["a", "b"]] if named else X, Y if several else Y[:, 0]).save(tmp_path / "m")
+    evaluate, end = ("evaluate", tmp_path / "m"), (*THREADS, "--json")
+    given = [part for name in columns[2:] for part in ("--target", name)]
+    scores = cli(*evaluate, tmp_path / "rows.csv", *given, *end).result
+    assert scores["r2"] == pytest.approx(model.score(rows[["a", "b"]] if named else X, Y))
+    places = [part for place in range(2, len(columns)) for part in ("--target", str(place))]
+    assert cli(*evaluate, tmp_path / "rows.csv", *places, *end).result == scores
+    if not named:
+        bare = [part for place in range(2, len(columns)) for part in ("--target", f"x{place}")]
+        found = cli(*evaluate, tmp_path / "bare.csv", *bare, *end).result
+        assert {**found, "targets": None} == {**scores, "targets": None}
+    assert "give one of them, or an index, by --target" in cli(*evaluate, tmp_path / "rows.csv", *THREADS).error
+    assert "--target is given 3 times" in cli(*evaluate, tmp_path / "rows.csv", *["--target", "a"] * 3, *THREADS).error
+    ingest(tmp_path / "rows.csv", tmp_path / "rows", target=columns[2:])
+    assert "--target is for a file" in cli(*evaluate, tmp_path / "rows", *given, *THREADS).error
+
+    more = rows.assign(a=rows["a"] + 1.0, b=rows["b"] - 1.0)
+    more.to_csv(tmp_path / "more.csv", index=False)
+    assert cli("update", tmp_path / "m", tmp_path / "more.csv", *given, *end).result["rows_folded"] == 200
+
+
+def test_the_target_of_a_schema_keeps_its_name(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
+    fit = ("fit", folder / "rows.csv", folder / "m", "--target", "y", "--drop", "w", "--schema", "auto")
+    assert cli(*fit, *PLAIN, *THREADS).status == 0
+    wrong = cli("evaluate", folder / "m", folder / "rows.csv", "--target", "w", *THREADS).error
+    assert "--target w: the columns of the model have a schema, in which the target is y" in wrong
+    assert cli("evaluate", folder / "m", folder / "rows.csv", "--target", "y", *THREADS).status == 0
 
 
 def test_labels_in_a_file_are_those_of_the_model(cli: Run, folder: Path, frame: pd.DataFrame) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from streamkernel.cli.column_options import CsvOptions, csv_options, unknown_option
+from streamkernel.cli.column_options import CsvOptions, csv_options, target_of_file, unknown_option
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.file_sources import rows_of_model
 from streamkernel.cli.options import Bounds, Resources, common, rows, run_options, weight
@@ -25,6 +25,7 @@ _SHOWN_TARGETS = 8  # with lines of their own
 @click.argument("store")
 @rows
 @weight
+@target_of_file
 @unknown_option
 @csv_options
 @run_options
@@ -34,6 +35,7 @@ def command(
     store: str,
     rows: Bounds,
     weight: str | None,
+    target: tuple[str, ...],
     unknown: str | None,
     csv: CsvOptions,
     resources: Resources,
@@ -43,7 +45,9 @@ def command(
     place = execution_target(resources)
     fitted = predicting_model(model)
     work = fitted.scores()
-    given = rows_of_model(fitted, store, resources, display, targets=True, weight=weight, unknown=unknown, csv=csv)
+    given = rows_of_model(
+        fitted, store, resources, display, targets=True, target=target, weight=weight, unknown=unknown, csv=csv
+    )
     with given as (found, left):
         table = opened(fitted, found, rows, targets=True, weight=left)
         with session_for(work, fitted, table, place, display.quiet) as session:

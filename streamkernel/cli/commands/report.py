@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from streamkernel.blobs import blobs_at, parent_of
+from streamkernel.cli.column_options import target_of_file
 from streamkernel.cli.file_sources import rows_of_model
 from streamkernel.cli.options import Bounds, Resources, Scheduler, common, cut, overwrite, rows, weight
 from streamkernel.cli.output import Display
@@ -52,6 +53,7 @@ _HERE = Resources(Scheduler("threads"))
 )
 @rows
 @weight
+@target_of_file
 @click.option("--png", default=None, metavar="PATH", help="Write a small picture, too.")
 @overwrite
 @common
@@ -61,6 +63,7 @@ def command(
     data: str | None,
     rows: Bounds,
     weight: str | None,
+    target: tuple[str, ...],
     png: str | None,
     overwrite: bool,
     display: Display,
@@ -74,6 +77,8 @@ def command(
         raise ParameterError("--rows says which rows of --data are drawn; give --data, or leave it out")
     if weight is not None and data is None:
         raise ParameterError("--weight says what the row weights of --data are; give --data, or leave it out")
+    if target and (data is None or len(sources) > 1 or factors[0]):
+        raise ParameterError("--target names targets of --data, for a page of one model; leave it out")
     checked_output(out, overwrite=overwrite)
     if png is not None:
         checked_output(png, overwrite=True, mark=PICTURE)
@@ -82,7 +87,7 @@ def command(
     elif factors[0]:
         _factors(sources, out, data, rows, weight, png, overwrite)
     else:
-        _model(sources[0], out, data, rows, weight, png, overwrite, display)
+        _model(sources[0], out, data, rows, weight, target, png, overwrite, display)
     around, name = parent_of(out)
     result = {"report": out, "bytes": blobs_at(around).size(name)}
     display.emit(result if png is None else {**result, "png": png}, "report")
@@ -94,14 +99,15 @@ def _model(
     data: str | None,
     rows: Bounds,
     weight: str | None,
+    target: tuple[str, ...],
     png: str | None,
     overwrite: bool,
     display: Display,
 ) -> None:
     transformer = transformer_class(kind_of(source))
     if transformer is not None and has_page(transformer):
-        option = "--png" if png is not None else "--weight"
-        if png is not None or weight is not None:
+        option = "--png" if png is not None else "--weight" if weight is not None else "--target"
+        if png is not None or weight is not None or target:
             raise ParameterError(f"{option} is of models that predict, and {source} does not; leave it out")
         found = transformer.load(source)
         write_report(
@@ -109,7 +115,7 @@ def _model(
         )
         return
     fitted = predicting_model(source)
-    pairs = None if data is None else _predicted(fitted, data, rows, weight, display)
+    pairs = None if data is None else _predicted(fitted, data, rows, weight, target, display)
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
     if png is not None:
         with _beside_page(out):
@@ -128,9 +134,11 @@ def _beside_page(out: str) -> Iterator[None]:
         ) from error
 
 
-def _predicted(model: PredictingModel, data: str, rows: Bounds, weight: str | None, display: Display) -> Fields:
+def _predicted(
+    model: PredictingModel, data: str, rows: Bounds, weight: str | None, target: tuple[str, ...], display: Display
+) -> Fields:
     """The first rows of a store or a file with their targets and predictions."""
-    with rows_of_model(model, data, _HERE, display, targets=True, weight=weight) as (found, left):
+    with rows_of_model(model, data, _HERE, display, targets=True, target=target, weight=weight) as (found, left):
         table = opened(model, found, rows, targets=True, weight=left)
         block = table.read(table.start, min(table.stop, table.start + _MOST_ROWS))
     # Rows of weight 0 are no rows.

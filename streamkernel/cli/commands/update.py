@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.column_options import CsvOptions, csv_options, unknown_option
+from streamkernel.cli.column_options import CsvOptions, csv_options, target_of_file, unknown_option
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.file_sources import rows_of_update
 from streamkernel.cli.options import Bounds, NumberOr, Resources, common, cut, grow_option, run_options, stale_option
@@ -48,6 +48,7 @@ from streamkernel.updating.update import Update, known_rows, new_rows
 @stale_option
 @grow_option
 @click.option("--as-new", is_flag=True, help="Treat a store with changed rows as another store.")
+@target_of_file
 @unknown_option
 @csv_options
 @run_options
@@ -62,6 +63,7 @@ def command(
     stale: float,
     grow: int,
     as_new: bool,
+    target: tuple[str, ...],
     unknown: str | None,
     csv: CsvOptions,
     resources: Resources,
@@ -78,7 +80,7 @@ def command(
     before = updatable_model(model)
     with ExitStack() as stack:
         given = rows_of_update(
-            before, store, resources, display, weight=weight, as_new=as_new, unknown=unknown, csv=csv
+            before, store, resources, display, target=target, weight=weight, as_new=as_new, unknown=unknown, csv=csv
         )
         found, left = stack.enter_context(given)
         opened = new_rows(before, found) if left is None else with_weights_of(known_rows(before, found), left)

@@ -177,4 +177,4 @@ def test_names_with_line_breaks_make_messages_of_one_line(tmp_path: Path) -> Non
     rows = pa.table({"a": [1.0, 2.0], "two\nlines": [1.0, 2.0], "y": [0.0, 1.0]})
     with pytest.raises(ParameterError) as caught:
         ingest(rows, tmp_path / "s", target="z")
-    assert str(caught.value).endswith("its columns are a, two lines, y (or give an index)")
+    assert str(caught.value).endswith("its columns are a, two lines, y (give one of them, or an index, by target)")

@@ -174,5 +174,7 @@ def position_of(columns: Sequence[str], wanted: str | int, name: str, where: Pat
         index = len(columns)
     if not -len(columns) <= index < len(columns):
         lines = f"; if this is a line of several fields, give {option('separator')}" if len(columns) == 1 else ""
-        raise ParameterError(absent_column(where, columns, wanted, name, f" (or give an index){lines}"))
+        raise ParameterError(
+            absent_column(where, columns, wanted, name, f" (give one of them, or an index, by {option(name)}){lines}")
+        )
     return index % len(columns)
