@@ -150,7 +150,8 @@ def test_a_path_that_is_longer_than_the_system_takes(
     monkeypatch.chdir(tmp_path)
     long = "/".join(["d" * 200] * 25)
     error = cli(*(each.replace("LONG", long).replace("STORE", str(store)) for each in command)).error
-    assert "than this system takes; choose a shorter one" in error
+    assert "than this system takes" in error
+    assert error.endswith("; choose a shorter one")
     assert len(error) < 300 + len(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
