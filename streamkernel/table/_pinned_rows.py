@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.atomic import array_digest, canonical_json, text_digest
-from streamkernel.errors import EmptyDataError
 from streamkernel.notebook import html_table
 from streamkernel.table._matrix_rows import MatrixRows
 from streamkernel.table.row_keys import RowRounding
@@ -17,7 +16,7 @@ from streamkernel.table.rows import NumbersBeside, RowArray, RowReader
 from streamkernel.table.scaler import RowScaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
-from streamkernel.table.values import check_weights
+from streamkernel.table.values import check_largest_weight, check_weights
 from streamkernel.table.weight_sums import WeightSums, known_sums
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float
 
@@ -71,10 +70,10 @@ class PinnedRows:
         return self.n_rows if sums is None else sums.counted
 
     def check_weights(self) -> None:
-        """Raise `DataError` for row weights that `weight_sums` refuses, or that are all 0."""
+        """Raise `DataError` for row weights that `weight_sums` refuses, or that are all 0 or next to it."""
         sums = self.weight_sums
-        if sums is not None and not sums.counted:
-            raise EmptyDataError(f"all {self.n_rows} weights are zero, so no row counts; give some rows a weight > 0")
+        if sums is not None:
+            check_largest_weight(float(sums.largest.max(initial=0.0)), self.n_rows)
 
     @property
     def first_counted(self) -> int:

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from streamkernel.atomic import text_digest
-from streamkernel.errors import EmptyDataError
 from streamkernel.table.rows import GuidedRows, RowArray, RowReader
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets
-from streamkernel.table.values import check_weights
+from streamkernel.table.values import check_largest_weight, check_weights
 from streamkernel.type_aliases import AnyArray, Float
 
 _ROWS = 1 << 16  # of one block that is counted
@@ -75,21 +74,22 @@ def class_counts(table: Table) -> Float:
 
     Raises
     ------
-    EmptyDataError
-        All weights are zero.
+    DataError
+        All weights are 0, or next to it.
     """
     targets, weights = table.targets, table.weights
     assert targets is not None
     assert targets.classes is not None
     labels, given = RowReader(targets.rows), None if weights is None else RowReader(weights)
-    counts = np.zeros(len(targets.classes))
+    counts, largest = np.zeros(len(targets.classes)), 0.0
     for first in range(table.start, table.stop, _ROWS):
         last = min(first + _ROWS, table.stop)
         codes, shares = targets.codes(labels.read(first, last), first), None
         if weights is not None and given is not None:
             shares = np.asarray(given.read(first, last), dtype=np.float64)
             check_weights(shares, first, weights.where)
+            largest = max(largest, float(shares.max(initial=0.0)))
         counts += np.bincount(codes, shares, minlength=len(counts))
-    if not counts.any():
-        raise EmptyDataError(f"all {table.n_rows} weights are zero, so no row counts; give some rows a weight > 0")
+    if weights is not None:
+        check_largest_weight(largest, table.n_rows)
     return counts

@@ -41,7 +41,7 @@ from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.stored.location import Opened, open_stored, open_zarr_array
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, labelled_targets, plain_labels
-from streamkernel.table.values import DTypeName, check_weights, float_dtype, table_dtype, unmasked
+from streamkernel.table.values import DTypeName, check_largest_weight, check_weights, float_dtype, table_dtype, unmasked
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import call, estimator, option
 
@@ -314,8 +314,7 @@ def _weights(weights: Unchecked, shape: tuple[int, ...]) -> RowArray | None:
         return rows
     values = np.array(RowReader(rows).read(0, rows.n_rows), dtype=np.float64)
     check_weights(values, 0, rows.where)
-    if not values.any():
-        raise _no_weight(len(values))
+    check_largest_weight(values.max(initial=0.0), len(values))
     return NumpyRows(values, "weights")
 
 
@@ -333,13 +332,8 @@ def weights_in_memory(weights: Unchecked, shape: tuple[int, ...]) -> Float | Non
 def _same_weight(weight: float, n_rows: int) -> RowArray | None:
     """One weight for all rows; None for 1, which is that of rows without weights."""
     check_weights(np.array([weight]), 0, lambda row: "the number that was given for all rows")
-    if weight == 0.0:
-        raise _no_weight(n_rows)
+    check_largest_weight(weight, n_rows)
     return None if weight == 1.0 else ConstantRows(weight, n_rows, "weights")
-
-
-def _no_weight(n_rows: int) -> EmptyDataError:
-    return EmptyDataError(f"all {n_rows} weights are zero, so no row counts; give some rows a weight > 0")
 
 
 def _range(rows: slice | tuple[int, int], n_rows: int) -> tuple[int, int]:

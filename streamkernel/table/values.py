@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeError, ParameterError
+from streamkernel.errors import DTypeError, EmptyDataError, NonFiniteDataError, NumericRangeError, ParameterError
 from streamkernel.type_aliases import AnyArray, AnyDType, Float, Unchecked
 from streamkernel.wording import option
 
@@ -29,6 +29,7 @@ _HEADROOM = 8.0
 
 _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
 _MOST_WEIGHT = 1e100
+_LEAST_WEIGHT = 1e-100  # that the largest weight must have
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
@@ -191,6 +192,18 @@ def check_finite(
     raise NonFiniteDataError(
         f"{name} contains {kind}: {not_finite(int((~finite).sum()))}, first in row {row}, "
         f"column {label!r}, in {where(row)}; {remedy}"
+    )
+
+
+def check_largest_weight(largest: float, n_rows: int) -> None:
+    """Refuse the weights of rows whose largest is 0, or so small that products of weights could underflow."""
+    if largest >= _LEAST_WEIGHT:
+        return
+    if not largest > 0.0:
+        raise EmptyDataError(f"all {n_rows} weights are zero, so no row counts; give some rows a weight > 0")
+    raise NumericRangeError(
+        f"weights: the largest of {n_rows} rows is {largest:.3g}: products of such weights underflow; divide the "
+        "weights by their largest"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask.array
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ from streamkernel import (
     open_table,
 )
 from streamkernel.errors import EmptyDataError, NumericRangeError
+from streamkernel.kinds import KINDS
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-3.0, 3.0, (60, 2))
@@ -63,6 +65,25 @@ def test_no_row_has_a_say(name: str) -> None:
     model, targets = MODELS.get(name, (GaussianProcessRegressor(20), y))
     with pytest.raises(EmptyDataError, match="all 60 weights are zero"):
         model.fit(_table(X, targets, np.zeros(60)))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_one_rule_for_all_estimators(name: str) -> None:
+    """Products of tiny weights underflow in some sums and not in others: what is fitted must not depend on that."""
+    kind = KINDS[name]
+    targets = np.column_stack([y, X[:, 0]]) if name == "kernel-cca" else labels
+    model = kind.estimator(n_components=10)
+    for weight, match in ((1e-300, "largest of 60 rows is 1e-300: .*divide the weights"), (1e101, "overflow; divide")):
+        with pytest.raises(NumericRangeError, match=match):
+            model.fit(X, targets, sample_weight=np.full(60, weight))
+        with pytest.raises(NumericRangeError, match=match):
+            model.fit(kind.open(X, targets, weights=dask.array.from_array(np.full(60, weight), chunks=20)))
+
+
+def test_tiny_weights_among_others_are_fitted() -> None:
+    weights = np.where(np.arange(60) < 30, 1.0, 1e-300)
+    found = KernelRidge(30, alpha=0.1, **GIVEN).fit(X, y, sample_weight=weights)
+    assert np.corrcoef(found.predict(X[:30]), y[:30])[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("approximation", ["fitc", "dtc"])
