@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from streamkernel.errors import DataError, ParameterError, ShapeError, ShapeMismatchError
+from streamkernel.errors import DataError, DTypeError, ParameterError, ShapeError, ShapeMismatchError
 from streamkernel.table.columns import default_names, frame_names
 from streamkernel.table.schema import Schema
 from streamkernel.table.schema.schema import as_schema
@@ -192,14 +192,20 @@ def _source(X: Unchecked) -> tuple[Any, list[str] | None]:
         return as_arrow(X), frame_names(X)
     import pyarrow as pa
 
+    dtype = getattr(X, "dtype", None)
+    # Before `check_array`, whose errors hold the array.
+    if isinstance(dtype, np.dtype) and dtype.kind == "c":
+        raise DTypeError("Complex data not supported: X holds complex numbers; give real ones")
+    if isinstance(dtype, np.dtype) and dtype.names is not None:
+        raise DTypeError(f"X holds structured values ({', '.join(dtype.names)}); give a frame, pandas.DataFrame(X)")
     values = check_array(X, dtype=None, ensure_all_finite=False, input_name="X", estimator="TableEncoder")
-    if values.dtype.kind == "c":
-        raise DataError("Complex data not supported: X holds complex numbers; give real ones")
     mask = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None  # check_array drops it
     columns = (_arrow_column(values[:, j], None if mask is None else mask[:, j]) for j in range(values.shape[1]))
     try:
         return pa.table(dict(zip(default_names(values.shape[1]), columns, strict=True))), None
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowNotImplementedError, TypeError) as error:
+        raise DTypeError(f"X holds values of the dtype {values.dtype}; give numbers, text or dates") from error
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise DataError(f"X has a column of values of several types ({error}); give each column one type") from error
 
 

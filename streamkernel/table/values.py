@@ -38,8 +38,18 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
+_UNITS = {**dict.fromkeys(("Y", "M", "W", "h", "m"), "s"), **dict.fromkeys(("ps", "fs", "as"), "ns")}  # of Arrow
+
+
 def native_type(dtype: AnyDType) -> AnyDType:
-    """A type that Arrow has, too, for the same values: of this machine's byte order, long double as float64."""
+    """A type that Arrow has, too, for the same values: of this machine's byte order, long double as float64.
+
+    Times and durations have the next finer unit of Arrow, or nanoseconds.
+    """
+    if dtype.kind in "mM":
+        unit, _ = np.datetime_data(dtype)
+        whole_days = unit == "D" and dtype.kind == "m"
+        return np.dtype(f"{dtype.kind}8[{'s' if whole_days else _UNITS.get(unit, unit)}]")
     return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("=")
 
 

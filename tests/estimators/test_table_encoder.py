@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, Schema, TableEncoder, ingest, open_table
-from streamkernel.errors import DataError, NonFiniteDataError, ParameterError, ShapeMismatchError
+from streamkernel.errors import DataError, DTypeError, NonFiniteDataError, ParameterError, ShapeMismatchError
 
 
 @with_checks(TableEncoder())
@@ -149,3 +149,35 @@ def test_numbers_of_types_that_arrow_lacks(dtype):
 def test_a_series_has_no_columns():
     with pytest.raises(ValueError, match="Expected a 2-dimensional container"):
         TableEncoder().fit(pd.Series(["a", "b"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.zeros((10, 2), "V8"), r"X holds values of the dtype \|V8; give numbers, text or dates$"),
+        (np.zeros((10, 2), [("p", "f8"), ("q", "i4")]), r"X holds structured values \(p, q\); give a frame"),
+        (np.zeros(10, [("p", "f8"), ("q", "i4")]), r"X holds structured values \(p, q\); give a frame"),
+        (np.zeros((10, 2), complex), "X holds complex numbers; give real ones$"),
+    ],
+    ids=["raw", "structured", "records", "complex"],
+)
+def test_arrays_of_values_without_a_kind_are_refused(values, said) -> None:
+    with pytest.raises(DTypeError, match=said):
+        TableEncoder().fit(values)
+
+
+def test_whole_numbers_beyond_64_bits_are_refused_in_an_array() -> None:
+    with pytest.raises(DataError, match="X has a column of values"):
+        TableEncoder().fit(np.array([[10**30], [1]], dtype=object))
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"])
+def test_times_and_durations_have_any_unit(unit) -> None:
+    """Arrow has some of NumPy's units; a frame of pandas makes these of the others, too."""
+    fine = unit in ("ps", "fs", "as")  # these do not reach this century
+    durations = np.arange(3).astype(f"m8[{unit}]").reshape(-1, 1)
+    expected = durations.astype("m8[ns]") / np.timedelta64(1, "D")
+    np.testing.assert_allclose(TableEncoder().fit_transform(durations), expected, rtol=1e-12)
+    times = np.arange("2020-01-01", "2024-01-01", 365, "M8[D]").astype(f"M8[{'ns' if fine else unit}]").reshape(-1, 1)
+    found, known = (TableEncoder(dates=["x0"]).fit_transform(each) for each in (times, times.astype("M8[ns]")))
+    np.testing.assert_allclose(found, known, rtol=1e-12)

@@ -257,6 +257,18 @@ def test_values_of_no_kind_are_named_with_their_column() -> None:
             TableEncoder().fit(pd.DataFrame({"a": Y, "c": values}))
 
 
+def test_raw_values_of_pandas_are_named_with_their_column() -> None:
+    with pytest.raises(DTypeError, match=r"DataFrame: column 'c' holds values of the type (void|bytes), .*leave it"):
+        TableEncoder().fit(pd.DataFrame({"a": Y, "c": np.zeros(60, "V8")}))
+
+
+def test_sparse_columns_and_large_whole_numbers_are_numbers() -> None:
+    values = np.where(Y > 3.0, Y, 0.0)
+    frame = pd.DataFrame({"a": pd.arrays.SparseArray(values), "b": pd.Series([10**30, 7] * 30, dtype=object)})
+    found = TableEncoder().fit_transform(frame)
+    np.testing.assert_array_equal(found, np.column_stack([values, [1e30, 7.0] * 30]))
+
+
 def test_a_frame_of_pandas_has_the_options_of_files(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": Y, "c": ["u", "v"] * 30, "gap": np.where(Y > 3, Y, np.nan), "y": Y})
     with pytest.raises(SourceFormatError, match=r"'u' of column 'c' is not a number; .*categories or"):

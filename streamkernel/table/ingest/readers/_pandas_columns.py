@@ -8,6 +8,7 @@ and of periods
 periods                                         the moment at which each begins
 text mixed with numbers, truth values or UUIDs  text, of which a look or the schema makes its kind
 numbers in another byte order, long double      numbers in this machine's, float64
+sparse columns                                  all their values
 all else                                        as Arrow has it
 ==============================================  ===================================================
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import decimal
 import numbers
 import uuid
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +27,7 @@ from streamkernel.errors import DTypeError
 from streamkernel.table.values import native_type
 from streamkernel.type_aliases import Untyped
 
-_REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError)
+_REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError)
 
 
 def pandas_as_arrow(frame: Untyped, place: str) -> Untyped:
@@ -46,20 +48,22 @@ def pandas_as_arrow(frame: Untyped, place: str) -> Untyped:
 
 
 def _has_no_type(kind: Untyped) -> bool:
-    """Whether a type is one of NumPy that Arrow lacks, or of pandas: intervals, periods or categories of them."""
+    """Whether a type is one of NumPy that Arrow lacks, or of pandas: sparse, intervals, periods, categories of them."""
     if isinstance(kind, np.dtype):
         return kind != native_type(kind)
     values = getattr(getattr(kind, "categories", None), "dtype", kind)
-    return str(values).startswith(("interval[", "period["))
+    return str(values).startswith(("interval[", "period[", "Sparse["))
 
 
 def _spelled(column: Untyped) -> Untyped:
-    """Intervals and categories as text, periods as the moments at which they begin, numbers as the same ones."""
+    """Intervals and categories as text, periods as the moments at which they begin, numbers and sparse ones alike."""
     kind = column.dtype
     if isinstance(kind, np.dtype):
         return column.astype(native_type(kind))
     if hasattr(kind, "categories"):
         return column.cat.rename_categories([str(each) for each in column.cat.categories])
+    if str(kind).startswith("Sparse["):
+        return column.sparse.to_dense()
     if str(kind).startswith("period["):
         return column.dt.to_timestamp()
     return column.astype(str).where(column.notna(), None)
@@ -69,7 +73,9 @@ def _column(column: Untyped, name: str, place: str) -> Untyped:
     try:
         return pa.array(column, from_pandas=True)
     except _REFUSED as error:
-        values = [None if missing else value for value, missing in zip(column, column.isna(), strict=True)]
+        # Of structured and other raw values pandas cannot say which are missing.
+        gaps = repeat(False, len(column)) if column.dtype.kind == "V" else column.isna()
+        values = [None if missing else value for value, missing in zip(column, gaps, strict=True)]
         odd = next((value for value in values if not _is_plain(value)), None)
         if column.dtype.kind != "O" or odd is not None:
             shown = next((value for value in values if value is not None), None) if odd is None else odd
