@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from streamkernel.atomic import fsync_path, read_file
+from streamkernel.atomic import HeldLock, fsync_path, read_file
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.direct_file import Bytes, write_file
 from streamkernel.blobs.os_errors import translated_os_errors
@@ -18,6 +20,7 @@ from streamkernel.errors import StoreAccessError
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _PARTIAL = re.compile(r"\..*\.[0-9a-f]{8}\.partial")
+_STRAY_SECONDS = 3600.0  # a writer locks its file, where files can be locked, in the moment after it makes it
 
 
 class LocalBlobs(Blobs):
@@ -55,6 +58,7 @@ class LocalBlobs(Blobs):
             except FileExistsError:
                 return False
             fsync_path(path.parent)
+            _remove_strays(path.parent)
             return True
 
     def stamps(self, prefix: str = "") -> dict[str, Stamp]:
@@ -114,10 +118,12 @@ class LocalBlobs(Blobs):
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
         try:
             with open(temporary, "xb") as handle:
+                with suppress(OSError):
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 handle.write(value)
                 handle.flush()
                 os.fsync(handle.fileno())
-            yield temporary, path
+                yield temporary, path
         finally:
             with suppress(OSError):
                 temporary.unlink()
@@ -134,6 +140,23 @@ class LocalBlobs(Blobs):
 
     def _errors(self, doing: str, key: str) -> AbstractContextManager[None]:
         return translated_os_errors(self.folder / key, doing)
+
+
+def _remove_strays(folder: Path) -> None:
+    """Remove the temporary files of writers that were killed: they are old, and nobody holds them."""
+    with suppress(OSError):
+        with os.scandir(folder) as entries:
+            strays = [
+                Path(each.path)
+                for each in entries
+                if _PARTIAL.fullmatch(each.name) and each.is_file(follow_symlinks=False)
+            ]
+        for path in strays:
+            lock = HeldLock.acquire_current(path) if time.time() - path.stat().st_mtime > _STRAY_SECONDS else None
+            if lock is not None:
+                with suppress(OSError):
+                    path.unlink()
+                lock.release()
 
 
 def _stamp(file: Path) -> Stamp:

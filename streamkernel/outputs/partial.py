@@ -1,7 +1,8 @@
 """The folder in which an output is built: `.NAME.xxxxxxxx.partial` beside its target, locked by its builder.
 
 A builder that dies (kill -9, power failure) leaves its folder, but not its lock. The next builder of the same output
-finds the folder unlocked and removes it. A folder in which another process still builds is left alone.
+finds the folder unlocked and removes it. A folder in which another process still builds is left alone. So it is with
+the former output, `.NAME.xxxxxxxx.former`, where the file system cannot exchange two names.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from streamkernel.manifest import COMPLETE
 from streamkernel.outputs._locked_folder import UNNAMED, locked_folder
 from streamkernel.outputs.building import Building
 from streamkernel.outputs.complete import Kind
-from streamkernel.outputs.replace import check_output, is_empty_folder, remove_former, whole_in
+from streamkernel.outputs.replace import check_output, is_empty_folder, is_only_ours, remove_former, whole_in
 
 # How long a former output, locked by another process, is waited for.
 _CLEAR_SECONDS = 2.0
@@ -46,6 +47,7 @@ class PartialFolder(Building):
             self._former = target.stat().st_ino if grown else None
             target.parent.mkdir(parents=True, exist_ok=True)
             remove_stray_partials(target.parent, target.name)
+            _remove_replaced(target)
             self.folder, self._lock = locked_folder(lambda: partial_sibling(target))
         self.blobs = LocalBlobs(self.folder)
 
@@ -121,6 +123,26 @@ def _clear(folder: Path, successor: Path) -> None:
     finally:
         if lock is not None:
             lock.release()
+
+
+def _remove_replaced(target: Path) -> None:
+    """Remove whole outputs that `target` replaced by two renames, whose process was killed after them.
+
+    Where there is no whole target, it was killed between them: the former output is to be renamed back. What somebody
+    added to it makes that an output of theirs, too.
+    """
+    replaced = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.former", re.DOTALL)
+    found = [path for path in target.parent.iterdir() if replaced.fullmatch(path.name)]
+    if not found or whole_in(target) is None:
+        return
+    for path in found:
+        if path.is_symlink() or not is_only_ours(path):
+            continue
+        with suppress(OSError):
+            lock = HeldLock.acquire_current(path)
+            if lock is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                lock.release()
 
 
 def remove_any(path: Path) -> None:

@@ -288,6 +288,12 @@ def _foreign_keys(folder: Path, whole: CompleteOutput, mounts: frozenset[str], p
                 yield f"{key} (a link)" if stat.S_ISLNK(mode) else key
 
 
+def is_only_ours(folder: Path) -> bool:
+    """Whether there is a whole output in a folder, and nothing else."""
+    whole = whole_in(folder)
+    return whole is not None and next(_foreign_keys(folder, whole, mounted_at()), None) is None
+
+
 def remove_former(folder: Path, successor: Path | None = None) -> None:
     """Remove an output that its successor has replaced: the files that we wrote, and files that the successor has too.
 
@@ -322,7 +328,7 @@ def remove_former(folder: Path, successor: Path | None = None) -> None:
 
 
 def _set_aside(folder: Path, successor: Path | None) -> None:
-    # A name that `remove_stray_partials` does not match.
+    # A name that `remove_stray_partials` does not match; with something in it that is not ours it stays.
     aside = folder.with_suffix(".former")
     os.rename(folder, aside)
     warn_user(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from objects.flaky_proxy import flaky
 from s3_server import S3Server
 
+from streamkernel.atomic import HeldLock
 from streamkernel.blobs import Blobs, blobs_at, is_url, joined, local_path, parent_of, retries
 from streamkernel.blobs._filesystem import FilesystemBlobs
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
@@ -184,6 +187,35 @@ def test_a_folder_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(StoreAccessError, match="no permission"):
         place.create("a", b"1")
     assert place.keys() == []
+
+
+def test_files_of_killed_writers_are_removed_by_later_ones(tmp_path: Path) -> None:
+    """Not those of a writer that lives, however old, nor what was made a moment ago or has another name."""
+    old = time.time() - 7200.0
+    names = [".a.json.0123abcd.partial", ".held.json.0123abcd.partial", ".a.partial", ".young.0123abcd.partial"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"half")
+        os.utime(tmp_path / name, None if "young" in name else (old, old))
+    (tmp_path / ".folder.0123abcd.partial").mkdir()
+    place, lock = blobs_at(tmp_path), HeldLock.acquire(tmp_path / names[1])
+    assert lock is not None
+    assert place.create("b", b"1")
+    assert sorted(os.listdir(tmp_path)) == [".a.partial", ".folder.0123abcd.partial", *names[1:2], names[3], "b"]
+    lock.release()
+    assert not place.create("b", b"2")
+    assert place.create("c", b"3")
+    assert names[1] not in os.listdir(tmp_path)
+
+
+def test_a_writer_holds_its_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[HeldLock | None] = []
+
+    def linked(temporary: Path, path: Path) -> None:
+        tried.append(HeldLock.acquire(temporary))
+
+    monkeypatch.setattr("streamkernel.blobs.local.os.link", linked)
+    blobs_at(tmp_path).create("a", b"1")
+    assert tried == [None]
 
 
 def test_locations(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from outputs.written import FOREIGN, WRITERS, X, held, model, ridge, rows, table
 
 import streamkernel.outputs.partial as partial
 from streamkernel import Factor, factorize, open_table
+from streamkernel.atomic import HeldLock
 from streamkernel.blobs import blobs_at
 from streamkernel.cli import main
 from streamkernel.errors import ParameterError, StoreAccessError, StoreExistsError, StreamKernelWarning
@@ -312,9 +313,29 @@ def test_a_former_output_that_may_not_be_removed_is_set_aside(tmp_path: Path, mo
         model(place, overwrite=True)
     monkeypatch.undo()
     assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".former"]
-    # Nobody takes it for a stray of the next replacement.
+    # The next replacement may remove it, as nothing in it is anybody else's.
     model(place, overwrite=True)
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".former"]
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
+
+
+def test_a_former_output_of_a_killed_replacement(tmp_path: Path, writer: Callable[..., None]) -> None:
+    """Where two names cannot be exchanged there are two renames, and a process may be killed around the second."""
+    place, former = tmp_path / "place", tmp_path / ".place.0123abcd.former"
+    writer(place)
+    os.rename(place, former)
+    writer(place)
+    assert former.exists(), "it was to be renamed back"
+    (former / "thesis.txt").write_text("mine")
+    writer(place, overwrite=True)
+    assert (former / "thesis.txt").read_text() == "mine"
+    (former / "thesis.txt").unlink()
+    lock = HeldLock.acquire(former)
+    assert lock is not None
+    writer(place, overwrite=True)
+    assert former.exists(), "somebody else removes it"
+    lock.release()
+    writer(place, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
 
 
 def test_an_output_of_another_user_in_a_sticky_folder_is_refused_before_the_work(
