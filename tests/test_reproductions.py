@@ -344,3 +344,25 @@ def names_of(tree: ast.Module) -> set[str]:
             if "__all__" in own and node.value is not None:
                 found |= set(ast.literal_eval(node.value))
     return found
+
+
+@pytest.mark.parametrize(
+    ("quick", "given", "reason"),
+    [(False, (5, None), None), (False, (None, None), None), (False, (1, None), "--repetitions 1"),
+     (False, (5, "10"), "--sizes 10"), (True, (1, None), "--quick")],
+)  # fmt: skip
+def test_claims_are_those_of_the_documented_run(
+    monkeypatch: pytest.MonkeyPatch, quick: bool, given: Any, reason: str | None
+) -> None:
+    """A median of one process neither holds nor misses what is claimed of five."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    report = import_module("_report")
+    claims = [report.at_most("seconds", 2.0, 1.0), report.not_asked("a peer", "it is not installed")]
+    repetitions, sizes = given
+    found = report.as_asked(claims, quick, repetitions=(repetitions, 5), sizes=(sizes, None))
+    if reason is None:
+        assert found == claims
+    else:
+        assert [claim["ok"] for claim in found] == [None, None]
+        assert found[0]["bound"] == f"{reason}; at most 1.0"
+        assert found[1] == claims[1]

@@ -74,6 +74,18 @@ def unasked(claims: list[dict[str, Any]], reason: str) -> list[dict[str, Any]]:
     ]
 
 
+def as_asked(claims: list[dict[str, Any]], quick: bool, **options: tuple[Any, Any]) -> list[dict[str, Any]]:
+    """The claims of the documented run; of any other one as `unasked`.
+
+    Parameters
+    ----------
+    options : value and documented value of each option that changes what a claim measures; a value of None is that.
+    """
+    other = [f"--{name} {value}" for name, (value, documented) in options.items() if value not in (None, documented)]
+    reason = "--quick" if quick else ", ".join(other)
+    return unasked(claims, reason) if reason else claims
+
+
 def _claim(name: str, value: float, floor: float, bound: str, ok: bool) -> dict[str, Any]:
     value = float(value)
     # A duality gap of 2e-5 is not 0.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import at_most, main, not_asked, unasked, write_page
+from _report import as_asked, at_most, main, not_asked, write_page
 from accuracy import CLASSES, MOST_TEST, MOST_TRAIN, SETS
 from rich.console import Console
 
@@ -70,7 +70,7 @@ def run(quick: bool = False, sets: str | None = None, seed: int = 0, results: Pa
         "title": title,
         "columns": columns,
         "rows": rows,
-        "claims": unasked(claims, "--quick") if quick else claims,
+        "claims": as_asked(claims, quick, sets=(sets, None), seed=(seed, 0)),
     }
     if results is not None:
         write_page(results / "local_models.md", "Local models", _words(ratios), result)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from _quality_picture import draw
-from _report import at_least, at_most, main, not_asked, unasked, write_page
+from _report import as_asked, at_least, at_most, main, not_asked, write_page
 from _sets import REAL, SHORTER, SYNTHETIC, Split, splits
 from rich.console import Console
 from sklearn.kernel_approximation import Nystroem
@@ -80,7 +80,7 @@ def run(
         "title": f"Every rule at its n (medians of {count} seeds)",
         "columns": COLUMNS,
         "rows": _rows(cells),
-        "claims": unasked(claims, "--quick") if quick else claims,
+        "claims": as_asked(claims, quick, sets=(sets, None), seeds=(seeds, SEEDS)),
         "notes": [f"skipped: {reason}" for reason in missing],
     }
     if results is not None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import psutil
-from _report import at_least, at_most, in_fresh_process, main, unasked
+from _report import as_asked, at_least, at_most, in_fresh_process, main
 
 from streamkernel import KernelRidge
 
@@ -71,7 +71,7 @@ def run(quick: bool = False, workers: int = 1) -> dict[str, Any]:
         "title": f"Predictions over HTTP: {n} functions, {P} features, {workers} process(es), load on the same cores",
         "columns": ["what", "connections", "requests", "rows / s", "median ms", "p99 ms", "worst ms", "lost", "wrong"],
         "rows": rows,
-        "claims": unasked(claims, "--quick") if quick else claims,
+        "claims": as_asked(claims, quick, workers=(workers, 1)),
         "server_microseconds_per_single": round(1e6 * server_seconds / max(singles["sent"], 1), 1),
         "details": {"single": singles, "batch": batches},
     }

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from _peers import in_peer_process, peer_python
-from _report import at_least, in_fresh_process, main, not_asked, unasked
+from _report import as_asked, at_least, in_fresh_process, main, not_asked
 from _sets import data_sets
 
 from streamkernel.kernels import Gaussian
@@ -34,14 +34,14 @@ SETS = ("smooth", "kin40k", "protein-casp", "california-housing")
 SMOOTH_ROWS, P, MOST_TEST = 200_000, 20, 10_000
 THEIRS = (300, 1000, 3000)
 OURS = (30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400, 500, 700, 1000, 1500, 2000, 3000)
-EPOCHS, LIMIT, GIGABYTES = 60, 300.0, 6
+EPOCHS, LIMIT, GIGABYTES, REPETITIONS = 60, 300.0, 6, 3
 
 
 def run(
     quick: bool = False,
     sets: str | None = None,
     sizes: str | None = None,
-    repetitions: int = 3,
+    repetitions: int = REPETITIONS,
     peers: str = "eigenpro",
 ) -> dict[str, Any]:
     """The table and a claim for each set."""
@@ -65,7 +65,7 @@ def run(
         "title": f"Seconds to the error of scikit-learn's float32 pipeline with n = {theirs[-1]}",
         "columns": ["set", "rows", "who", "n", "seconds", "error", "peak MiB", "error reached", "times faster"],
         "rows": table,
-        "claims": unasked(claims, "--quick") if quick else claims,
+        "claims": as_asked(claims, quick, sizes=(sizes, None), repetitions=(repetitions, REPETITIONS)),
         "notes": [
             "times faster: scikit-learn's seconds with its largest n over those of the least fit with its error",
             "n of EigenPro: epochs",
@@ -155,7 +155,7 @@ def _eigenpro(rows: Path, facts: dict[str, float], goal: float, *, install: bool
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sets", help=f"names, separated by commas; {', '.join(SETS)} by default")
     parser.add_argument("--sizes", help="numbers of functions of scikit-learn, separated by commas")
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--peers", choices=("eigenpro", "none"), default="eigenpro")
 
 
