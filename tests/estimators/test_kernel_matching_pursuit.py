@@ -219,3 +219,15 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
         assert peak <= planned
         peaks.append(peak)
     assert peaks[1] < 1.1 * peaks[0]
+
+
+def test_the_validation_error_is_that_of_each_target() -> None:
+    """They may be in different units, in which an average is none."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((300, 2))
+    targets = np.sin(rows) * [1.0, 1e6]
+    one = KernelMatchingPursuit(8).fit(rows, targets[:, 0]).model_.solution_fields()
+    both = KernelMatchingPursuit(8).fit(rows, targets).model_.solution_fields()
+    assert isinstance(one["validation_rmse"], float)
+    length, mass = both["validation_rmse"]
+    assert 1e5 < mass / length < 1e7
