@@ -112,10 +112,13 @@ def _beside_targets(
     another one, which is refused later.
     """
     from streamkernel.table.ingest import names_in
+    from streamkernel.table.ingest.readers.reader import position_of
 
     names, of_source = names_in(rows, **asdict(csv))
-    by_index = {names[int(each)] for each in targets if each not in names and each.lstrip("-").isdigit()}
-    apart = {*targets, *by_index, model.record.weight_column}
+    apart = {*targets, model.record.weight_column}
+    for each in targets:
+        with contextlib.suppress(ParameterError):  # a column that is not there is refused later
+            apart.add(names[position_of(names, each, "target", "")])
     features = [name for name in names if name not in apart]
     if len(features) == len(names) or len(features) != len(model.column_names):
         return None

@@ -219,6 +219,8 @@ def test_targets_of_a_model_of_arrays_are_named_by_an_option(
         found = cli(*evaluate, tmp_path / "bare.csv", *bare, *end).result
         assert {**found, "targets": None} == {**scores, "targets": None}
     assert "give one of them, or an index, by --target" in cli(*evaluate, tmp_path / "rows.csv", *THREADS).error
+    beyond = [part for _ in columns[2:] for part in ("--target", "99")]
+    assert "no target column '99'" in cli(*evaluate, tmp_path / "rows.csv", *beyond, *THREADS).error
     assert "--target is given 3 times" in cli(*evaluate, tmp_path / "rows.csv", *["--target", "a"] * 3, *THREADS).error
     ingest(tmp_path / "rows.csv", tmp_path / "rows", target=columns[2:])
     assert "--target is for a file" in cli(*evaluate, tmp_path / "rows", *given, *THREADS).error
