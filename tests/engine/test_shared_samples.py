@@ -161,7 +161,8 @@ def test_the_plan_knows_where_candidates_are_scored() -> None:
     )
     for step, there, alone in zip(planned.steps, many.steps, few.steps, strict=True):
         if step.where == "shared":
-            assert there < 0.5 * alone
+            picks = step.algebra / BUILT_IN.algebra_flops  # the driver's
+            assert there - picks < 0.5 * (alone - picks)
 
 
 def test_a_worker_holds_the_sample_and_the_sums() -> None:

@@ -116,22 +116,23 @@ def test_auto_is_the_solver_of_less_work_and_direct_where_alpha_needs_the_sums()
         return RidgeSettings(**options).solver_for(open_table(np.zeros((m, 5)), np.zeros(m)), n)
 
     assert chosen(20_000, 200, alpha=1.0) == "direct"
-    assert chosen(2000, 1000, alpha=1.0) == "cg"
+    assert chosen(2000, 1500, alpha=1.0) == "cg"
+    assert chosen(2000, 1000, alpha=1.0) == "direct"
     for alpha in ("gcv", 0.0):
         assert chosen(2000, 1000, alpha=alpha) == "direct"
     assert chosen(2000, 1000, alpha=1.0, solver="direct") == "direct"
     assert chosen(20_000, 200, alpha=1.0, solver="cg") == "cg"
     # With the search for alpha counted.
     assert chosen(20_000, 200, alpha="cv") == "direct"
-    assert chosen(20_000, 5000, alpha="cv") == "cg"
-    assert chosen(20_000, 5000, alpha="cv", solver="direct") == "direct"
+    assert chosen(8_000, 5000, alpha="cv") == "cg"
+    assert chosen(8_000, 5000, alpha="cv", solver="direct") == "direct"
     # More folds than one choose better, and cost little.
     assert chosen(3000, 3000, alpha=1.0) == "cg"
     assert chosen(3000, 3000, alpha="cv") == "direct"
 
 
 def test_auto_fits_what_it_chooses() -> None:
-    by_count, by_gcv = (KernelRidge(300, lengthscale=1.0, alpha=alpha).fit(X[:300], Y[:300]) for alpha in (1.0, "gcv"))
+    by_count, by_gcv = (KernelRidge(900, lengthscale=0.3, alpha=alpha).fit(X[:900], Y[:900]) for alpha in (1.0, "gcv"))
     assert by_count.model_.solver == "cg"
     assert by_gcv.model_.solver == "direct"
     assert by_count.model_.config["settings"]["solver"] == "auto"
