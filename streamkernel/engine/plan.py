@@ -174,6 +174,11 @@ class Step:
     single: bool = False  # whether most of its products are in float32
 
     @property
+    def as_a_rule(self) -> Step:
+        """The step that times are of; memory is planned for the most."""
+        return self.usual or self
+
+    @property
     def flops(self) -> float:
         return self.times * self.rows * self.flops_per_row
 

@@ -79,7 +79,7 @@ def plan_seconds(plan: Plan, rates: Rates, slots: Slots, driver: Slots | None = 
     here = driver or Slots(0, plan.machine.driver_threads, plan.machine.driver_threads)
     steps, network, bound, longest = [], 0.0, "work", -1.0
     sweeps = rough = 0.0
-    for step in (each.usual or each for each in plan.steps):
+    for step in (each.as_a_rule for each in plan.steps):
         on = slots if step.on_workers(plan.machine) or step.where == "sweep" else here
         algebra = step.algebra / rates.algebra_flops
         if step.where == "driver":

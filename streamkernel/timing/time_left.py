@@ -119,7 +119,8 @@ class TimeLeft:
             self._between.append(_Between())
         first, machine = len(self._names), plan.machine
         slots = Slots(machine.workers, machine.threads, None if machine.workers else available_cpus())
-        for step, seconds in zip(plan.steps, plan_seconds(plan, rates, slots).steps, strict=True):
+        steps = (each.as_a_rule for each in plan.steps)  # whose operations are those that passes tell
+        for step, seconds in zip(steps, plan_seconds(plan, rates, slots).steps, strict=True):
             if step.where == "sweep":
                 algebra = step.algebra / rates.algebra_flops
                 for _ in range(step.times):

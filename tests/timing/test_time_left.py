@@ -304,3 +304,16 @@ def test_the_steps_of_a_greedy_rule_stand_in_the_order_in_which_they_run() -> No
     looks = [name for name in names if name in ("look", "score")]
     assert len(looks) > 3
     assert looks == ["score", "look"] * (len(looks) // 2) + ["score"]
+
+
+def test_passes_of_usual_steps_fill_their_part_of_the_plan() -> None:
+    """A pass tells the operations that it has: those of a step as it is as a rule, not the most that are planned."""
+    usual = sample("scores", flops=1e9)
+    shares = []
+    for planned in (usual, replace(usual, flops_per_row=4e9, rows=1000, usual=usual)):
+        left, clock = started(plan_of(sweep("a"), planned, sweep("b")))
+        run_sweep(left, clock, "a", 1.0)
+        clock.pass_(1.0)
+        left.passed(usual.flops, 1.0)
+        shares.append(left.share)
+    assert shares[0] == shares[1]
