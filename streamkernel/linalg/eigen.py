@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,6 +32,15 @@ def check_decomposed(A: Float, what: str) -> None:
     require_finite(A, what)
 
 
+@contextmanager
+def converging(what: str) -> Iterator[None]:
+    """Raise NumericalError, which names the matrix, for eigenvalues that do not converge."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise NumericalError(f"the eigenvalues of {what} did not converge ({error})") from None
+
+
 def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
     """Eigenvalues and eigenvectors of a symmetric matrix.
 
@@ -40,11 +51,8 @@ def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
         `what`.
     """
     check_decomposed(A, what)
-    try:
-        values, vectors = eigenvectors(A)
-    except np.linalg.LinAlgError as error:
-        raise NumericalError(f"the eigenvalues of {what} did not converge ({error})") from None
-    return SymmetricEigen(values, vectors)
+    with converging(what):
+        return SymmetricEigen(*eigenvectors(A))
 
 
 _PANEL = 256  # columns that are copied together: one at a time would miss the cache at every row

@@ -15,9 +15,8 @@ import numpy as np
 from numba import types
 
 from streamkernel.compiled_loops import CompiledLoop, source_version
-from streamkernel.errors import NumericalError
 from streamkernel.linalg import _blas
-from streamkernel.linalg.eigen import check_decomposed
+from streamkernel.linalg.eigen import check_decomposed, converging
 from streamkernel.type_aliases import Float, Untyped
 
 
@@ -89,20 +88,15 @@ class Tridiagonal:
         NumericalError
             They did not converge.
         """
-        try:
+        with converging(self.what):
             return _blas.tridiagonal_values(self.diagonal, self.beside)
-        except np.linalg.LinAlgError as error:
-            raise NumericalError(f"the eigenvalues of {self.what} did not converge ({error})") from None
 
     def vectors(self) -> Float:
         """Eigenvectors (n, n) of A, in the order of the values; the errors are those of `values`."""
         if not len(self.diagonal):
             return np.zeros((0, 0))
-        try:
-            of_form = _blas.tridiagonal_vectors(self.diagonal, self.beside)
-        except np.linalg.LinAlgError as error:
-            raise NumericalError(f"the eigenvalues of {self.what} did not converge ({error})") from None
-        return self.from_form(of_form)
+        with converging(self.what):
+            return self.from_form(_blas.tridiagonal_vectors(self.diagonal, self.beside))
 
     def to_form(self, B: Float) -> Float:
         """``Q^T B`` (n, d), C-contiguous."""

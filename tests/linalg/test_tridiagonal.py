@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.errors import NumericalError
+from streamkernel.linalg import _blas, symmetric_eigen
 from streamkernel.linalg.eigen import MOST_DECOMPOSED
 from streamkernel.linalg.tridiagonal import Tridiagonal
 from streamkernel.type_aliases import Float
@@ -78,6 +79,27 @@ def test_what_cannot_be_reduced_is_refused() -> None:
         Tridiagonal.of(np.array([[1.0, np.nan], [np.nan, 1.0]]), "the sums")
     with pytest.raises(NumericalError, match=f"{MOST_DECOMPOSED + 1:,} rows"):
         Tridiagonal.of(np.broadcast_to(0.0, (MOST_DECOMPOSED + 1, MOST_DECOMPOSED + 1)))
+
+
+@pytest.mark.parametrize(("routine", "place"), [("_STERF", 3), ("_STEDC", 10), ("_SYEVD", 10)])
+def test_eigenvalues_that_do_not_converge_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, routine: str, place: int
+) -> None:
+    """LAPACK says so by a number, which is the last argument of its routines."""
+
+    def failed(*arguments: Any) -> None:
+        assert len(arguments) == place + 1
+        arguments[place]._obj.value = 3
+
+    form = Tridiagonal.of(np.eye(4), "the sums")
+    calls = {
+        "_STERF": lambda: form.values,
+        "_STEDC": form.vectors,
+        "_SYEVD": lambda: symmetric_eigen(np.eye(4), "the sums"),
+    }
+    monkeypatch.setattr(_blas, routine, failed)
+    with pytest.raises(NumericalError, match=r"the eigenvalues of the sums did not converge \(LAPACK's d.* with 3\)"):
+        calls[routine]()
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="long double has no more digits here")
