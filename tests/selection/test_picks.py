@@ -173,6 +173,20 @@ def test_the_projection_of_less_of_a_ridge_is_by_eigenvalues_above_0() -> None:
     np.testing.assert_allclose(root.T @ root, 1.0 / 2.0 + 1.0 / 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("share", "factored"), [(0.5, False), (2.0, True)])
+def test_only_a_ridge_above_the_rounding_has_a_factor(
+    monkeypatch: pytest.MonkeyPatch, share: float, factored: bool
+) -> None:
+    """Pivots of less than that are digits of nothing; and where there is no factor after all, eigenvalues serve."""
+    H, B, tried = np.diag([2.0, 1.0, -1e-9]), np.ones((3, 1)), []
+    monkeypatch.setattr(_picks, "factor_lower", lambda factor: tried.append(factor.copy()) or 0)
+    path = RidgePath.of(H, B, np.full(1, 9.0), 40)
+    rho = share * path.smallest_alpha
+    root = _over_root(H, path, rho)(B)
+    assert bool(tried) == factored
+    np.testing.assert_allclose(root.T @ root, (1.0 / (np.array([2.0, 1.0, 0.0]) + rho)).sum(), rtol=1e-9)
+
+
 @pytest.mark.parametrize("kappa", [0.0, 0.4, 1.0])
 def test_sums_in_single_precision_give_the_picks_of_the_same_sums_in_double(kappa: float) -> None:
     X, Y = random_rows(3000, 3, 2, 7)

@@ -16,6 +16,7 @@ from streamkernel import plan as plan_of_fit
 from streamkernel.engine import Machine, Plan, Step
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.fits import plan_ridge
+from streamkernel.fits.steps.plan_steps import _as_a_rule
 from streamkernel.kernels import Gaussian, Matern
 from streamkernel.kinds import KINDS, settings_of
 from streamkernel.settings import RidgeSettings
@@ -195,6 +196,13 @@ def test_a_metric_that_is_searched_for_is_found_as_a_rule() -> None:
     assert [step.usual for step in searched] == given
     # Of many rows as many are scored as without a metric.
     assert scores(10_000_000, metric="learned")[1] == scores(10_000_000)[1]
+
+
+def test_rounds_that_have_no_partner_in_a_metric_stay_as_they_are() -> None:
+    steps, _ = scores(200_000)
+    assert _as_a_rule(steps, steps[1:]) == steps
+    assert [step.usual for step in _as_a_rule(steps, [*steps[1:], steps[0]])] == [*steps[1:], steps[0]]
+    assert _as_a_rule(steps, steps) == steps
 
 
 # ------------------------------------------------------------------------------------------------------- numbers, files
