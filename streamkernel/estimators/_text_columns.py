@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from streamkernel.errors import DataError, DTypeError
-from streamkernel.table.frames import first_time
+from streamkernel.table.frames import first_time, names_in
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import estimator as named
 
@@ -96,7 +96,7 @@ def _first_other(X: Unchecked) -> tuple[Any, Any] | None:
     """Name and value of the first column of a frame that is no number."""
     if not (hasattr(X, "columns") and (hasattr(X, "dtypes") or hasattr(X, "column_names"))):
         return None
-    for place, name in enumerate(getattr(X, "column_names", X.columns)):
+    for place, name in enumerate(names_in(X)):
         # By position: names may be there twice, and are refused elsewhere.
         column = X.iloc[:, place] if hasattr(X, "iloc") else X.column(place) if hasattr(X, "column_names") else X[name]
         column = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()

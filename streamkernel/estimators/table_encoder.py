@@ -203,7 +203,7 @@ def _source(X: Unchecked) -> tuple[Any, list[str] | None]:
     columns = (_arrow_column(values[:, j], None if mask is None else mask[:, j]) for j in range(values.shape[1]))
     try:
         return pa.table(dict(zip(default_names(values.shape[1]), columns, strict=True))), None
-    except (pa.ArrowNotImplementedError, TypeError) as error:
+    except (pa.ArrowNotImplementedError, TypeError) as error:  # Arrow has no type for those of the array
         raise DTypeError(f"X holds values of the dtype {values.dtype}; give numbers, text or dates") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise DataError(f"X has a column of values of several types ({error}); give each column one type") from error

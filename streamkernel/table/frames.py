@@ -30,10 +30,11 @@ def is_dask_frame(frame: Unchecked) -> bool:
 
 def is_arrow_frame(frame: Unchecked) -> bool:
     """Whether it is a frame in memory that is or becomes a table of Arrow, and is not of pandas."""
+    # Columns last: a query of polars warns when it is asked for them.
     return (
         getattr(frame, "ndim", 2) == 2
-        and (hasattr(frame, "columns") or hasattr(frame, "column_names"))
         and (hasattr(frame, "__arrow_c_stream__") or library(frame) == "pyarrow")
+        and (hasattr(frame, "columns") or hasattr(frame, "column_names"))
         and not is_pandas(frame)
     )
 

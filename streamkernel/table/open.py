@@ -175,7 +175,6 @@ def _check_sparse(X: RowArray, accepted: bool) -> None:
 
 
 def _features(X: Unchecked, target: str | int | None) -> Opened:
-    refuse_query(X)
     if is_xarray(X) and type(X).__name__ == "Dataset":
         return Opened(*dataset_columns(X, target))
     if _is_pandas(X) and X.ndim == 1:
@@ -207,7 +206,6 @@ def _opened(value: Unchecked, name: str) -> Opened:
 
 def _target_rows(y: Unchecked, classify: bool) -> tuple[RowArray, tuple[str, ...]]:
     """y as rows, and the names of its columns."""
-    refuse_query(y)
     if classify and (isinstance(y, (list, tuple, np.ndarray)) or (_is_pandas(y) and y.ndim == 1 and y.name is None)):
         y = plain_labels(y)
     if isinstance(y, Table):

@@ -77,6 +77,11 @@ def sum_work(dtype: str, columns: int, leading: int | None) -> tuple[NormalEquat
     return NormalEquations(basis, np.zeros(1), leading), RowBlock(0, X, rng.standard_normal((_ROWS, 1)))
 
 
+def _beside(every: float, entries: float) -> float:
+    """Seconds of a block's sums beside its kernel entries, which may seem to take all of them."""
+    return max(every - entries, 0.05 * every)
+
+
 def sum_rates() -> list[Fields]:
     """Operations a second of the sums, whitened by block and not, beside their kernel entries."""
     found = []
@@ -90,7 +95,7 @@ def sum_rates() -> list[Fields]:
                     every = quickest(partial(work.fold, state, block))
                     entries = quickest(partial(work.basis.prepared.block, block.X))
                     own = (columns**2 if leading == 0 else 2 * columns**2) + 2 * columns
-                    seconds += max(every - entries, 0.05 * every)
+                    seconds += _beside(every, entries)
                     flops += _ROWS * own
                 found.append({"dtype": dtype, "columns": columns, "flops": flops / seconds})
     return found
@@ -101,8 +106,8 @@ def single_sum_rates() -> list[Fields]:
     found = []
     with single_threaded_blas():
         for columns in _SINGLE_COLUMNS:
-            rows, block = sum_work("float32", columns, 0)
-            basis = rows.basis
+            functions, block = sum_work("float32", columns, 0)
+            basis = functions.basis
             # Four candidates for a function, as in the last round of a selection.
             cut = columns // 5
             chosen, pool = (Basis(basis.kernel, basis.points[s], basis.rows[s]) for s in (np.s_[:cut], np.s_[cut:]))
@@ -111,9 +116,7 @@ def single_sum_rates() -> list[Fields]:
             every = quickest(partial(work.fold, state, block))
             entries = quickest(partial(work.columns.raw, block, out))
             own = work.flops_per_row() - 2.0 * columns * block.X.shape[1]
-            found.append(
-                {"dtype": "float32", "columns": columns, "flops": _ROWS * own / max(every - entries, 0.05 * every)}
-            )
+            found.append({"dtype": "float32", "columns": columns, "flops": _ROWS * own / _beside(every, entries)})
     return found
 
 
