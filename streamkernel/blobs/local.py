@@ -58,7 +58,8 @@ class LocalBlobs(Blobs):
             except FileExistsError:
                 return False
             fsync_path(path.parent)
-            _remove_strays(path.parent)
+            with suppress(OSError):
+                _remove_strays(path.parent)
             return True
 
     def stamps(self, prefix: str = "") -> dict[str, Stamp]:
@@ -144,19 +145,15 @@ class LocalBlobs(Blobs):
 
 def _remove_strays(folder: Path) -> None:
     """Remove the temporary files of writers that were killed: they are old, and nobody holds them."""
-    with suppress(OSError):
-        with os.scandir(folder) as entries:
-            strays = [
-                Path(each.path)
-                for each in entries
-                if _PARTIAL.fullmatch(each.name) and each.is_file(follow_symlinks=False)
-            ]
-        for path in strays:
+    for path in [each for each in folder.iterdir() if _PARTIAL.fullmatch(each.name)]:
+        # Links cannot be locked, and folders not be unlinked: neither is ours. Another process may remove it now.
+        with suppress(OSError):
             lock = HeldLock.acquire_current(path) if time.time() - path.stat().st_mtime > _STRAY_SECONDS else None
             if lock is not None:
-                with suppress(OSError):
+                try:
                     path.unlink()
-                lock.release()
+                finally:
+                    lock.release()
 
 
 def _stamp(file: Path) -> Stamp:

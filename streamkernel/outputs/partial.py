@@ -136,9 +136,9 @@ def _remove_replaced(target: Path) -> None:
     if not found or whole_in(target) is None:
         return
     for path in found:
-        if path.is_symlink() or not is_only_ours(path):
+        if not is_only_ours(path):
             continue
-        with suppress(OSError):
+        with suppress(OSError):  # of a link, too, which cannot be locked
             lock = HeldLock.acquire_current(path)
             if lock is not None:
                 shutil.rmtree(path, ignore_errors=True)

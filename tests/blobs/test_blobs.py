@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import threading
@@ -196,15 +197,27 @@ def test_files_of_killed_writers_are_removed_by_later_ones(tmp_path: Path) -> No
     for name in names:
         (tmp_path / name).write_bytes(b"half")
         os.utime(tmp_path / name, None if "young" in name else (old, old))
-    (tmp_path / ".folder.0123abcd.partial").mkdir()
+    for name in (".folder.0123abcd.partial", ".0.0123abcd.partial"):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (old, old))
+    (tmp_path / ".1.0123abcd.partial").symlink_to(tmp_path / ".a.partial")
+    others = [".0.0123abcd.partial", ".1.0123abcd.partial", ".a.partial", ".folder.0123abcd.partial"]
     place, lock = blobs_at(tmp_path), HeldLock.acquire(tmp_path / names[1])
     assert lock is not None
     assert place.create("b", b"1")
-    assert sorted(os.listdir(tmp_path)) == [".a.partial", ".folder.0123abcd.partial", *names[1:2], names[3], "b"]
+    assert sorted(os.listdir(tmp_path)) == [*others, *names[1:2], names[3], "b"]
     lock.release()
     assert not place.create("b", b"2")
     assert place.create("c", b"3")
     assert names[1] not in os.listdir(tmp_path)
+
+
+def test_a_record_is_made_in_a_folder_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(folder: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    assert blobs_at(tmp_path).create("a", b"1")
 
 
 def test_a_writer_holds_its_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

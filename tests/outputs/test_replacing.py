@@ -338,6 +338,18 @@ def test_a_former_output_of_a_killed_replacement(tmp_path: Path, writer: Callabl
     assert [path.name for path in tmp_path.iterdir()] == ["place"]
 
 
+def test_a_link_in_the_place_of_a_former_output_leads_to_one_that_nobody_replaced(
+    tmp_path: Path, writer: Callable[..., None]
+) -> None:
+    for name in ("place", "other"):
+        writer(tmp_path / name)
+    (tmp_path / ".place.0123abcd.former").symlink_to(tmp_path / "other")
+    before = held(tmp_path / "other")
+    writer(tmp_path / "place", overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".place.0123abcd.former", "other", "place"]
+    assert held(tmp_path / "other") == before
+
+
 def test_an_output_of_another_user_in_a_sticky_folder_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: Callable[..., None]
 ) -> None:
