@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse
 import zarr
 
-from streamkernel import KernelRidge, ingest, open_table
+from streamkernel import KernelPCA, KernelRidge, ingest, open_table
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, SourceFormatError
 
@@ -228,6 +228,45 @@ def test_targets_of_a_model_of_arrays_are_named_by_an_option(
     more = rows.assign(a=rows["a"] + 1.0, b=rows["b"] - 1.0)
     more.to_csv(tmp_path / "more.csv", index=False)
     assert cli("update", tmp_path / "m", tmp_path / "more.csv", *given, *end).result["rows_folded"] == 200
+
+
+def test_a_header_is_no_doubt_where_the_target_is_named(cli: Run, tmp_path: Path) -> None:
+    """Of a model of columns without names, x2 in a header may be another column than the third; not with --target."""
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    rows = pd.DataFrame(np.column_stack([X, X[:, 0] - X[:, 1]]))
+    rows.to_csv(tmp_path / "bare.csv", index=False, header=False)
+    rows.set_axis(["a", "b", "x2"], axis=1).to_csv(tmp_path / "named.csv", index=False)
+    assert cli("fit", tmp_path / "bare.csv", tmp_path / "m", "--target", "x2", *PLAIN, *THREADS).status == 0
+    evaluate = ("evaluate", tmp_path / "m", tmp_path / "named.csv", *THREADS, "--json")
+    assert "has a header" in cli(*evaluate).error
+    assert cli(*evaluate, "--target", "x2").result["r2"] > 0.9
+
+
+def test_a_page_is_of_the_targets_that_an_option_names(cli: Run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "mass": X[:, 0] - X[:, 1]}).to_csv(tmp_path / "rows.csv", index=False)
+    KernelRidge(20, metric="none", lengthscale=2.0).fit(X, X[:, 0] - X[:, 1]).save(tmp_path / "m")
+    KernelPCA(2, basis_size=10).fit(X).save(tmp_path / "map")
+    page, named = tmp_path / "page.html", ("--target", "mass")
+    data = ("--data", tmp_path / "rows.csv")
+    assert "no target column 'y'" in cli("report", tmp_path / "m", page, *data, "--quiet").error
+    assert cli("report", tmp_path / "m", page, *data, *named, "--quiet").status == 0
+    assert page.stat().st_size > 10_000
+    for given in ((tmp_path / "m", page), (tmp_path / "m", tmp_path / "m", page, *data)):
+        assert "--target names targets of --data, for a page" in cli("report", *given, *named).error
+    assert "--target is of models that predict" in cli("report", tmp_path / "map", tmp_path / "p", *data, *named).error
+
+
+def test_many_targets_have_lists_in_place_of_lines(cli: Run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    for count in (8, 9):
+        Y = np.repeat(X[:, :1] - X[:, 1:], count, axis=1)
+        np.savez(tmp_path / f"{count}.npz", X=X, y=Y)
+        ingest(tmp_path / f"{count}.npz", tmp_path / f"{count}")
+        model = tmp_path / f"m{count}"
+        KernelRidge(20, metric="none", lengthscale=2.0).fit(X, Y).save(model)
+        text = cli("evaluate", model, tmp_path / f"{count}", *THREADS).out
+        assert (f"rmse of y{count - 1}" in text) == (count == 8)
 
 
 def test_the_target_of_a_schema_keeps_its_name(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
