@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
-from streamkernel.table.schema.arrow_types import is_text, words_of_type
+from streamkernel.table.schema.arrow_types import is_text, one_type, words_of_type
 
 WORDS = {
     pa.string(): "text",
@@ -38,3 +40,19 @@ WORDS = {
 def test_a_type_has_plain_words(kind: pa.DataType) -> None:
     assert words_of_type(kind) == WORDS[kind]
     assert is_text(kind) == (WORDS[kind] in ("text", "categories of text"))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "found"),
+    [
+        ((pa.date32(), pa.timestamp("s", "UTC"), pa.null()), pa.timestamp("us", "UTC")),
+        ((pa.timestamp("ns"), pa.date64()), pa.timestamp("us", "UTC")),
+        ((pa.bool_(), pa.int8(), pa.decimal128(5, 2)), pa.float64()),
+        ((pa.dictionary(pa.int8(), pa.int64()), pa.float32()), pa.float64()),
+        ((pa.date32(), pa.int64()), pa.string()),
+        ((pa.string(), pa.bool_()), pa.string()),
+        ((pa.duration("s"), pa.int64()), None),
+    ],
+)
+def test_one_type_for_values_of_several(kinds: tuple[Any, ...], found: Any) -> None:
+    assert one_type(kinds) == found
