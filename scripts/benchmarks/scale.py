@@ -231,7 +231,7 @@ def sleepers(quick: bool, sets: tuple[str, ...] | None) -> tuple[list[list[Any]]
             began = time.perf_counter()
             executor.reduce(work, table, layout, lambda rows: None)
             measured = time.perf_counter() - began
-        cost = SweepCost(leaves, leaf, 0.0, work.state_bytes())
+        cost = SweepCost(leaves, leaf, 0.0, work.sealed_bytes())
         predicted = sweep_seconds(cost, Slots(count), rates).seconds
         what = f"{count} workers, {leaves} leaves of {leaf} s, n = {n}, {1e3 * rates.task_seconds:.2g} ms a task"
         row, claim = compared("sleepers", what, predicted, measured)

@@ -172,6 +172,7 @@ class Step:
     usual: Step | None = None  # the step as it is as a rule, where this one is the most that it may be
     beside: SideBySide = SideBySide()  # passes over a sample that run at once
     single: bool = False  # whether most of its products are in float32
+    lower_bytes: int = 0  # bytes of an open state that a sealed one does not have (`Reduction.lower_bytes`)
 
     @property
     def as_a_rule(self) -> Step:
@@ -184,8 +185,18 @@ class Step:
 
     @property
     def each_state_bytes(self) -> int:
-        """Bytes that every state has, of however few rows."""
+        """Bytes that every open state has, of however few rows."""
         return self.fixed_bytes if self.grows else self.state_bytes
+
+    @property
+    def each_sealed_bytes(self) -> int:
+        """Bytes that every sealed state has, of however few rows."""
+        return self.each_state_bytes - self.lower_bytes
+
+    @property
+    def sealed_bytes(self) -> int:
+        """Bytes of a sealed state of all rows, as it is sent."""
+        return self.state_bytes - self.lower_bytes
 
     @property
     def in_memory(self) -> bool:
@@ -274,6 +285,7 @@ def step_of(
         parts=parts,
         grows=isinstance(work, Reduction) and 0 == work.share_bytes(0.0) < state,
         single=isinstance(work, Reduction) and work.precision.itemsize < 8,
+        lower_bytes=work.lower_bytes if isinstance(work, Reduction) else 0,
     )
 
 
@@ -346,7 +358,7 @@ def make_plan(
     def waiting(step: Step, threads: int) -> int:
         # Parts that grow: `joining`.
         spans = leaf_count(step.rows, step.flops_per_row) if step.spans is None else step.spans
-        return min(spans, (spans - 1).bit_length() + 2 * threads) * step.each_state_bytes
+        return min(spans, (spans - 1).bit_length() + 2 * threads) * step.each_sealed_bytes
 
     def process(step: Step, threads: int) -> int:
         packed = step.packings * packed_bytes(step.points, table.width, formulas) + step.packed_bytes
@@ -371,10 +383,10 @@ def make_plan(
         """Bytes of the states that the driver of a cluster holds: of one path of the tree, and those on the way."""
         leaves = max(step.leaves if step.spans is None else step.spans, 1)
         # Of leaves that take a second: shorter ones make larger branches, of which the driver has fewer.
-        size = branch_leaves(leaves, step.state_bytes, machine.workers * machine.threads, 1.0)
+        size = branch_leaves(leaves, step.sealed_bytes, machine.workers * machine.threads, 1.0)
         held = 4 + (-(-leaves // size) - 1).bit_length()
         # The growing parts of all states together are one sample.
-        return held * step.each_state_bytes + (2 * step.state_bytes if step.grows else 0)
+        return held * step.each_sealed_bytes + (2 * step.state_bytes if step.grows else 0)
 
     worker, driver, together = 0, 0, 0
     kept = _NAME_BYTES * table.names  # names of the columns: of the table, and of a sample of it
@@ -390,7 +402,7 @@ def make_plan(
             if step.grows:
                 workers += 3 * step.state_bytes - step.state_bytes // machine.workers
             # Sums of branches wait for their neighbours, before the algebra begins. Of gathered rows all are one sum.
-            sums = 3 * step.each_state_bytes + (step.state_bytes if step.grows else 0)
+            sums = 3 * step.each_sealed_bytes + (step.state_bytes if step.grows else 0)
             held = max(held + sums, step.rows_bytes + branches(step)) + sent
         elif step.where != "driver":
             tasks = process(step, machine.driver_threads) + joining(step) + side_by_side(step, machine.driver_threads)

@@ -114,7 +114,7 @@ class Session:
         self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), resumed))
         self.progress.end(seconds)
         release_freed(reduction.state_bytes())
-        return reduction.finalize(state)
+        return reduction.finalize(reduction.opened(state))
 
     @contextmanager
     def rows_folder(self) -> Iterator[Path | None]:
@@ -173,7 +173,7 @@ class Session:
 
         state = executor.reduce(reduction, table, layout or layout_of(reduction, table), advance)
         release_freed(reduction.state_bytes())
-        return reduction.finalize(state)
+        return reduction.finalize(reduction.opened(state))
 
     def side_by_side(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """The results of independent tasks, in their order, on the driver's threads; each may call `local`."""

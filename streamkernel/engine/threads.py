@@ -106,7 +106,7 @@ class ThreadExecutor:
         if count == 1:
 
             def add(leaf: int, state: State) -> None:
-                tree.add(leaf, state)
+                tree.add(leaf, memory.sealed(state))
                 advance(rows(leaf))
 
             map_spans(table, reduction, taken(), layout.block_rows, add, memory.empty)
@@ -118,7 +118,7 @@ class ThreadExecutor:
         def done(leaf: int, state: State) -> None:
             if over.is_set():
                 raise _Over
-            tree.add(leaf, state)
+            tree.add(leaf, memory.sealed(state))
             made.put(leaf)
 
         with ThreadPoolExecutor(count, thread_name_prefix="streamkernel") as pool:

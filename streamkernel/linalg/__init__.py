@@ -15,7 +15,15 @@ from streamkernel.linalg.cholesky import (
     whitened,
 )
 from streamkernel.linalg.duality import DualityPath, duality_path
-from streamkernel.linalg.eigen import SymmetricEigen, add_to_diagonal, leading_square, mirror_upper, symmetric_eigen
+from streamkernel.linalg.eigen import (
+    SymmetricEigen,
+    add_to_diagonal,
+    from_upper_triangle,
+    leading_square,
+    mirror_upper,
+    symmetric_eigen,
+    upper_triangle,
+)
 from streamkernel.linalg.few_rows import FEW_ROWS_LOOPS, subtract_few
 from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
@@ -43,6 +51,7 @@ __all__ = [
     "duality_path",
     "even_panels",
     "factor_lower",
+    "from_upper_triangle",
     "independent_rows",
     "inverse_norm",
     "leading_square",
@@ -61,6 +70,7 @@ __all__ = [
     "subtract_product",
     "symmetric_eigen",
     "syrk",
+    "upper_triangle",
     "whitened",
     "within_range",
 ]

@@ -1,7 +1,8 @@
-"""Symmetric matrices: their eigendecomposition, and the copy of an accumulated upper triangle."""
+"""Symmetric matrices: their eigendecomposition, and copies of an accumulated upper triangle."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,6 +68,33 @@ def mirror_upper(matrix: AnyArray) -> AnyArray:
         corner = matrix[start:stop, start:stop]
         np.copyto(corner, corner.T, where=_below_diagonal(stop - start))
     return matrix
+
+
+def upper_triangle(matrices: AnyArray, out: AnyArray | None = None) -> AnyArray:
+    """The upper triangles of matrices (..., w, w), row after row: (..., w (w + 1) / 2), in `out` where it is given."""
+    *leading, w, _ = matrices.shape
+    triangles = np.empty((*leading, w * (w + 1) // 2), matrices.dtype) if out is None else out
+    for row, first, stop in _rows_of_triangle(w):
+        triangles[..., first:stop] = matrices[..., row, row:]
+    return triangles
+
+
+def from_upper_triangle(triangles: AnyArray) -> AnyArray:
+    """The matrices of `upper_triangle`, with zeros below the diagonal."""
+    *leading, length = triangles.shape
+    w = (math.isqrt(8 * length + 1) - 1) // 2
+    matrices = np.zeros((*leading, w, w), triangles.dtype)
+    for row, first, stop in _rows_of_triangle(w):
+        matrices[..., row, row:] = triangles[..., first:stop]
+    return matrices
+
+
+def _rows_of_triangle(w: int) -> Iterator[tuple[int, int, int]]:
+    """Number of each row, and where it begins and ends among the numbers of the triangle."""
+    first = 0
+    for row in range(w):
+        yield row, first, first + w - row
+        first += w - row
 
 
 def leading_square(matrix: Float, n: int) -> Float:

@@ -9,6 +9,8 @@ from typing import Any
 from streamkernel.reductions.contract import AnyReduction, Reduction, State
 from streamkernel.table import RowBlock
 
+_PREFIXES = "first_", "second_"  # of the names of the arrays of each
+
 
 @dataclass(frozen=True)
 class Both(Reduction[tuple[Any, Any]]):
@@ -37,6 +39,15 @@ class Both(Reduction[tuple[Any, Any]]):
         parts = zip(_parted(left), _parted(right), strict=True)
         states = [work.combine(*pair) for work, pair in zip((self.first, self.second), parts, strict=True)]
         return _joined(*states)
+
+    @property
+    def symmetric(self) -> frozenset[str]:
+        parts = zip(_PREFIXES, (self.first, self.second), strict=True)
+        return frozenset(f"{prefix}{name}" for prefix, work in parts for name in work.symmetric)
+
+    @property
+    def lower_bytes(self) -> int:
+        return self.first.lower_bytes + self.second.lower_bytes
 
     @property
     def adds_arrays(self) -> bool:
@@ -79,14 +90,13 @@ class Both(Reduction[tuple[Any, Any]]):
 
 def _joined(first: State, second: State) -> State:
     """One state; a prefix of each name says which reduction the array belongs to."""
-    return {f"first_{name}": values for name, values in first.items()} | {
-        f"second_{name}": values for name, values in second.items()
-    }
+    parts = zip(_PREFIXES, (first, second), strict=True)
+    return {f"{prefix}{name}": values for prefix, state in parts for name, values in state.items()}
 
 
 def _parted(state: State) -> tuple[State, State]:
-    parts = ("first_", "second_")
     first, second = (
-        {name.removeprefix(part): values for name, values in state.items() if name.startswith(part)} for part in parts
+        {name.removeprefix(prefix): values for name, values in state.items() if name.startswith(prefix)}
+        for prefix in _PREFIXES
     )
     return first, second

@@ -10,6 +10,10 @@ The engine owns the loop. It decides which process maps which block, and this ne
 A reduction says how states are combined once, in `combine`, which changes neither of them: Dask may hold a state, and
 ask for the same sum again. Within a task nobody else holds the states; there the engine calls `absorb`, the same sum in
 the memory of one of them, which a reduction defines only where it is made of others.
+
+Blocks are folded into an open state. A state that waits for its neighbour, travels or is stored is sealed: of its large
+symmetric matrices it holds the upper triangle alone, which is half the memory and half the bytes on a network. The
+engine seals a state after its last block, and opens the last one of the sweep.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from streamkernel.linalg import from_upper_triangle, upper_triangle
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Fields
 
@@ -28,6 +33,9 @@ State = dict[str, AnyArray]
 """Named arrays: processes exchange them, and a checkpoint stores them."""
 
 Result = TypeVar("Result", covariant=True)
+
+_LEAST_SEALED = 512  # rows of a matrix: of smaller ones the calls take longer than the bytes are worth
+_TRIANGLE = "_triangle"  # end of the name of an array that holds upper triangles
 
 
 class SentAsFields:
@@ -108,9 +116,38 @@ class Reduction(ABC, Generic[Result]):
         """
         return None
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        """Names of the arrays (..., w, w) of a state of which only the upper triangles are added to and read."""
+        return frozenset()
+
+    def sealed(self, state: State, memory: State | None = None) -> State:
+        """The state as it waits and travels: upper triangles in place of large `symmetric` arrays.
+
+        `combine` and `absorb` take it, since it has the same sums, and `opened` gives the state back. Arrays of other
+        names are those of `state`.
+
+        Parameters
+        ----------
+        memory : a sealed state of this reduction that nobody needs, whose triangles are overwritten.
+        """
+        found = dict(state)
+        for name in self.symmetric:
+            if state[name].shape[-1] >= _LEAST_SEALED:
+                packed = name + _TRIANGLE
+                found[packed] = upper_triangle(found.pop(name), None if memory is None else memory[packed])
+        return found
+
+    def opened(self, state: State) -> State:
+        """The open state of a sealed one, which is used up; its matrices have zeros below the diagonal."""
+        for name in self.symmetric:
+            if name + _TRIANGLE in state:
+                state[name] = from_upper_triangle(state.pop(name + _TRIANGLE))
+        return state
+
     @abstractmethod
     def finalize(self, state: State) -> Result:
-        """Result of the sweep, from the state of all rows. It may overwrite the arrays of the state."""
+        """Result of the sweep, from the open state of all rows. It may overwrite the arrays of the state."""
 
     def fold(self, state: State, block: RowBlock) -> State:
         """``combine(state, map_block(block))``; a reduction with an `empty` state adds to it in place."""
@@ -134,14 +171,23 @@ class Reduction(ABC, Generic[Result]):
 
     @abstractmethod
     def state_bytes(self) -> int:
-        """Bytes of one state: of all rows, if states grow with them."""
+        """Bytes of one open state: of all rows, if states grow with them."""
+
+    @property
+    def lower_bytes(self) -> int:
+        """Bytes of an open state that a sealed one does not have: below the diagonals of large `symmetric` arrays."""
+        return 0
+
+    def sealed_bytes(self) -> int:
+        """Bytes of one sealed state: of all rows, if states grow with them."""
+        return self.state_bytes() - self.lower_bytes
 
     def share_bytes(self, share: float) -> int:
-        """Bytes of the state of a share of the rows, from 0 to 1: fewer than `state_bytes` where a state holds rows.
+        """Bytes of the sealed state of a share of the rows, from 0 to 1: fewer where a state holds rows.
 
         If these are spread evenly: a number for the schedule of a sweep, and no promise.
         """
-        return self.state_bytes()
+        return self.sealed_bytes()
 
     @abstractmethod
     def scratch_bytes(self, rows: int) -> int:
@@ -171,6 +217,16 @@ class Sums(Reduction[Result]):
 
     def state_bytes(self) -> int:
         return 8 * sum(math.prod(shape) for shape in self.shapes.values())
+
+    @property
+    def lower_bytes(self) -> int:
+        return 8 * sum(below_diagonal(self.shapes[name]) for name in self.symmetric)
+
+
+def below_diagonal(shape: tuple[int, ...]) -> int:
+    """Number of values below the diagonals of matrices of this shape (..., w, w) that a sealed state does not have."""
+    *leading, w, _ = shape
+    return math.prod(leading) * (w * (w - 1) // 2) if w >= _LEAST_SEALED else 0
 
 
 def cleared(state: State) -> State:

@@ -39,6 +39,14 @@ class OtherWeights(Reduction[Result]):
         return self.work.fold(state, self.weighed(block))
 
     @property
+    def symmetric(self) -> frozenset[str]:
+        return self.work.symmetric
+
+    @property
+    def lower_bytes(self) -> int:
+        return self.work.lower_bytes
+
+    @property
     def adds_arrays(self) -> bool:
         return self.work.adds_arrays
 

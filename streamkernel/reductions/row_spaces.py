@@ -189,6 +189,14 @@ class InSpace(Reduction[Any]):
     def combine(self, left: State, right: State) -> State:
         return self.work.combine(left, right)
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return self.work.symmetric
+
+    @property
+    def lower_bytes(self) -> int:
+        return self.work.lower_bytes
+
     def finalize(self, state: State) -> Any:
         return self.work.finalize(state)
 

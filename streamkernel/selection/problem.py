@@ -261,6 +261,7 @@ def both_steps(step: Step, work: Step) -> Step:
         flops_per_row=step.flops_per_row + work.flops_per_row,
         scratch_bytes=step.scratch_bytes + work.scratch_bytes,
         state_bytes=step.state_bytes + work.state_bytes,
+        lower_bytes=step.lower_bytes + work.lower_bytes,
         held_bytes=step.held_bytes + work.state_bytes,
         fixed_bytes=step.fixed_bytes + (work.state_bytes if step.grows else 0),
     )

@@ -132,7 +132,7 @@ def sweep_cost(step: Step, plan: Plan, rates: Rates, parts: Parts | None = None)
         leaves,
         row * rows / leaves,
         0.0 if in_memory else table.row_bytes * rows / leaves,
-        step.state_bytes,
+        step.sealed_bytes,
         _payload_bytes(step, plan),
         step.grows,
         count,

@@ -148,6 +148,7 @@ def growth_steps(model: UpdatableModel, source: Table, rows: int, picks: int) ->
             flops_per_row=sums.flops_per_row * more**2,
             scratch_bytes=int(sums.scratch_bytes * more),
             state_bytes=int(sums.state_bytes * more**2),
+            lower_bytes=int(sums.lower_bytes * more**2),
             held_bytes=40 * (n + picks) ** 2,
             packings=2,  # the packed points of the grown basis, and of the old one
         ),

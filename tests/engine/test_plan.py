@@ -342,10 +342,11 @@ def test_measured_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     assert peaks[1] < 1.2 * peaks[0]  # equal runs differ by a tenth: pages that the allocator keeps
 
 
+@pytest.mark.parametrize("lower", [0, 4 * 10**8])
 @pytest.mark.parametrize("threads", [1, 2, 4, 8])
-def test_states_that_wait_for_their_neighbours_are_counted(threads: int) -> None:
+def test_states_that_wait_for_their_neighbours_are_counted(threads: int, lower: int) -> None:
     """Of the leaves at work, two a thread, every other one may be the last: those that are done have no neighbours."""
-    step = Step("sweep", "sweep", 1 << 24, 1, 1e6, 0, 1, 0, state_bytes=10**9)
+    step = Step("sweep", "sweep", 1 << 24, 1, 1e6, 0, 1, 0, state_bytes=10**9, lower_bytes=lower)
     spans = math.ceil(step.rows / span_rows(step.rows, step.flops_per_row))
     held = 0
 
@@ -370,7 +371,10 @@ def test_states_that_wait_for_their_neighbours_are_counted(threads: int) -> None
         plan = make_plan([step], table, machine, disk_bytes=0)
         planned = plan.worker_bytes if machine.workers else plan.driver_bytes
         at_work = threads * plan.task_bytes
-        assert planned - base - at_work >= (waiting + math.log2(spans)) * step.state_bytes
+        assert plan.task_bytes >= step.state_bytes
+        assert planned - base - at_work >= (waiting + math.log2(spans)) * step.sealed_bytes
+        # As many of the open states would be more.
+        assert lower == 0 or planned - base - at_work < (waiting + math.log2(spans)) * step.state_bytes
 
 
 def test_rows_that_are_gathered_count_once() -> None:

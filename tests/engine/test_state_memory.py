@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine._state_memory import StateMemory
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import Reweighted, State
+from streamkernel.reductions import Reweighted, State, contract
 from streamkernel.reductions.pools import PoolColumns, PoolGram
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.table import open_table
@@ -48,6 +49,52 @@ def test_later_leaves_use_the_memory_of_earlier_ones(name: str, threads: int, mo
     anew = Session(executor).sweep(work, table, "sums")
     for field, value in vars(anew).items():
         np.testing.assert_array_equal(getattr(found, field), value, err_msg=field)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("name", ["sums", "pool", "reweighted"])
+def test_sealed_states_wait_and_a_thread_has_one_open_state(
+    name: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(0).standard_normal((ROWS, 2)).astype(np.float32)
+    table, work, made, empty = open_table(X, X[:, 0]), work_of(name, X), [], type(work_of(name, X)).empty
+
+    def counted(self: Any) -> Any:
+        made.append(1)
+        return empty(self)
+
+    expected = Session(ThreadExecutor(2)).sweep(work, table, "sums")
+    monkeypatch.setattr(contract, "_LEAST_SEALED", 1)
+    monkeypatch.setattr(type(work), "empty", counted)
+    found = Session(ThreadExecutor(threads)).sweep(work, table, "sums")
+    assert len(made) <= threads
+    for field, value in vars(expected).items():
+        np.testing.assert_array_equal(getattr(found, field), value, err_msg=field)
+
+
+def test_a_sealed_state_holds_nothing_of_the_open_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract, "_LEAST_SEALED", 1)
+    X = np.random.default_rng(1).standard_normal((200, 2))
+    work = work_of("sums", X)
+    memory = StateMemory(work)
+    first, second = (work.map_block(block) for block in open_table(X, X[:, 0]).blocks(0, 200, 100))
+    sealed = [memory.sealed(first), memory.sealed(second)]
+    expected = work.combine(*(work.sealed(copy.deepcopy(state)) for state in (first, second)))
+    assert {id(memory.empty()), id(memory.empty())} == {id(first), id(second)}
+    found = memory.absorb(*sealed)
+    assert found.keys() == expected.keys() == {"gram_triangle", "totals"}
+    third = memory.sealed(work.map_block(next(open_table(X, X[:, 0]).blocks(0, 200, 200))))
+    assert third["gram_triangle"] is sealed[1]["gram_triangle"]  # its memory, once it was added
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_small_matrices_stay_as_they_are() -> None:
+    X = np.random.default_rng(1).standard_normal((40, 2))
+    work = work_of("sums", X)
+    state = work.map_block(next(open_table(X, X[:, 0]).blocks(0, 40, 40)))
+    assert StateMemory(work).sealed(state) is state
+    assert work.lower_bytes == 0
 
 
 class LastSums(OrderedSums):

@@ -19,7 +19,7 @@ from reduction_rows.steps import STEPS
 from reduction_rows.sums import SUMS
 from strategies import cuts, few_examples, rows, seeds
 
-from streamkernel.reductions import Reduction, State
+from streamkernel.reductions import Reduction, State, contract
 
 REDUCTIONS: dict[str, Make] = {**SUMS, **POOLS, **STEPS, **SCORES}
 TOLERANCE = {"pool, single precision": 1e-4}
@@ -149,3 +149,48 @@ def test_the_plan_knows_the_size_of_a_state(name: str) -> None:
     assert 0 <= reduction.share_bytes(0.0) <= reduction.share_bytes(0.5) <= reduction.state_bytes()
     assert reduction.scratch_bytes(400) >= 0
     assert reduction.flops_per_row() > 0
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_sealed_states_have_the_same_sums(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sealed state has the upper triangles alone: nothing reads what is below, and the plan knows its bytes."""
+    monkeypatch.setattr(contract, "_LEAST_SEALED", 1)
+    rng = np.random.default_rng(1)
+    X, Y = suited(name, (rng.standard_normal((60, 4)), rng.standard_normal((60, 2))))
+    reduction = REDUCTIONS[name](X, Y, list(range(9)))
+    states = [reduction.map_block(block) for block in blocks(X, Y, [25, 35])]
+    expected = reduction.finalize(copy.deepcopy(reduction.combine(*states)))
+    for state in states:
+        sealed = sum(values.nbytes for values in reduction.sealed(dict(state)).values())
+        assert sum(values.nbytes for values in state.values()) - sealed == reduction.lower_bytes
+        assert reduction.symmetric <= state.keys()
+        for array in reduction.symmetric:
+            state[array][..., *np.tril_indices(state[array].shape[-1], -1)] = np.nan
+    left, right = (reduction.sealed(state) for state in states)
+    found = reduction.finalize(reduction.opened(reduction.combine(left, right)))
+    assert_equal(found, expected, 0.0)
+    assert reduction.sealed_bytes() == reduction.state_bytes() - reduction.lower_bytes
+
+
+# Triangular factors, whose sum is one of both; products of a dictionary, which have three forms (`inner_products`);
+# a gradient by the basis points, which one kind of evidence alone has.
+NOT_SYMMETRIC = {
+    "pool root": {"root"},
+    "pool root, centred": {"root"},
+    "cross pool": {"root"},
+    "dictionary": {"fit", "check"},
+    "dictionary, whitened": {"fit", "check"},
+    "dictionary, logistic": {"fit", "check"},
+    "evidence gradient, fitc": {"E"},
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_symmetric_sums_are_named(name: str) -> None:
+    """A state that grows with the square of the functions waits and travels sealed."""
+    rng = np.random.default_rng(2)
+    X, Y = suited(name, (rng.uniform(-9.0, 9.0, (400, 4)), rng.uniform(-9.0, 9.0, (400, 2))))
+    reduction = REDUCTIONS[name](X, Y, list(range(40)))
+    state = reduction.map_block(next(blocks(X, Y, [400])))
+    square = {key for key, values in state.items() if values.ndim > 1 and 20 < values.shape[-1] == values.shape[-2]}
+    assert square - reduction.symmetric == NOT_SYMMETRIC.get(name, set())

@@ -40,17 +40,21 @@ class Payload:
 
 
 def map_leaves(payload: Payload, spans: Sequence[tuple[int, int]]) -> State:
-    """The sum of neighbouring leaves, added up as in the tree."""
+    """The sealed sum of neighbouring leaves, added up as in the tree."""
     [rows] = payload.others
     reduction: AnyReduction = payload.work
     memory = StateMemory(reduction)
     tree: PairingTree[State] = PairingTree(len(spans), memory.absorb)
-    map_spans(payload.table, reduction, iter(enumerate(spans)), rows, tree.add, memory.empty, payload.memory)
+
+    def done(leaf: int, state: State) -> None:
+        tree.add(leaf, memory.sealed(state))
+
+    map_spans(payload.table, reduction, iter(enumerate(spans)), rows, done, memory.empty, payload.memory)
     return tree.root()
 
 
 def combine_states(payload: Payload, places: Sequence[tuple[int, int]], *states: State) -> State:
-    """The sum of neighbouring nodes, added up as in the tree.
+    """The sum of sealed neighbouring nodes, added up as in the tree.
 
     Parameters
     ----------

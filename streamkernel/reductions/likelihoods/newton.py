@@ -133,6 +133,10 @@ class NewtonStart(Sums[StartSums]):
         n, c = self.features.width, self.likelihood.width
         return {"gram": (n + 1, n + 1), "targets": (n + 1, c), "totals": (3,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"gram"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         y = self.likelihood.targets(block.Y, block.start)
         G = self.features.of(block.X)
@@ -202,6 +206,10 @@ class NewtonStep(LikelihoodStep[NewtonSums]):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         n, c, K = self.features.width, self.likelihood.width, self.likelihood.pair_count
         return {"losses": (len(self.steps),), "gradient": (n + 1, c), "curvature": (K, n + 1, n + 1)}
+
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"curvature"})
 
     def fold(self, state: State, block: RowBlock) -> State:
         G = self.features.of(block.X)

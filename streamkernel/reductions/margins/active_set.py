@@ -70,6 +70,10 @@ class ActiveSetStep(Sums[ActiveSetSums]):
         n = self.features.width + 1
         return {"grams": (2, n, n), "vectors": (3, n), "totals": (5,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"grams"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         assert block.Y is not None
         w = block.row_weights

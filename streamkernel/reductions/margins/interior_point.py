@@ -172,6 +172,10 @@ class InteriorPointStep(Sums[StepSums[InteriorPointSums]]):
         own = {"gram": (K, n + 1, n + 1), "vectors": (K, 5, n + 1), "totals": (K, 6)}
         return own | TraceSums.shapes(self.features)
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"gram"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         X, Y, w = rows_with_weight(block)
         G = self.features.of(X)

@@ -94,6 +94,10 @@ class SmoothStep(SentAsFields, Sums[StepSums[SmoothSums]]):
         own = {"losses": (K, len(self.lengths)), "gradient": (K, n + 1), "curvature": (K, n + 1, n + 1)}
         return own | (TraceSums.shapes(self.features) if self.certificate else {})
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"curvature"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         X, Y, w = rows_with_weight(block)
         numbers = block.start + np.flatnonzero(block.row_weights)

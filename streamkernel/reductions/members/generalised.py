@@ -79,6 +79,10 @@ class GeneralisedMembers(Sums[GeneralisedSums]):
         n, c = len(self.basis), len(self.centre)
         return {"H": (c, n, n), "g": (n, c), "totals": (3,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"H"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         y = self._targets(block)
         for rows in each_member(self.members, block, self.basis.kernel):

@@ -23,7 +23,15 @@ from functools import cached_property
 import numpy as np
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import add_to_diagonal, box_maximum, cholesky, single_threaded_blas, solve_lower, subtract_gram
+from streamkernel.linalg import (
+    add_to_diagonal,
+    box_maximum,
+    cholesky,
+    mirror_upper,
+    single_threaded_blas,
+    solve_lower,
+    subtract_gram,
+)
 from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import SentAsFields, State, Sums
 from streamkernel.reductions.likelihoods.families import Bernoulli
@@ -105,6 +113,10 @@ class SVMMembers(SentAsFields, Sums[SVMSums]):
         n = len(self.basis)
         return {"A": (n, n), "c": (n,), "totals": (4,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"A"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         t = 2.0 * Bernoulli().targets(block.Y, block.start)[:, 0] - 1.0
         for rows in each_member(self.members, block, self.basis.kernel):
@@ -134,7 +146,7 @@ class SVMMembers(SentAsFields, Sums[SVMSums]):
 
     def finalize(self, state: State) -> SVMSums:
         count, members, vectors, inside = (int(value) for value in state["totals"])
-        return SVMSums(state["A"], state["c"], count, members, vectors, inside)
+        return SVMSums(mirror_upper(state["A"]), state["c"], count, members, vectors, inside)
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape

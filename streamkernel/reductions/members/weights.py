@@ -101,6 +101,14 @@ class MemberWeights(Reduction[MemberSums]):
         assert isinstance(self.equations.row_noise, BlockNoise)
         return self.equations.row_noise
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return self.equations.symmetric
+
+    @property
+    def lower_bytes(self) -> int:
+        return self.equations.lower_bytes
+
     def combine(self, left: State, right: State) -> State:
         sums = self.equations.combine(_without_members(left), _without_members(right))
         return sums | _joined_members(left, right)

@@ -17,7 +17,7 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import block_array, mirror_upper, solve_lower_t, subtract_gram, subtract_product, syrk
-from streamkernel.reductions.contract import Reduction, State, cleared
+from streamkernel.reductions.contract import Reduction, State, below_diagonal, cleared
 from streamkernel.reductions.pools.dictionary_columns import CandidateColumns, DictionaryColumns
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
@@ -188,6 +188,14 @@ class PoolGram(Reduction[PoolSums]):
 
     def emptied(self, state: State) -> State:
         return cleared(state)
+
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"gram"})
+
+    @property
+    def lower_bytes(self) -> int:
+        return self.columns.precision.itemsize * below_diagonal((self.columns.width,) * 2)
 
     def fold(self, state: State, block: RowBlock) -> State:
         columns = block_array("columns", (len(block), self.columns.width), self.columns.precision)

@@ -78,6 +78,10 @@ class CrossGram(Sums[CrossFeatureSums]):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {"H": (self.width,) * 2, "G1": (self.width,), "totals": (3,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"H"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         # Both views write into one array: to join two arrays would need a copy of all columns.
         G, at, totals = np.empty((len(block), self.width)), 0, []

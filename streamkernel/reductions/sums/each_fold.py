@@ -56,6 +56,10 @@ class EachFold(Sums[FoldParts[Part]], Generic[Part]):
         parts = {name: (count + 1, *shape) for name, shape in self.work.shapes.items()}
         return {**parts, "group_weights": (count, GROUPS)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return self.work.symmetric
+
     def fold(self, state: State, block: RowBlock) -> State:
         if block.keys is None:
             raise ValueError("folds need keys of the rows: give a table with keys")

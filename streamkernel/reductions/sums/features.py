@@ -135,6 +135,10 @@ class FeatureGram(Sums[FeatureSums]):
         n = self.features.width
         return {"H": (n, n), "G1": (n,), "totals": (2,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"H"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         basis, w = self.features.basis, block.weights
         # Rows of a stored factor that have no weights are read where they are.

@@ -94,6 +94,10 @@ class GaussianEquations(Sums[GaussianSums]):
         sums = {"H": (n, n), "g": (n, d), "YY": (d, d), "G1": (n,), "Y1": (d,), "squares": (n,)}
         return {**sums, "totals": (3,), "noise": (2,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"H"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         for members in self.row_noise.members(block.X, self.basis.kernel):
             X = np.ascontiguousarray(block.X[members.rows], np.float64)

@@ -67,6 +67,10 @@ class GradientProducts(SentAsFields, Sums[AverageGradientProduct]):
         p = self.basis.points.shape[1]
         return {"A": (p, p), "totals": (2,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"A"})
+
     def fold(self, state: State, block: RowBlock) -> State:
         p = block.X.shape[1]
         # Roots of the weights on both factors, so that SYRK computes the weighted sum.

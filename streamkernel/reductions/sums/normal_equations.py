@@ -169,6 +169,10 @@ class NormalEquations(Sums[RidgeSums]):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {"gram": (self.width, self.width), "totals": (3,)}
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return frozenset({"gram"})
+
     def columns(self, X: AnyArray) -> Float:
         """The columns of rows (b, p), (b, n + 1 + d), with values of the first n alone.
 

@@ -48,6 +48,10 @@ class PreImages(Sums[RidgeSums]):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return self.equations.shapes
 
+    @property
+    def symmetric(self) -> frozenset[str]:
+        return self.equations.symmetric
+
     def fold(self, state: State, block: RowBlock) -> State:
         targets = np.asarray(block.X, dtype=np.float64) - self.offset
         T = self.components(block.X, block.start)
