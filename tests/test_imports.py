@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from streamkernel import ingest, open_table
 from streamkernel.estimators.base import PredictingEstimator
-from streamkernel.kinds import KINDS, Predictor
+from streamkernel.fits.steps.fold_rows import SharedSums
+from streamkernel.kinds import KINDS, TRANSFORMERS, Predictor
 
 HEAVY = (
     "bokeh", "click", "dask", "distributed", "fastapi", "matplotlib", "obstore", "pyarrow", "rich", "starlette",
@@ -30,6 +34,19 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 """
 
+PACKAGE = Path(__file__).resolve().parents[1] / "streamkernel"
+
+# Half of the modules were loaded by every command when the registry of kinds imported what it names.
+OF_OTHER_KINDS = tuple(
+    f"streamkernel.{name}"
+    for name in (
+        "committee", "comparison", "fits.boosting", "fits.cca", "fits.gaussian", "fits.margins", "fits.pursuit",
+        "fits.transformer", "models.boosting", "models.gaussian", "models.margins", "models.pursuit",
+        "models.transformers", "pursuit.rule", "reductions.boosting", "reductions.likelihoods", "reductions.members",
+        "report.facts", "report.pages", "service", "solvers.gaussian_processes", "solvers.generalised",
+        "solvers.linear_programs", "solvers.margins.smo",
+    )
+)  # fmt: skip
 ESTIMATORS = "from streamkernel import GaussianProcessRegressor, KernelCCA, KernelRidge, Nystroem"
 FIT = """
 import numpy as np
@@ -83,14 +100,62 @@ def test_a_command_on_threads_loads_what_it_needs(tmp_path: Path) -> None:
     assert found == [{"click", "rich"}, set(), set()]
 
 
+def test_a_fit_and_predictions_load_no_other_kind(tmp_path: Path) -> None:
+    run = "assert main([*{!r}, '--scheduler', 'threads', '--quiet']) == 0"
+    made, code = "synthetic://friedman?rows=500&features=5", "from streamkernel.cli import main\n"
+    found = loaded_of(
+        (f"{code}{run.format(['fit', made, 'MODEL', '--basis', '10'])}", OF_OTHER_KINDS),
+        (run.format(["predict", "MODEL", made, str(tmp_path / "y")]), [*OF_OTHER_KINDS, "streamkernel.fits.margins"]),
+    )
+    assert found == [set(), {"streamkernel.models.transformers"}]
+
+
+def test_a_folder_names_what_it_imports_on_demand() -> None:
+    """What mypy reads, what Python reads and what the folder says of itself are the same names, and no modules."""
+    folders = 0
+    for path in PACKAGE.rglob("__init__.py"):
+        text = path.read_text(encoding="utf-8")
+        if "\nelse:\n" not in text or "on_demand(" not in text:
+            continue
+        folders += 1
+        package = ".".join(path.parent.relative_to(PACKAGE.parent).parts)
+        parts: dict[type, ast.stmt] = {type(part): part for part in ast.parse(text).body}
+        branches = parts[ast.If]
+        assert isinstance(branches, ast.If)
+        stated = {
+            (part.module.removeprefix(f"{package}."), name.name)
+            for part in branches.body
+            if isinstance(part, ast.ImportFrom) and part.module
+            for name in part.names
+        }
+        call = next(part for part in ast.walk(branches) if isinstance(part, ast.Call))
+        homes = ast.literal_eval(call.args[1])
+        found = {(module, name) for module, names in homes.items() for name in names.split()}
+        if package == "streamkernel.report":  # its functions stand in the file itself
+            stated &= found
+        assert stated == found, package
+        names = {name for _, name in found}
+        assert names <= set(import_module(package).__all__), package
+        assert not [name for name in names if (path.parent / f"{name}.py").exists()], package
+        for name in names:
+            getattr(import_module(package), name)
+        with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+            import_module(package).nothing  # it is the look that raises
+    assert folders > 20
+
+
 def test_a_worker_loads_what_it_needs() -> None:
     code = "import streamkernel.engine.cluster, streamkernel.jobs._driver"
     assert loaded_of((code, ("bokeh", "matplotlib", "pandas", "pyarrow", "scipy.stats", "sklearn"))) == [set()]
 
 
 def test_a_kind_is_what_its_class_says() -> None:
-    """The registry names the classes, and loads none of them before somebody asks for it."""
+    """The registry names the classes and functions, and loads none of them before somebody asks for it."""
     for kind in KINDS.values():
+        assert kind.stored == kind.model.KIND
+        assert (kind.fit.__module__, kind.plan.__module__) == (kind.named_fit.module, kind.named_plan.module)
+        assert isinstance(kind, Predictor) or kind.name in TRANSFORMERS
+        assert not isinstance(kind, Predictor) or isinstance(kind.folds, SharedSums | None)
         estimator = kind.estimator
         stated = (estimator._kind, estimator._settings_class, estimator._model, estimator._classify)
         assert (kind.name, kind.settings, kind.model, kind.classify) == stated, estimator

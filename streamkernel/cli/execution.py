@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.cli.options import CORES_OF_THREADS, Resources
 from streamkernel.engine import (
     LOCAL_WORKER_BYTES,
@@ -21,7 +22,6 @@ from streamkernel.engine import (
     machine_of,
 )
 from streamkernel.engine.compiling import Notify, compile_here
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.type_aliases import Untyped
 

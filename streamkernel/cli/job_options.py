@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import click
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Resources, Scheduler, as_one, stack, tls_options
 from streamkernel.cli.output import stderr
 from streamkernel.cli.progress import duration
 from streamkernel.cli.wording import text_of
-from streamkernel.engine import format_bytes
 from streamkernel.errors import ClusterError
 from streamkernel.jobs import JobsSession, connect
 from streamkernel.jobs.records import ENDED

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console, ConsoleDimensions
 from rich.table import Table as RichTable
 
-from streamkernel.engine.plan import format_bytes
+from streamkernel.byte_counts import format_bytes
 from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import escaped
 

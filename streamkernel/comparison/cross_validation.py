@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from streamkernel.byte_counts import format_bytes, parse_bytes
 from streamkernel.comparison._fit_plans import FitPlans, Shared, fit_plans
 from streamkernel.comparison._splits import Splits, checked_folds, share_beside, splits_of, without_columns
 from streamkernel.comparison.candidates import Candidate, candidates_of, check_candidates, opened_for
@@ -26,12 +27,11 @@ from streamkernel.engine import (
     Progress,
     Session,
     executor_of,
-    format_bytes,
     machine_of,
     memory_limits,
     resident_bytes,
 )
-from streamkernel.engine.limits import MemoryLimits, parse_bytes
+from streamkernel.engine.limits import MemoryLimits
 from streamkernel.errors import DataError, NumericalError, ParameterError
 from streamkernel.fits.steps.near_copies import rounding_of_copies
 from streamkernel.models.predicting import PredictingModel

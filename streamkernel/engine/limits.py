@@ -10,19 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.engine._allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.executor import Executor
-from streamkernel.engine.plan import (
-    BASE_BYTES,
-    COMPILING_BYTES,
-    LOCAL_WORKER_BYTES,
-    WORKER_BYTES,
-    Machine,
-    Plan,
-    format_bytes,
-)
-from streamkernel.errors import ParameterError, ResourceLimitError
-from streamkernel.type_aliases import Unchecked
+from streamkernel.engine.plan import BASE_BYTES, COMPILING_BYTES, LOCAL_WORKER_BYTES, WORKER_BYTES, Machine, Plan
+from streamkernel.errors import ResourceLimitError
 from streamkernel.wording import option
 
 
@@ -146,23 +138,3 @@ def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], 
     remedy = f"{option('n_components', low)} would fit" if low else nothing
     hint = max(plan.steps, key=lambda step: step.held_bytes).remedy
     raise ResourceLimitError(f"{exceeded}; {remedy}" + (f", or use {hint}" if hint else ""))
-
-
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-
-
-def parse_bytes(value: Unchecked, name: str = "memory_limit") -> int | None:
-    """Bytes from a number, "4GB" or "4GiB"; None for no limit."""
-    if value is None:
-        return None
-    text = str(value).strip().lower()
-    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
-    try:
-        count = int(float(digits) * _UNITS[text[len(digits) :].strip()])
-    except (KeyError, ValueError, OverflowError):
-        raise ParameterError(
-            f"{option(name)} must be a number of bytes or text such as '4GB', not {value!r}", value=value
-        ) from None
-    if count <= 0:
-        raise ParameterError(f"{option(name)} must be > 0, not {value!r}", value=value)
-    return count

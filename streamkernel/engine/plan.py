@@ -452,12 +452,3 @@ def _families(kernel: Kernel) -> tuple[str, ...]:
         return tuple(family for part in kernel.parts for family in _families(part))
     # A user's kernel may have no name; rates are measured of ours.
     return (str(getattr(kernel, "name", type(kernel).__name__)),)
-
-
-def format_bytes(count: float) -> str:
-    """Bytes for display: 1.5 GB."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000.0 or unit == "TB":
-            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
-        count /= 1000.0
-    raise AssertionError

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Session, resident_bytes
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators.base import SavedEstimator, checked, is_array_like, names_of, opened
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.settings.transformers import TransformerSettings

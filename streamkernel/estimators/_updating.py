@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import resident_bytes
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators.base import SupervisedEstimator, in_order, is_array_like, names_of, warn_of_names
 from streamkernel.table.columns import with_names
 from streamkernel.type_aliases import Fields, Unchecked

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
 from streamkernel.estimators._text_columns import refuse_times, validated
 from streamkernel.kernels import Precomputed, UserKernel

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from streamkernel.bounds import MatchingPursuitBound
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Progress, resident_bytes
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
 from streamkernel.estimators.base import (
     SavedEstimator,

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import OutlierMixin
 
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Progress, resident_bytes
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators.base import PredictingEstimator, checked, is_array_like, names_of, opened
 from streamkernel.fits.margins.one_class import fit_one_class
 from streamkernel.models.margins import OneClassModel

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from streamkernel.factors._scaler_record import scaler_of
-from streamkernel.factors.cca import FactorCCA
-from streamkernel.factors.codes import Codes
-from streamkernel.factors.eigen import FactorEigen
-from streamkernel.factors.factor import BASIS, ROWS, Factor, checked_folder
-from streamkernel.factors.features import FeatureRows
-from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
-from streamkernel.factors.pca import PCA_ROWS, pca_residual_traces
-from streamkernel.factors.saved_basis import SavedBasis
+from streamkernel.on_demand import on_demand
 
 if TYPE_CHECKING:
+    from streamkernel.factors._scaler_record import scaler_of
+    from streamkernel.factors.cca import FactorCCA
+    from streamkernel.factors.codes import Codes
+    from streamkernel.factors.eigen import FactorEigen
+    from streamkernel.factors.factor import BASIS, ROWS, Factor, checked_folder
+    from streamkernel.factors.features import FeatureRows
     from streamkernel.factors.lazy import lazy_product, lazy_solve
+    from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
     from streamkernel.factors.operators import KernelOperator, WoodburyInverse, kernel_operator, preconditioner
+    from streamkernel.factors.pca import PCA_ROWS, pca_residual_traces
+    from streamkernel.factors.saved_basis import SavedBasis
     from streamkernel.factors.woodbury import NystroemRegression, nystroem_regression
+else:
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "_scaler_record": "scaler_of",
+            "cca": "FactorCCA",
+            "codes": "Codes",
+            "eigen": "FactorEigen",
+            "factor": "BASIS ROWS Factor checked_folder",
+            "features": "FeatureRows",
+            "neighbours": "NearestRows Neighbours nearest_neighbours",
+            "pca": "PCA_ROWS pca_residual_traces",
+            "saved_basis": "SavedBasis",
+            "lazy": "lazy_product lazy_solve",
+            "operators": "KernelOperator WoodburyInverse kernel_operator preconditioner",
+            "woodbury": "NystroemRegression nystroem_regression",
+        },
+    )
 
 __all__ = [
     "BASIS",
@@ -45,22 +63,3 @@ __all__ = [
     "preconditioner",
     "scaler_of",
 ]
-
-
-# Imported on first access: dask.array and scipy.sparse take long, and only those who ask for these need them.
-_HOMES = {
-    "KernelOperator": "operators",
-    "NystroemRegression": "woodbury",
-    "WoodburyInverse": "operators",
-    "kernel_operator": "operators",
-    "lazy_product": "lazy",
-    "lazy_solve": "lazy",
-    "nystroem_regression": "woodbury",
-    "preconditioner": "operators",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'streamkernel.factors' has no attribute {name!r}")
-    return getattr(import_module(f"streamkernel.factors.{_HOMES[name]}"), name)

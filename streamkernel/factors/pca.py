@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.engine import format_bytes
+from streamkernel.byte_counts import format_bytes
 from streamkernel.errors import ResourceLimitError
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import require_finite, single_threaded_blas

@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Iterator
 from os import PathLike
 
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Executor, Progress, Silent, executor_of
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
 from streamkernel.following.stop import Stop, StopFlag

@@ -12,7 +12,8 @@ from distributed import Client
 from distributed.security import Security
 from distributed.worker import Worker
 
-from streamkernel.engine import MemoryLimits, Plan, format_bytes, memory_limits
+from streamkernel.byte_counts import format_bytes
+from streamkernel.engine import MemoryLimits, Plan, memory_limits
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
 from streamkernel.engine.cluster.worker_warm_up import warm_up_workers
 from streamkernel.engine.peak_memory import peak_resident_bytes

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from distributed import Client
 
 from streamkernel.blobs import is_url, joined, parent_of
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine.cluster.lost_cluster import translated_loss
 from streamkernel.engine.cluster.versions import check_versions
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.engine.security import connect_client
 from streamkernel.errors import (
     CorruptMetadataError,

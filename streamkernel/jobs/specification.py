@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 
 from streamkernel.blobs import normalised
-from streamkernel.engine.limits import parse_bytes
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.kinds import KINDS, Kind, check_options, settings_of, with_stores_opened

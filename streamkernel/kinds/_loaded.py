@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from streamkernel.errors import ModelFormatError
 from streamkernel.factors import Factor
 from streamkernel.kinds._kind import Predictor
 from streamkernel.kinds._registry import KINDS, PREDICTORS, TRANSFORMERS
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.models.ridge import RidgeModel
 from streamkernel.models.saved import SavedModel
-from streamkernel.models.transformers import NystroemModel, TransformerModel
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.wording import call
 
+if TYPE_CHECKING:
+    from streamkernel.models.transformers import TransformerModel
+
 # Several predictors may share a class of models, and so what is stored as its kind.
-_PREDICTING = {kind.model.KIND: kind.model for kind in PREDICTORS.values()}
+_PREDICTING = {kind.stored: kind for kind in PREDICTORS.values()}
 
 
 def kind_of_class(name: str) -> str:
@@ -37,7 +39,7 @@ def title_of(model: SavedModel) -> str:
 
 def transformer_class(stored: str | None) -> type[TransformerModel] | None:
     """The class that loads a transformer of a stored kind; None if that is no transformer's."""
-    return next((kind.model for kind in TRANSFORMERS.values() if stored == kind.model.KIND), None)
+    return next((kind.model for kind in TRANSFORMERS.values() if stored == kind.stored), None)
 
 
 def predicting_class(stored: str | None, where: str) -> type[PredictingModel]:
@@ -56,11 +58,11 @@ def predicting_class(stored: str | None, where: str) -> type[PredictingModel]:
     if stored == Factor.KIND:
         raise ModelFormatError(f"{where} is a factor, not a model that predicts; make a model with {call('fit')}")
     for kind in TRANSFORMERS.values():
-        if stored == kind.model.KIND:
+        if stored == kind.stored:
             raise ModelFormatError(
                 f"{where} is a {kind.title}, not a model that predicts; {call('transform')} is for it"
             )
-    return _PREDICTING.get(stored or "", RidgeModel)
+    return _PREDICTING.get(stored or "", PREDICTORS["ridge"]).model
 
 
 def transforming_class(stored: str | None, where: str) -> type[TransformerModel]:
@@ -79,7 +81,7 @@ def transforming_class(stored: str | None, where: str) -> type[TransformerModel]
     if stored in _PREDICTING:
         raise ModelFormatError(f"{where} is a model that predicts, not a transformer; {call('predict')} is for it")
     # Its loader tells what is wrong with the path.
-    return NystroemModel
+    return TRANSFORMERS["nystroem"].model
 
 
 def updatable(model: PredictingModel, where: str | PathLike[str]) -> UpdatableModel:

@@ -1,47 +1,13 @@
 """The registry of kinds: what can be fitted, saved, loaded and served. All other tables of kinds are derived from it.
 
-A new estimator is a class in `estimators/` and a row here. Its class is imported when somebody asks for it.
+A new estimator is a class in `estimators/` and a row here. Its class, its settings, its models and its fits are
+imported when somebody asks for them.
 """
 
 from __future__ import annotations
 
-from streamkernel.fits.boosting.boosting import fit_boosting, plan_boosting
-from streamkernel.fits.cca.kernel_cca import fit_kernel_cca
-from streamkernel.fits.cca.kernel_cca_plan import plan_kernel_cca
-from streamkernel.fits.gaussian.gaussian import fit_gaussian, plan_gaussian
-from streamkernel.fits.gaussian.gaussian_folds import GAUSSIAN_FOLDS
-from streamkernel.fits.gaussian.generalised import check_counts, fit_generalised, plan_generalised
-from streamkernel.fits.margins.margins import fit_margins, plan_margins
-from streamkernel.fits.margins.one_class import fit_one_class, plan_one_class
-from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
-from streamkernel.fits.ridge.ridge import fit_ridge, plan_ridge
-from streamkernel.fits.ridge.ridge_folds import RIDGE_FOLDS
-from streamkernel.fits.transformer import fit_kernel_pca, fit_nystroem, plan_transformer
-from streamkernel.kinds._kind import OF_NUMBERS, OF_PROBABILITIES, Kind, Predictor, Transformer, any_targets
-from streamkernel.models.boosting import BoostingModel
-from streamkernel.models.gaussian import GaussianModel
-from streamkernel.models.generalised import GeneralisedModel
-from streamkernel.models.kernel_cca import KernelCCAModel
-from streamkernel.models.linear import LinearClassifierModel, LinearRegressorModel
-from streamkernel.models.margins import MarginClassifierModel, MarginRegressorModel, OneClassModel, QuantileModel
-from streamkernel.models.pursuit import PursuitModel
-from streamkernel.models.ridge import RidgeModel
-from streamkernel.models.transformers import KernelPCAModel, NystroemModel
-from streamkernel.settings.boosting import BoostingSettings
-from streamkernel.settings.classes import (
-    GeneralisedClassifierSettings,
-    PursuitClassifierSettings,
-    RidgeClassifierSettings,
-)
-from streamkernel.settings.gaussian import CommitteeSettings, GaussianSettings
-from streamkernel.settings.generalised import GeneralisedSettings
-from streamkernel.settings.linear import LinearClassifierSettings, LinearRegressorSettings
-from streamkernel.settings.margins import MarginClassifierSettings, MarginRegressorSettings
-from streamkernel.settings.one_class import OneClassSettings
-from streamkernel.settings.pursuit import PursuitSettings
-from streamkernel.settings.quantile import QuantileSettings
-from streamkernel.settings.ridge import RidgeSettings
-from streamkernel.settings.transformers import KernelCCASettings, KernelPCASettings, TransformerSettings
+from streamkernel.fits.steps.target_checks import any_targets, check_counts
+from streamkernel.kinds._kind import OF_NUMBERS, OF_PROBABILITIES, Kind, Named, Predictor, Transformer
 
 PREDICTORS: dict[str, Predictor] = {
     kind.name: kind
@@ -50,37 +16,40 @@ PREDICTORS: dict[str, Predictor] = {
             "ridge",
             "KernelRidge",
             "kernel ridge regression",
-            RidgeSettings,
-            RidgeModel,
-            fit_ridge,
-            plan_ridge,
+            Named("streamkernel.settings.ridge", "RidgeSettings"),
+            "kernel-ridge",
+            Named("streamkernel.models.ridge", "RidgeModel"),
+            Named("streamkernel.fits.ridge.ridge", "fit_ridge"),
+            Named("streamkernel.fits.ridge.ridge", "plan_ridge"),
             updates=True,
-            folds=RIDGE_FOLDS,
+            named_folds=Named("streamkernel.fits.ridge.ridge_folds", "RIDGE_FOLDS"),
         ),
         Predictor(
             "ridge-classifier",
             "KernelRidgeClassifier",
             "kernel ridge classifier",
-            RidgeClassifierSettings,
-            RidgeModel,
-            fit_ridge,
-            plan_ridge,
+            Named("streamkernel.settings.classes", "RidgeClassifierSettings"),
+            "kernel-ridge",
+            Named("streamkernel.models.ridge", "RidgeModel"),
+            Named("streamkernel.fits.ridge.ridge", "fit_ridge"),
+            Named("streamkernel.fits.ridge.ridge", "plan_ridge"),
             probabilities=True,
             updates=True,
             check=any_targets,
             classify=True,
             multilabel=True,
             errors=OF_PROBABILITIES,
-            folds=RIDGE_FOLDS,
+            named_folds=Named("streamkernel.fits.ridge.ridge_folds", "RIDGE_FOLDS"),
         ),
         Predictor(
             "svc",
             "KernelSVC",
             "support vector classifier",
-            MarginClassifierSettings,
-            MarginClassifierModel,
-            fit_margins,
-            plan_margins,
+            Named("streamkernel.settings.margins", "MarginClassifierSettings"),
+            "support-vector-classifier",
+            Named("streamkernel.models.margins", "MarginClassifierModel"),
+            Named("streamkernel.fits.margins.margins", "fit_margins"),
+            Named("streamkernel.fits.margins.margins", "plan_margins"),
             probabilities=True,
             check=any_targets,
             classify=True,
@@ -90,29 +59,32 @@ PREDICTORS: dict[str, Predictor] = {
             "svr",
             "KernelSVR",
             "support vector regression",
-            MarginRegressorSettings,
-            MarginRegressorModel,
-            fit_margins,
-            plan_margins,
+            Named("streamkernel.settings.margins", "MarginRegressorSettings"),
+            "support-vector-regression",
+            Named("streamkernel.models.margins", "MarginRegressorModel"),
+            Named("streamkernel.fits.margins.margins", "fit_margins"),
+            Named("streamkernel.fits.margins.margins", "plan_margins"),
         ),
         Predictor(
             "quantile",
             "KernelQuantileRegressor",
             "quantile regression",
-            QuantileSettings,
-            QuantileModel,
-            fit_margins,
-            plan_margins,
+            Named("streamkernel.settings.quantile", "QuantileSettings"),
+            "kernel-quantile-regression",
+            Named("streamkernel.models.margins", "QuantileModel"),
+            Named("streamkernel.fits.margins.margins", "fit_margins"),
+            Named("streamkernel.fits.margins.margins", "plan_margins"),
             errors=("pinball",),
         ),
         Predictor(
             "one-class",
             "KernelOneClass",
             "one-class support vector machine",
-            OneClassSettings,
-            OneClassModel,
-            fit_one_class,
-            plan_one_class,
+            Named("streamkernel.settings.one_class", "OneClassSettings"),
+            "one-class-support-vector-machine",
+            Named("streamkernel.models.margins", "OneClassModel"),
+            Named("streamkernel.fits.margins.one_class", "fit_one_class"),
+            Named("streamkernel.fits.margins.one_class", "plan_one_class"),
             check=any_targets,
             errors=(),
         ),
@@ -120,10 +92,11 @@ PREDICTORS: dict[str, Predictor] = {
             "boosting",
             "KernelBoostingClassifier",
             "boosting",
-            BoostingSettings,
-            BoostingModel,
-            fit_boosting,
-            plan_boosting,
+            Named("streamkernel.settings.boosting", "BoostingSettings"),
+            "boosting",
+            Named("streamkernel.models.boosting", "BoostingModel"),
+            Named("streamkernel.fits.boosting.boosting", "fit_boosting"),
+            Named("streamkernel.fits.boosting.boosting", "plan_boosting"),
             probabilities=True,
             check=any_targets,
             classify=True,
@@ -133,10 +106,11 @@ PREDICTORS: dict[str, Predictor] = {
             "lp",
             "KernelLPClassifier",
             "linear programming classifier",
-            LinearClassifierSettings,
-            LinearClassifierModel,
-            fit_margins,
-            plan_margins,
+            Named("streamkernel.settings.linear", "LinearClassifierSettings"),
+            "linear-programming-classifier",
+            Named("streamkernel.models.linear", "LinearClassifierModel"),
+            Named("streamkernel.fits.margins.margins", "fit_margins"),
+            Named("streamkernel.fits.margins.margins", "plan_margins"),
             probabilities=True,
             check=any_targets,
             classify=True,
@@ -146,20 +120,22 @@ PREDICTORS: dict[str, Predictor] = {
             "lp-regressor",
             "KernelLPRegressor",
             "linear programming regression",
-            LinearRegressorSettings,
-            LinearRegressorModel,
-            fit_margins,
-            plan_margins,
+            Named("streamkernel.settings.linear", "LinearRegressorSettings"),
+            "linear-programming-regression",
+            Named("streamkernel.models.linear", "LinearRegressorModel"),
+            Named("streamkernel.fits.margins.margins", "fit_margins"),
+            Named("streamkernel.fits.margins.margins", "plan_margins"),
         ),
         # Class labels make a classifier of this one too.
         Predictor(
             "kmp",
             "KernelMatchingPursuit",
             "matching pursuit regression",
-            PursuitSettings,
-            PursuitModel,
-            fit_pursuit,
-            plan_pursuit,
+            Named("streamkernel.settings.pursuit", "PursuitSettings"),
+            "matching-pursuit",
+            Named("streamkernel.models.pursuit", "PursuitModel"),
+            Named("streamkernel.fits.pursuit", "fit_pursuit"),
+            Named("streamkernel.fits.pursuit", "plan_pursuit"),
             probabilities=True,
             check=any_targets,
             errors=(*OF_NUMBERS, *OF_PROBABILITIES),
@@ -168,10 +144,11 @@ PREDICTORS: dict[str, Predictor] = {
             "kmp-classifier",
             "KernelMatchingPursuitClassifier",
             "matching pursuit classifier",
-            PursuitClassifierSettings,
-            PursuitModel,
-            fit_pursuit,
-            plan_pursuit,
+            Named("streamkernel.settings.classes", "PursuitClassifierSettings"),
+            "matching-pursuit",
+            Named("streamkernel.models.pursuit", "PursuitModel"),
+            Named("streamkernel.fits.pursuit", "fit_pursuit"),
+            Named("streamkernel.fits.pursuit", "plan_pursuit"),
             probabilities=True,
             check=any_targets,
             classify=True,
@@ -181,23 +158,25 @@ PREDICTORS: dict[str, Predictor] = {
             "gp",
             "GaussianProcessRegressor",
             "Gaussian process regression",
-            GaussianSettings,
-            GaussianModel,
-            fit_gaussian,
-            plan_gaussian,
+            Named("streamkernel.settings.gaussian", "GaussianSettings"),
+            "gaussian-process",
+            Named("streamkernel.models.gaussian", "GaussianModel"),
+            Named("streamkernel.fits.gaussian.gaussian", "fit_gaussian"),
+            Named("streamkernel.fits.gaussian.gaussian", "plan_gaussian"),
             std=True,
             updates=True,
             errors=(*OF_NUMBERS, "nlpd"),
-            folds=GAUSSIAN_FOLDS,
+            named_folds=Named("streamkernel.fits.gaussian.gaussian_folds", "GAUSSIAN_FOLDS"),
         ),
         Predictor(
             "gp-classifier",
             "GaussianProcessClassifier",
             "Gaussian process classifier",
-            GeneralisedClassifierSettings,
-            GeneralisedModel,
-            fit_generalised,
-            plan_generalised,
+            Named("streamkernel.settings.classes", "GeneralisedClassifierSettings"),
+            "generalised-gaussian-process",
+            Named("streamkernel.models.generalised", "GeneralisedModel"),
+            Named("streamkernel.fits.gaussian.generalised", "fit_generalised"),
+            Named("streamkernel.fits.gaussian.generalised", "plan_generalised"),
             probabilities=True,
             check=any_targets,
             classify=True,
@@ -207,10 +186,11 @@ PREDICTORS: dict[str, Predictor] = {
             "poisson",
             "GaussianProcessPoissonRegressor",
             "Poisson regression by a Gaussian process",
-            GeneralisedSettings,
-            GeneralisedModel,
-            fit_generalised,
-            plan_generalised,
+            Named("streamkernel.settings.generalised", "GeneralisedSettings"),
+            "generalised-gaussian-process",
+            Named("streamkernel.models.generalised", "GeneralisedModel"),
+            Named("streamkernel.fits.gaussian.generalised", "fit_generalised"),
+            Named("streamkernel.fits.gaussian.generalised", "plan_generalised"),
             std=True,
             check=check_counts,
             errors=(*OF_NUMBERS, "nlpd", "deviance"),
@@ -219,10 +199,11 @@ PREDICTORS: dict[str, Predictor] = {
             "committee",
             "BayesianCommitteeMachine",
             "Bayesian committee machine",
-            CommitteeSettings,
-            GaussianModel,
-            fit_gaussian,
-            plan_gaussian,
+            Named("streamkernel.settings.gaussian", "CommitteeSettings"),
+            "gaussian-process",
+            Named("streamkernel.models.gaussian", "GaussianModel"),
+            Named("streamkernel.fits.gaussian.gaussian", "fit_gaussian"),
+            Named("streamkernel.fits.gaussian.gaussian", "plan_gaussian"),
             std=True,
             updates=True,
             errors=(*OF_NUMBERS, "nlpd"),
@@ -237,16 +218,31 @@ TRANSFORMERS: dict[str, Transformer] = {
             "nystroem",
             "Nystroem",
             "Nystroem transformer",
-            TransformerSettings,
-            NystroemModel,
-            fit_nystroem,
-            plan_transformer,
+            Named("streamkernel.settings.transformers", "TransformerSettings"),
+            "nystroem",
+            Named("streamkernel.models.transformers", "NystroemModel"),
+            Named("streamkernel.fits.transformer", "fit_nystroem"),
+            Named("streamkernel.fits.transformer", "plan_transformer"),
         ),
         Transformer(
-            "kernel-pca", "KernelPCA", "kernel PCA", KernelPCASettings, KernelPCAModel, fit_kernel_pca, plan_transformer
+            "kernel-pca",
+            "KernelPCA",
+            "kernel PCA",
+            Named("streamkernel.settings.transformers", "KernelPCASettings"),
+            "kernel-pca",
+            Named("streamkernel.models.transformers", "KernelPCAModel"),
+            Named("streamkernel.fits.transformer", "fit_kernel_pca"),
+            Named("streamkernel.fits.transformer", "plan_transformer"),
         ),
         Transformer(
-            "kernel-cca", "KernelCCA", "kernel CCA", KernelCCASettings, KernelCCAModel, fit_kernel_cca, plan_kernel_cca
+            "kernel-cca",
+            "KernelCCA",
+            "kernel CCA",
+            Named("streamkernel.settings.transformers", "KernelCCASettings"),
+            "kernel-cca",
+            Named("streamkernel.models.kernel_cca", "KernelCCAModel"),
+            Named("streamkernel.fits.cca.kernel_cca", "fit_kernel_cca"),
+            Named("streamkernel.fits.cca.kernel_cca_plan", "plan_kernel_cca"),
         ),
     )
 }

@@ -10,6 +10,7 @@ import numpy as np
 from streamkernel.models._saturation import Degrees
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.predicting import checked_level
+from streamkernel.models.tuned import TuningRecord
 from streamkernel.models.updatable import UpdatableModel
 from streamkernel.records import Count, CountedTotals, Record, UpdatableRecord
 from streamkernel.reductions.contract import AnyReduction
@@ -31,19 +32,6 @@ from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 VARIANCES = ("evidence", "keep")
 
 _SUMS = ("H", "g", "YY", "G1", "Y1", "squares")  # arrays of `GaussianSums`
-
-
-class TuningRecord(Record):
-    """The search for hyper-parameters; `best` is the point whose lengthscales the model has."""
-
-    objective: str
-    parameters: tuple[str, ...]
-    sample_rows: Count
-    best: Count | None = None
-    moved: tuple[str, ...] = ()
-    signal: float | None = None
-    noise: float | None = None
-    value: float | None = None
 
 
 class QuerySet(Record):

@@ -10,8 +10,8 @@ import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models._saturation import Degrees
-from streamkernel.models.gaussian import TuningRecord
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.tuned import TuningRecord
 from streamkernel.records import Count, CountedTotals, ModelRecord, NonNegative, Record
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions, covariance_of

@@ -21,9 +21,9 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import solve_lower_t
+from streamkernel.pursuit._pursuing import Pursued
 from streamkernel.pursuit._state import Candidates, PursuitState
 from streamkernel.pursuit.path import PursuitSelection
-from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages
 from streamkernel.records import RoundRecord
 from streamkernel.reductions.pools import DictionaryColumns, PoolColumns, Roots

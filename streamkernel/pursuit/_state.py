@@ -9,8 +9,8 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import solve_lower
+from streamkernel.pursuit._pursuing import Pursued
 from streamkernel.pursuit.path import PursuitPath, PursuitSelection
-from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages, ridge_stages
 from streamkernel.records import RoundRecord
 from streamkernel.reductions.pools import DictionaryColumns, Gram, HeldOut, PoolColumns, Roots

@@ -9,14 +9,12 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
+from streamkernel.pursuit.choices import DRAWS, POOLS
 from streamkernel.reductions import counted_rows, draw_at_once, stream_generator, uniform_rows
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.table import Table
 from streamkernel.type_aliases import Int
 from streamkernel.wording import option
-
-POOLS = ("shared", "split", "full")
-DRAWS = ("uniform", "residual")
 
 # Streams of the counter-based generator, different from those of `selection.draws`.
 _POOL, _ORDER = 21, 22

@@ -16,11 +16,12 @@ from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.kernels import packed_bytes
 from streamkernel.pursuit._logistic import LogisticState
+from streamkernel.pursuit._pursuing import checked_variant, pursue
+from streamkernel.pursuit._stage_errors import StageErrors
 from streamkernel.pursuit._state import PursuitState
+from streamkernel.pursuit.choices import LOSSES
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pools import Pools
-from streamkernel.pursuit.pursue import checked_variant, pursue
-from streamkernel.pursuit.stage_errors import StageErrors
 from streamkernel.records import RoundRecord
 from streamkernel.reductions import Sample
 from streamkernel.reductions.pools import (
@@ -42,8 +43,6 @@ _RESIDUAL = 24  # stream
 _DIGITS = 1e-6  # share of a column that sums of squares still resolve (ALGORITHMS 1.3, remedy 1)
 _STEPS = 8  # steps of the plan: rounds are grouped into these
 _MOST_REFITS = 15  # sweeps at the end of the logistic loss
-
-LOSSES = ("squared", "logistic")
 
 
 @dataclass(frozen=True)

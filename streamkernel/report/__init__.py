@@ -13,18 +13,24 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamkernel.comparison import Comparison
 from streamkernel.errors import ParameterError
-from streamkernel.factors import Factor
-from streamkernel.models.predicting import PredictingModel
-from streamkernel.models.saved import SavedModel
-from streamkernel.models.transformers import TransformerModel
-from streamkernel.report.facts.factors import PcaCurve, pca_optimum
-from streamkernel.report.facts.fit import Absent
+from streamkernel.on_demand import on_demand
 from streamkernel.report.publish import PICTURE, checked_output, publish_file
 from streamkernel.type_aliases import FieldsView
+
+if TYPE_CHECKING:
+    from streamkernel.comparison import Comparison
+    from streamkernel.factors import Factor
+    from streamkernel.models.predicting import PredictingModel
+    from streamkernel.models.saved import SavedModel
+    from streamkernel.models.transformers import TransformerModel
+    from streamkernel.report.facts.factors import PcaCurve, pca_optimum
+    from streamkernel.report.facts.fit import Absent
+else:
+    # Commands that draw nothing take words of `report.text`.
+    __getattr__ = on_demand(__name__, {"facts.factors": "pca_optimum"})
 
 __all__ = [
     "check_report",

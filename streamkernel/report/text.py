@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from streamkernel.factors import SavedBasis
 from streamkernel.type_aliases import FieldsView, Unchecked
+
+if TYPE_CHECKING:
+    from streamkernel.factors import SavedBasis
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from streamkernel.errors import DataError, ParameterError
-from streamkernel.pursuit import AUTO, DRAWS, LOSSES, VARIANTS, MatchingPursuit, Pools, share_of
-from streamkernel.pursuit.pools import POOLS
+from streamkernel.pursuit import AUTO, DRAWS, LOSSES, POOLS, VARIANTS, share_of
 from streamkernel.records import Count, Record, SettingsRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_number
@@ -17,6 +16,9 @@ from streamkernel.settings.parameter import parameter
 from streamkernel.table import KnownColumns, Table
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
+
+if TYPE_CHECKING:
+    from streamkernel.pursuit import MatchingPursuit
 
 # Names of the pool options that rules have, too.
 _OWN_OF_RULES = ("pool", "candidates", "picks")
@@ -198,6 +200,9 @@ class PursuitSettings(BasisSettings):
         return False
 
     def selection_rule(self, *, has_targets: bool) -> MatchingPursuit:
+        # The command line reads the options of all kinds, and a fit of another kind need not load the pursuit.
+        from streamkernel.pursuit import MatchingPursuit, Pools
+
         pools = Pools(self.pool, self.draw, self.candidates, self.picks, self.eps, self.quantile)
         return MatchingPursuit(
             self.variant,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from streamkernel.errors import warn_user
-from streamkernel.models.updatable import Sums
-from streamkernel.records import UpdatableRecord
 from streamkernel.wording import option
+
+if TYPE_CHECKING:
+    from streamkernel.models.updatable import Sums
+    from streamkernel.records import UpdatableRecord
 
 STALE = 2.0
 # A basis that leaves a smaller share than this of the new rows is never stale.

@@ -23,6 +23,7 @@ from distributed import Client
 from memory import traced
 from problems import zarr_of_chunks
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.engine import (
     Machine,
     MemoryLimits,
@@ -30,7 +31,6 @@ from streamkernel.engine import (
     Session,
     ThreadExecutor,
     check_memory,
-    format_bytes,
     resident_bytes,
     step_of,
 )

@@ -33,7 +33,8 @@ from streamkernel import (
     Nystroem,
     cross_validate,
 )
-from streamkernel.engine import Silent, format_bytes
+from streamkernel.byte_counts import format_bytes
+from streamkernel.engine import Silent
 from streamkernel.errors import (
     ModelFormatError,
     NonFiniteDataError,

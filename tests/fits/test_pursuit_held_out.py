@@ -12,7 +12,7 @@ from streamkernel import KernelMatchingPursuit, open_table
 from streamkernel.errors import ParameterError, StreamKernelWarning
 from streamkernel.kernels import Gaussian
 from streamkernel.pursuit import VARIANTS
-from streamkernel.pursuit.stage_errors import StageErrors
+from streamkernel.pursuit._stage_errors import StageErrors
 from streamkernel.pursuit.stages import Stages, ridge_stages
 from streamkernel.selection import Problem
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.grouped_help import GroupedCommand
 from streamkernel.cli.options import Resources, common, run_options
 from streamkernel.cli.output import Display
-from streamkernel.engine import format_bytes
 from streamkernel.timing import write_rates
 from streamkernel.timing.calibrate import calibrate
 from streamkernel.timing.rates import check_writable

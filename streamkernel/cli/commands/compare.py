@@ -9,6 +9,7 @@ import click
 import numpy as np
 from rich.table import Table as RichTable
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.cli.candidate_options import Setting, estimator_names, named_candidates, setting
 from streamkernel.cli.column_options import COLUMNS, ColumnOptions, CsvOptions, column_options, csv_options
 from streamkernel.cli.execution import execution_target, place_within, worker_share
@@ -19,7 +20,6 @@ from streamkernel.cli.output import Display, Output, number
 from streamkernel.cli.progress import SweepBar
 from streamkernel.comparison import Comparison, comparable, cross_validation, opened_for
 from streamkernel.engine import resident_bytes
-from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.report import check_report, write_comparison_report
 from streamkernel.table import with_weights_of

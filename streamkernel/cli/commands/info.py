@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 import numpy as np
 
-from streamkernel.cli.commands.update import seen_rows
 from streamkernel.cli.options import common
 from streamkernel.cli.output import Display, readable
 from streamkernel.cli.saved_objects import kind_of, predicting_model
@@ -13,6 +12,7 @@ from streamkernel.factors import Factor, SavedBasis
 from streamkernel.kinds import transformer_class
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import TransformerModel
+from streamkernel.records import ModelRecord, UpdatableRecord
 from streamkernel.report.text import count, kernel_of, percent
 from streamkernel.table.info import table_info
 from streamkernel.table.row_outputs import RowOutput, values_file_info
@@ -83,11 +83,22 @@ def _own(saved: SavedBasis) -> Fields:
             "target_names": list(record.target_names),
             "classes": None if classes is None else list(classes),
         }
-        return {**own, **saved.solution_fields(), **seen_rows(record)}
+        return {**own, **saved.solution_fields(), **_seen_rows(record)}
     if isinstance(saved, Factor):
         return {"columns": None if saved.record.columns is None else saved.record.columns.dtype}
     assert isinstance(saved, TransformerModel)
     return {"estimator": saved.record.estimator, **saved.solution_fields()}
+
+
+def _seen_rows(record: ModelRecord) -> Fields:
+    """The rows and inputs that a model has seen, and its updates."""
+    updates, seen = (record.updates, record.seen) if isinstance(record, UpdatableRecord) else (None, None)
+    return {
+        "rows_seen": record.row_count,
+        "inputs_seen": len(seen or [None]),
+        "updates": 0 if updates is None else updates.times,
+        "stale": False if updates is None else updates.stale,
+    }
 
 
 def _fields(saved: SavedBasis) -> Fields:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import click
 from rich.table import Table as RichTable
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.cli.column_options import COLUMNS, ColumnOptions, CsvOptions, column_options, csv_options
 from streamkernel.cli.file_sources import rows_of_fit
 from streamkernel.cli.fit_options import SECTIONS, plan_options
@@ -15,7 +16,6 @@ from streamkernel.cli.grouped_help import GroupedCommand
 from streamkernel.cli.options import Resources, common
 from streamkernel.cli.output import Display, Output, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
-from streamkernel.engine import format_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.fits.steps.run import size_of_fit
 from streamkernel.planning import TimedPlan, timed_plan

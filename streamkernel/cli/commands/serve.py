@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from streamkernel.blobs import is_url, local_path
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.cli.execution import is_address
 from streamkernel.cli.options import Scheduler, as_one, common
 from streamkernel.cli.output import Display
 from streamkernel.cli.wording import text_of
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.engine.threads import available_cpus
 from streamkernel.errors import ParameterError, StoreError, StoreNotFoundError
 from streamkernel.kinds import predicting_class

@@ -20,7 +20,6 @@ from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.following.update_saved import update_saved
 from streamkernel.models.updatable import UpdatableModel
-from streamkernel.records import ModelRecord, UpdatableRecord
 from streamkernel.store import Checkpoints
 from streamkernel.table import with_weights_of
 from streamkernel.type_aliases import Fields, Unchecked
@@ -108,17 +107,6 @@ def command(
         )
         seconds = time.perf_counter() - began[-1]
     _print(done, model, store, seconds, display)
-
-
-def seen_rows(record: ModelRecord) -> Fields:
-    """The rows and inputs that a model has seen, and its updates, for `info`."""
-    updates, seen = (record.updates, record.seen) if isinstance(record, UpdatableRecord) else (None, None)
-    return {
-        "rows_seen": record.row_count,
-        "inputs_seen": len(seen or [None]),
-        "updates": 0 if updates is None else updates.times,
-        "stale": False if updates is None else updates.stale,
-    }
 
 
 def _solution(model: UpdatableModel) -> Fields:

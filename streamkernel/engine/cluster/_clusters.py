@@ -13,13 +13,14 @@ import dask
 from distributed import Client, LocalCluster
 from distributed.security import Security
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.engine.cluster._executor import ClusterExecutor
 from streamkernel.engine.cluster.cluster_state import a_worker_failed, kill_workers
 from streamkernel.engine.cluster.lost_cluster import dask_is_silent, translated_loss
 from streamkernel.engine.cluster.worker_warm_up import silent, warm_up_workers
 from streamkernel.engine.compiling import Notify
 from streamkernel.engine.peak_memory import forget_peak
-from streamkernel.engine.plan import WORKER_BYTES, format_bytes
+from streamkernel.engine.plan import WORKER_BYTES
 from streamkernel.engine.security import connect_client
 from streamkernel.engine.threads import available_cpus
 from streamkernel.errors import ClusterError, ResourceLimitError

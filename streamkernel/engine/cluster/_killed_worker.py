@@ -12,9 +12,9 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.engine.cluster.cluster_state import executing, memory_at_end
 from streamkernel.engine.layout import aligned_spans
-from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.reductions.contract import AnyReduction

@@ -10,8 +10,8 @@ import time
 
 from distributed import Client
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.engine.cluster.cluster_state import Pause, paused_workers
-from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ResourceLimitError
 
 _PATIENCE = 60.0  # seconds, as a sweep waits for workers where there are none

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from streamkernel.blobs import normalised
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.compression import CompressedTable, Rows
 from streamkernel.compression.clustering import cluster_rows
 from streamkernel.compression.drawing import Group, groups
 from streamkernel.compression.herding import herded_rows
 from streamkernel.engine import Plan, Progress, Session, executor_of, resident_bytes
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import StoreExistsError
 from streamkernel.fits.compression._compression_maps import Maps, needs_statistics, table_of_choice
 from streamkernel.fits.compression.compression_plan import DRAWN, moments_of, plan_of_compression

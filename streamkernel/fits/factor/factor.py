@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from streamkernel.blobs import joined
+from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import (
     Machine,
     Plan,
@@ -21,7 +22,6 @@ from streamkernel.engine import (
     resident_bytes,
     step_of,
 )
-from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
 from streamkernel.fits.factor.factor_stop import check_stop, stopped

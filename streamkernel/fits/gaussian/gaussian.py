@@ -20,7 +20,8 @@ from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
 from streamkernel.fits.steps.kernel_matrix import final_sums, final_work
 from streamkernel.fits.steps.plan_steps import TUNING_BYTES, check_step, points_bytes, points_step, steps_of_choice
 from streamkernel.fits.steps.record import tuning_arrays, tuning_record
-from streamkernel.fits.steps.supervised import SupervisedRun, check_numbers
+from streamkernel.fits.steps.supervised import SupervisedRun
+from streamkernel.fits.steps.target_checks import check_numbers
 from streamkernel.kernels import Kernel, log_lengthscales, per_feature
 from streamkernel.models.certificate import path_of
 from streamkernel.models.gaussian import GaussianModel, QuerySet, gaussian_arrays, gaussian_record, solved

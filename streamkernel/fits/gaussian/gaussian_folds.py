@@ -16,7 +16,8 @@ from streamkernel.fits.steps.choose_basis import choose_basis
 from streamkernel.fits.steps.fold_rows import FoldRows, SharedSums, rows_are_enough
 from streamkernel.fits.steps.plan_steps import TUNING_BYTES, fold_scores_step, points_bytes, steps_of_choice
 from streamkernel.fits.steps.record import tuning_arrays, tuning_record
-from streamkernel.fits.steps.supervised import SupervisedRun, check_numbers
+from streamkernel.fits.steps.supervised import SupervisedRun
+from streamkernel.fits.steps.target_checks import check_numbers
 from streamkernel.models.certificate import path_of
 from streamkernel.models.gaussian import GaussianModel, gaussian_arrays, gaussian_record, solved
 from streamkernel.models.seen_rows import seen_by_fit

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, driver_step, make_plan, step_of
-from streamkernel.errors import ParameterError
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
 from streamkernel.fits.steps.plan_steps import TUNING_BYTES, check_step, points_step, steps_of_choice
 from streamkernel.fits.steps.record import tuning_arrays, tuning_record
 from streamkernel.fits.steps.supervised import SupervisedRun
+from streamkernel.fits.steps.target_checks import check_counts
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.generalised import (
@@ -91,14 +91,6 @@ def fit_generalised(
             effective_df=laplace.effective_parameters,
         ),
     )
-
-
-def check_counts(table: Table, estimator: str) -> None:
-    """Raise ParameterError unless the targets are one column of numbers."""
-    if table.classes is not None:
-        raise ParameterError(f"the target holds class labels, {estimator} is a regression of counts; use gp-classifier")
-    if table.n_targets > 1:
-        raise ParameterError(f"{estimator} takes one target, the table has {table.n_targets}; fit one at a time")
 
 
 def likelihood_for(table: Table) -> Likelihood:

@@ -15,7 +15,8 @@ from streamkernel.fits.margins._margin_path import SAMPLE_FUNCTIONS, MarginFound
 from streamkernel.fits.margins._margin_problems import MarginProblems, sample_rows
 from streamkernel.fits.steps.choose_basis import Chosen, choose_basis
 from streamkernel.fits.steps.plan_steps import check_step, points_bytes, steps_of_choice
-from streamkernel.fits.steps.supervised import SupervisedRun, check_numbers
+from streamkernel.fits.steps.supervised import SupervisedRun
+from streamkernel.fits.steps.target_checks import check_numbers
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.linear import LinearClassifierModel, LinearRegressorModel
 from streamkernel.models.margins import (

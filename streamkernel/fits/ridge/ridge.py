@@ -10,7 +10,8 @@ from streamkernel.fits.ridge._iterations import by_iterations, iteration_steps
 from streamkernel.fits.steps.choose_basis import choose_basis
 from streamkernel.fits.steps.kernel_matrix import final_sums, final_work
 from streamkernel.fits.steps.plan_steps import check_step, steps_of_choice
-from streamkernel.fits.steps.supervised import SupervisedRun, check_numbers
+from streamkernel.fits.steps.supervised import SupervisedRun
+from streamkernel.fits.steps.target_checks import check_numbers
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.models.seen_rows import seen_by_fit
 from streamkernel.reductions import Predictions, Reduction

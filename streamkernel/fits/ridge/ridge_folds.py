@@ -23,7 +23,8 @@ from streamkernel.fits.ridge._decomposition import by_decomposition, decompositi
 from streamkernel.fits.steps.choose_basis import choose_basis
 from streamkernel.fits.steps.fold_rows import FoldRows, SharedSums, rows_are_enough
 from streamkernel.fits.steps.plan_steps import fold_scores_step, steps_of_choice
-from streamkernel.fits.steps.supervised import SupervisedRun, check_numbers
+from streamkernel.fits.steps.supervised import SupervisedRun
+from streamkernel.fits.steps.target_checks import check_numbers
 from streamkernel.fits.steps.validation import checked_numbers, checked_rows, held_out
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.models.seen_rows import seen_by_fit

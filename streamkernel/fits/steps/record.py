@@ -16,7 +16,7 @@ from streamkernel.fits.steps.choose_basis import Chosen
 from streamkernel.kernels import Precomputed, free_parts
 from streamkernel.matrix_rows import at_own_columns
 from streamkernel.metric import MetricScaler, mapped_names
-from streamkernel.models.gaussian import TuningRecord
+from streamkernel.models.tuned import TuningRecord
 from streamkernel.records import Executor, Rows, Run, ScalerRecord
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import ClippedScaler, RankScaler, RowScaler, Scaler, SparseScaler

@@ -6,17 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from streamkernel.engine import (
-    Machine,
-    PeakMeter,
-    Plan,
-    Session,
-    check_memory,
-    format_bytes,
-    machine_of,
-    memory_limits,
-    tell_plan,
-)
+from streamkernel.byte_counts import format_bytes
+from streamkernel.engine import Machine, PeakMeter, Plan, Session, check_memory, machine_of, memory_limits, tell_plan
 from streamkernel.errors import warn_user
 from streamkernel.fits.steps.record import run_record
 from streamkernel.linalg import single_threaded_blas, within_range

@@ -23,16 +23,6 @@ S = TypeVar("S", bound=BasisSettings)
 M = TypeVar("M", bound=PredictingModel)
 
 
-def check_numbers(table: Table, estimator: str) -> None:
-    """Raise ParameterError for class labels as targets of a regression."""
-    if table.classes is None:
-        return
-    if estimator == "ridge":
-        raise ParameterError("the target holds class labels; use the estimator ridge-classifier")
-    other = "svc" if estimator == "svr" else "gp-classifier"
-    raise ParameterError(f"the target holds class labels, {estimator} is a regression; use {other}")
-
-
 def _check_weighted_classes(table: Table) -> None:
     """Raise SingleClassError where the rows with a weight > 0 are of one class."""
     if table.classes is None or table.weights is None:

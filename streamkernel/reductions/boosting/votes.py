@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamkernel.reductions.boosting.members import Members
-from streamkernel.reductions.predictions.calibrated import Curves, class_probabilities
+from streamkernel.reductions.predictions.curves import Curves, class_probabilities
 from streamkernel.reductions.row_map import ProbabilityMap, RowMap
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float

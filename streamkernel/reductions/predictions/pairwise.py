@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.reductions.margins import class_pairs
-from streamkernel.reductions.predictions.calibrated import Curves
+from streamkernel.reductions.predictions.curves import Curves
 from streamkernel.reductions.row_map import Predictions, ProbabilityMap, RowMap
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, AnyDType, Float

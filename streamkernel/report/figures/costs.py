@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamkernel.engine import format_bytes
+from streamkernel.byte_counts import format_bytes
 from streamkernel.records.basis import SweepRecord
 from streamkernel.report.facts.fit import Absent, Memory, Sweeps
 from streamkernel.report.figures import plot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamkernel.byte_counts import format_bytes
 from streamkernel.comparison import Compared, Comparison
-from streamkernel.engine import format_bytes
 from streamkernel.kinds import PREDICTORS
 from streamkernel.report.figures.comparison import differences_figure, errors_figure
 from streamkernel.report.pages.parts import Card, Page, Section, Table

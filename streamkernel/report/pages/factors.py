@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from streamkernel.engine import format_bytes
+from streamkernel.byte_counts import format_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
 from streamkernel.report.facts.factors import (

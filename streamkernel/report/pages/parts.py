@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkernel.engine import format_bytes
+from streamkernel.byte_counts import format_bytes
 from streamkernel.errors import StreamKernelError
 from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from streamkernel.engine import format_bytes
+from streamkernel.byte_counts import format_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.kinds import KINDS
 from streamkernel.models.predicting import PredictingModel

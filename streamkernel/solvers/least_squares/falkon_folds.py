@@ -35,6 +35,7 @@ from streamkernel.reductions.sums import EachFold, FoldSums, NormalProduct, Ridg
 from streamkernel.solvers.least_squares._conjugate_gradients import Columns, ConjugateGradients, column_products
 from streamkernel.solvers.least_squares.falkon import FalkonSystem, relative_residual
 from streamkernel.solvers.least_squares.ridge import least_squares
+from streamkernel.solvers.least_squares.solver_choice import STEPS
 from streamkernel.solvers.least_squares.validation import (
     LEAST_ROWS,
     FoldChoice,
@@ -48,8 +49,6 @@ from streamkernel.solvers.least_squares.validation import (
 )
 from streamkernel.type_aliases import Float
 
-STEPS = (-2, -1, 0, 1)  # half decades from the sample's alpha that are solved for at once: more rows, and more
-# functions, as a rule want less
 TOLERANCE = 2e-3  # of the relative residual: errors are then known to 1e-3, a tenth of what chance leaves of them
 MOST = 60  # iterations of a solve of the search
 _LOST = 0.1  # relative residual above which an alpha counts as one that cannot be solved for

@@ -20,7 +20,6 @@ from streamkernel.reductions.sums import (
     NormalProduct,
     NormalTargets,
 )
-from streamkernel.solvers.least_squares.falkon_folds import STEPS
 from streamkernel.table import Folds, Table
 
 # n^3 operations on the driver, direct: the tridiagonal form of H, half of which reads a matrix for each row, and its
@@ -34,6 +33,9 @@ _SEARCH, _AFTER = 20, 25
 # A kernel value costs more than its 2 p operations: it takes as long as this number of further operations of a matrix
 # product (measured).
 _VALUE = 50.0
+# Half decades from the sample's alpha that a search solves for at once: more rows, and more functions, as a rule want
+# less.
+STEPS = (-2, -1, 0, 1)
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,13 @@ from streamkernel.basis import unfilled
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.pursuit._state import PursuitState
+from streamkernel.pursuit.choices import FEWEST, share_of
 from streamkernel.reductions.pools import HeldOut, Repeats
 from streamkernel.reductions.scores import StagedScores
 from streamkernel.selection.problem import Problem, unfilled_basis
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option
-
-AUTO = "auto"
-_SHARE, _MOST_SHARE = 0.1, 0.25  # of the rows, held out
-_ENOUGH, _FEWEST = 50, 20  # held-out rows, at least; with fewer distinct rows than the second none are held out
 
 _HELD_OUT = (23,)  # stream
 _COUNTED = "errors of every size"
@@ -58,7 +55,7 @@ class StageErrors:
 
     def may_hold_out(self, problem: Problem, repeats: Repeats | None) -> bool:
         """Whether enough rows are distinct to hold some out: a held-out row must have no copy among the fitted ones."""
-        return self.held_out(problem) is not None and (repeats is None or repeats.features >= _FEWEST)
+        return self.held_out(problem) is not None and (repeats is None or repeats.features >= FEWEST)
 
     def without(self, rows: int) -> None:
         """Raise `ParameterError` where an option needs held-out rows, and the table has too few distinct rows."""
@@ -128,8 +125,3 @@ class StageErrors:
             if watched is not None and logistic:
                 steps.append(step(_COUNTED, watched))
         return steps
-
-
-def share_of(rows: int) -> float | None:
-    """The default held-out share of `rows` rows: enough to compare the sizes, with enough rows left; None for none."""
-    return None if rows < _FEWEST else min(max(_SHARE, _ENOUGH / rows), _MOST_SHARE)

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkernel.errors import ParameterError
+from streamkernel.pursuit.choices import VARIANTS
 from streamkernel.type_aliases import Bool, Float, Int
 from streamkernel.wording import option
-
-VARIANTS = ("pre-fitting", "back-fitting", "basic")
 
 DEPENDENT = 1e-10  # share of A_ii: a column with a smaller residual is in the span of those picked (ALGORITHMS 4)
 _REFRESH = 1e-4  # share of B_ii at which an updated value is computed anew
