@@ -16,6 +16,8 @@ import pytest
 from streamkernel import ingest, open_table
 from streamkernel.estimators.base import PredictingEstimator
 from streamkernel.fits.steps.fold_rows import SharedSums
+from streamkernel.jobs.records import JobRecords, new_id
+from streamkernel.jobs.specification import JobSpecification
 from streamkernel.kinds import KINDS, TRANSFORMERS, Predictor
 
 HEAVY = (
@@ -47,6 +49,12 @@ OF_OTHER_KINDS = tuple(
         "solvers.linear_programs", "solvers.margins.smo",
     )
 )  # fmt: skip
+# What reads or stops a job reads JSON.
+OF_FITS = (
+    "dask", "distributed", "llvmlite", "numba", "scipy", "zarr",
+    *(f"streamkernel.{name}" for name in ("engine", "kernels", "models", "reductions", "selection", "settings")),
+)  # fmt: skip
+
 ESTIMATORS = "from streamkernel import GaussianProcessRegressor, KernelCCA, KernelRidge, Nystroem"
 FIT = """
 import numpy as np
@@ -108,6 +116,14 @@ def test_a_fit_and_predictions_load_no_other_kind(tmp_path: Path) -> None:
         (run.format(["predict", "MODEL", made, str(tmp_path / "y")]), [*OF_OTHER_KINDS, "streamkernel.fits.margins"]),
     )
     assert found == [set(), {"streamkernel.models.transformers"}]
+
+
+def test_a_look_at_a_job_loads_no_fit(tmp_path: Path) -> None:
+    records = JobRecords(str(tmp_path / ".jobs"), new_id())
+    records.create(JobSpecification("ridge", {}, str(tmp_path / "rows"), str(tmp_path / "model")))
+    told = "from streamkernel.cli import main\nfor name in {!r}: assert main([name, {!r}, '--jobs', {!r}]) == 0"
+    code = told.format(("status", "logs", "cancel"), records.id, str(tmp_path / ".jobs"))
+    assert loaded_of((f"{code}\nassert main(['jobs', '--jobs', {str(tmp_path / '.jobs')!r}]) == 0", OF_FITS)) == [set()]
 
 
 def test_a_folder_names_what_it_imports_on_demand() -> None:

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import click
 
 from streamkernel.byte_counts import format_bytes
-from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Resources, Scheduler, as_one, stack, tls_options
-from streamkernel.cli.output import stderr
-from streamkernel.cli.progress import duration
+from streamkernel.cli.output import duration, stderr
 from streamkernel.cli.wording import text_of
 from streamkernel.errors import ClusterError
 from streamkernel.jobs import JobsSession, connect
@@ -45,6 +43,9 @@ class JobPlace:
         """A session with the scheduler; without its address one of records."""
         if self.scheduler.here:
             return connect(jobs=self.place, insecure=self.scheduler.insecure, timeout=timeout)
+        # Here, because the engine takes long to load, and most of these commands are run without a scheduler.
+        from streamkernel.cli.execution import execution_target
+
         target = execution_target(Resources(self.scheduler))
         return connect(target.scheduler, target.security, jobs=self.place, insecure=target.insecure, timeout=timeout)
 

@@ -12,7 +12,6 @@ import click
 
 from streamkernel.cli.grouped_help import MACHINE, section_option
 from streamkernel.cli.output import Display
-from streamkernel.timing import worker_counts
 from streamkernel.type_aliases import Unchecked
 from streamkernel.updating.staleness import STALE
 
@@ -217,6 +216,9 @@ class WorkerCounts(click.ParamType[Any]):
     name = "INTEGER,..."
 
     def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
+        # Here, because the model of time loads the engine, which commands without this option do not need.
+        from streamkernel.timing import worker_counts
+
         return worker_counts(value)
 
 

@@ -144,3 +144,13 @@ class Display:
         """Print a line that is not part of the result, unless `--quiet`."""
         if not self.quiet:
             stderr.print(text, style="dim")
+
+
+def duration(seconds: float) -> str:
+    """Seconds for display: 0:07, 12:03, 1:02:03, 2 d 3 h."""
+    whole = max(0, round(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24:,} d {hours % 24} h"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from streamkernel.cli.output import stderr
+from streamkernel.cli.output import duration, stderr
 from streamkernel.timing import TimeLeft, usable_rates
 from streamkernel.type_aliases import FieldsView
 
@@ -28,16 +28,6 @@ _WIDEST = 100  # columns of the line
 _WITH_RATE, _WITH_BAR = 72, 44  # columns of terminals that show a rate, or a bar
 
 Clock = Callable[[], float]
-
-
-def duration(seconds: float) -> str:
-    """Seconds for display: 0:07, 12:03, 1:02:03, 2 d 3 h."""
-    whole = max(0, round(seconds))
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours >= 48:
-        return f"{hours // 24:,} d {hours % 24} h"
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 @dataclass(frozen=True)

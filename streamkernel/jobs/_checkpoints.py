@@ -11,16 +11,14 @@ needed, which a stopped process could hold. If several drivers save the same ste
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from streamkernel.blobs import blobs_at, joined
+from streamkernel.blobs import joined
 from streamkernel.errors import StoreNotFoundError
+from streamkernel.jobs._steps import attempts_at, remove_steps
 from streamkernel.store import read_step, step_bundle, write_bundle
 from streamkernel.type_aliases import AnyArray
-
-_KEY = re.compile(r"(\d{4,})/(\d{4,})-([a-z][a-z0-9_]*)/.*")
 
 
 class JobCheckpoints:
@@ -37,7 +35,7 @@ class JobCheckpoints:
     def __init__(self, location: str, attempt: int, digest: str, check: Callable[[], None]) -> None:
         self.location, self.attempt = location, attempt
         self._digest, self._check = digest, check
-        self._found = _attempts(location)
+        self._found = attempts_at(location)
 
     def steps(self) -> list[tuple[int, str]]:
         """Number and name of every step that any driver has begun to save, in order."""
@@ -70,22 +68,3 @@ class JobCheckpoints:
 
     def _path(self, attempt: int, step: int, name: str) -> str:
         return joined(self.location, f"{attempt:04d}", f"{step:04d}-{name}")
-
-
-def remove_steps(location: str) -> None:
-    """Remove the checkpoints of a run, if there are any."""
-    blobs_at(location).remove_below()
-
-
-def steps_saved(location: str) -> int:
-    """Number of steps with a checkpoint."""
-    return len(_attempts(location))
-
-
-def _attempts(location: str) -> dict[tuple[int, str], list[int]]:
-    found: dict[tuple[int, str], set[int]] = {}
-    for key in blobs_at(location).keys(""):
-        match = _KEY.fullmatch(key)
-        if match:
-            found.setdefault((int(match[2]), match[3]), set()).add(int(match[1]))
-    return {step: sorted(attempts) for step, attempts in found.items()}

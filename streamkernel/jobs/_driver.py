@@ -19,11 +19,11 @@ from distributed.worker import Worker
 from streamkernel.blobs import Lease, Record
 from streamkernel.engine.cluster.cluster_state import CommClosedError, NoValidWorkerError, is_closing
 from streamkernel.errors import ClusterError, DataError, NumericalError, ParameterError, RunLockedError
-from streamkernel.jobs._checkpoints import remove_steps, steps_saved
 from streamkernel.jobs._cluster import driver_executor
-from streamkernel.jobs._fit_and_publish import Fitting, steps_of
+from streamkernel.jobs._fit_and_publish import Fitting
 from streamkernel.jobs._progress_watch import ProgressWatch
 from streamkernel.jobs._record_fields import Failure
+from streamkernel.jobs._steps import remove_steps, steps_of, steps_saved
 from streamkernel.jobs._warning_log import warnings_to
 from streamkernel.jobs.records import (
     CANCELLED,

@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from streamkernel.atomic import canonical_json, text_digest
-from streamkernel.blobs import Lease, joined, parent_of
+from streamkernel.blobs import Lease
 from streamkernel.engine import Session, check_memory, machine_of, resident_bytes
 from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
 from streamkernel.jobs._checkpoints import JobCheckpoints
 from streamkernel.jobs._cluster import DriverExecutor, DriverLimits
 from streamkernel.jobs._progress_watch import ProgressWatch
+from streamkernel.jobs._steps import steps_of
 from streamkernel.jobs.records import JobRecords, State
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.models.saved import SavedModel
 from streamkernel.store import check_target
 from streamkernel.table import Table
 from streamkernel.type_aliases import Fields
-
-
-def steps_of(id: str, model: str) -> str:
-    """Location of the checkpoints of a job: beside its model."""
-    parent, name = parent_of(model)
-    return joined(parent, f".{name}.{id}.run")
 
 
 def published_digest(work: JobSpecification) -> str | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from streamkernel.blobs import Lease, blobs_at, joined
 from streamkernel.errors import ParameterError, StoreError
-from streamkernel.jobs._checkpoints import remove_steps, steps_saved
-from streamkernel.jobs._fit_and_publish import steps_of
+from streamkernel.jobs._steps import remove_steps, steps_of, steps_saved
 from streamkernel.jobs.records import ENDED, REMOVING, JobRecords
 
 _LONGEST_WAIT = 25.0  # seconds to wait for a driver that is ending

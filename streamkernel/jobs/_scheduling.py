@@ -1,4 +1,4 @@
-"""A job's driver at the scheduler: one task, whose key contains the number of the job's state that requested it."""
+"""A job's driver at the scheduler: one task, whose key has the number of the job's state that requested it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,32 @@ import time
 from distributed import Client, Future, KilledWorker, fire_and_forget
 
 from streamkernel.engine.cluster.cluster_state import NoValidWorkerError, task_state
-from streamkernel.engine.cluster.lost_cluster import scheduler_of
+from streamkernel.engine.cluster.lost_cluster import scheduler_of, translated_loss
+from streamkernel.engine.cluster.versions import check_versions
+from streamkernel.engine.security import connect_client
 from streamkernel.errors import ClusterError, StoreError, StoreExistsError, StreamKernelError
 from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs._reservation import reserve
 from streamkernel.jobs._task import drive
 from streamkernel.jobs.records import FAILED, QUEUED, JobRecords, State
+from streamkernel.type_aliases import Untyped
 
 _PATIENCE, _BRIEFLY = 5.0, 0.5
 WAITING = frozenset({"waiting", "queued", "no-worker"})  # the task waits for a worker
 DRIVEN = WAITING | {"processing"}
 _LOST = (KilledWorker, NoValidWorkerError)
+
+
+def connected(address: str, security: Untyped, *, insecure: bool, timeout: float) -> Client:
+    """A client of the scheduler; parameters and errors are those of `connect`."""
+    client = connect_client(address, security, insecure=insecure, timeout=timeout, set_as_default=False)
+    try:
+        with translated_loss(f"the scheduler at {address}", "as it was asked for its versions", "try again"):
+            check_versions(client)
+    except BaseException:
+        client.close()
+        raise
+    return client
 
 
 def submit_driver(client: Client, records: JobRecords, queued: State) -> None:

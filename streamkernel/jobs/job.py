@@ -7,15 +7,11 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from distributed import Client
-
 from streamkernel.blobs import Lease, Record, blobs_at, place_time
 from streamkernel.blobs.lease import is_renewed
 from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError, StreamKernelError
-from streamkernel.jobs._checkpoints import remove_steps, steps_saved
-from streamkernel.jobs._fit_and_publish import published_digest, steps_of
 from streamkernel.jobs._record_fields import Failure
-from streamkernel.jobs._scheduling import DRIVEN, WAITING, resubmit, state_of, submit_again, submit_unseen
+from streamkernel.jobs._steps import remove_steps, steps_of, steps_saved
 from streamkernel.jobs.records import (
     CANCELLED,
     CANCELLING,
@@ -34,6 +30,8 @@ from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from streamkernel.estimators.base import SavedEstimator
 
 _LATE = 3.0  # seconds that a driver's record may take beyond its lease; stamps may have whole seconds only
@@ -217,6 +215,9 @@ class Job:
             return self.status
         if self._client is None or status not in (QUEUED, INTERRUPTED):
             return status
+        # Here and in `resume`, because Dask takes long to load, and jobs are read and cancelled without it.
+        from streamkernel.jobs._scheduling import DRIVEN, WAITING, resubmit, state_of, submit_unseen
+
         state = state_of(self._client, self._records, record.fields.asked)
         if status == QUEUED and state is None:
             submit_unseen(self._client, self._records, record, self.model)
@@ -287,6 +288,9 @@ class Job:
             if digest := record.fields.digest:
                 if running:
                     raise ParameterError(f"job {self.id} is publishing its model; it is too late to cancel it")
+                # Here, because only this rare case reads a model.
+                from streamkernel.jobs._fit_and_publish import published_digest
+
                 if published_digest(self.work) == digest:
                     # Its driver was lost between publishing and its last record. A job that is cancelled and resumed
                     # forgets the digest, so its own model would stop it.
@@ -322,6 +326,8 @@ class Job:
             raise ParameterError(
                 f"no cluster can run job {self.id} here; give {option('address')}, the address of a scheduler"
             )
+        from streamkernel.jobs._scheduling import DRIVEN, resubmit, state_of, submit_again
+
         self.refresh()
         record = self._records.latest()
         status, steps = record.status, steps_saved(steps_of(self.id, self.model))

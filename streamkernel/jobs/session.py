@@ -6,13 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from distributed import Client
-
 from streamkernel.blobs import is_url, joined, parent_of
-from streamkernel.byte_counts import parse_bytes
-from streamkernel.engine.cluster.lost_cluster import translated_loss
-from streamkernel.engine.cluster.versions import check_versions
-from streamkernel.engine.security import connect_client
 from streamkernel.errors import (
     CorruptMetadataError,
     ParameterError,
@@ -20,22 +14,20 @@ from streamkernel.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from streamkernel.fits.steps.run import size_of_fit
 from streamkernel.jobs._damaged import UnreadableJob
 from streamkernel.jobs._remove import remove_job
 from streamkernel.jobs._reservation import latest_maker, reserve
-from streamkernel.jobs._scheduling import submit_driver
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import JobRecords, is_id, job_ids, new_id
-from streamkernel.jobs.specification import JobSpecification, RequestedFit, location_of, requested, rows_location
-from streamkernel.kernels.parameters import checked_integer
+from streamkernel.jobs.specification import location_of
 from streamkernel.outputs import refuse_link
-from streamkernel.store import check_target
 from streamkernel.type_aliases import FieldsView, Untyped
-from streamkernel.wording import option
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from streamkernel.estimators.base import SavedEstimator
+    from streamkernel.jobs.requests import RequestedFit
 
 ENVIRONMENT = "STREAMKERNEL_JOBS"
 
@@ -83,13 +75,10 @@ def connect(
     place = jobs or os.environ.get(ENVIRONMENT) or None
     client = None
     if address is not None:
-        client = connect_client(address, security, insecure=insecure, timeout=timeout, set_as_default=False)
-        try:
-            with translated_loss(f"the scheduler at {address}", "as it was asked for its versions", "try again"):
-                check_versions(client)
-        except BaseException:
-            client.close()
-            raise
+        # Dask takes long to load, and jobs are read without it.
+        from streamkernel.jobs._scheduling import connected
+
+        client = connected(address, security, insecure=insecure, timeout=timeout)
     return JobsSession(client, None if place is None else location_of("jobs", place))
 
 
@@ -146,24 +135,23 @@ class JobsSession:
         """
         if self._client is None:
             raise ParameterError("no cluster can run a job here; connect to a scheduler's address to submit one")
-        fit = estimator if isinstance(estimator, RequestedFit) else requested(estimator, settings)
-        work = JobSpecification(
-            estimator=fit.estimator,
-            settings=fit.plain,
-            table=rows_location("table", table),
-            model=location_of("model", model),
-            rows=None if rows is None else (_row_number(rows[0]), _row_number(rows[1])),
-            queries=None if queries is None else rows_location("queries", queries),
-            overwrite=bool(overwrite),
-            memory_limit=parse_bytes(memory_limit) or fit.memory_limit,
-            lease_seconds=_checked_seconds(lease_seconds),
-            **({} if weight is None else {"weight": weight}),
+        # Those who read or stop jobs do without the fits and without Dask.
+        from streamkernel.jobs._scheduling import submit_driver
+        from streamkernel.jobs._submission import checked_work
+
+        work = checked_work(
+            estimator,
+            table,
+            model,
+            settings=settings,
+            rows=rows,
+            queries=queries,
+            overwrite=overwrite,
+            memory_limit=memory_limit,
+            lease_seconds=lease_seconds,
+            check=check,
+            weight=weight,
         )
-        if check:
-            check_target(work.model, overwrite=overwrite)
-            table_of_fit = work.tables()[1]
-            size_of_fit(work.with_stores(fit.settings).for_table(table_of_fit), table_of_fit)
-            work.kind.check(table_of_fit, fit.estimator)
         place = self._place_of(work.model)
         records = JobRecords(place, new_id())
         queued = records.create(work)
@@ -272,13 +260,3 @@ class JobsSession:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _row_number(value: int | None) -> int | None:
-    return None if value is None else checked_integer("rows", value, 0)
-
-
-def _checked_seconds(value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1.0 <= value <= 3600.0:
-        raise ParameterError(f"{option('lease_seconds')} must be a number from 1 to 3600, not {value!r}", value=value)
-    return float(value)

@@ -22,8 +22,8 @@ from streamkernel.errors import (
 )
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import ENDED, UNREADABLE, JobRecords, is_id, job_ids
+from streamkernel.jobs.requests import requested
 from streamkernel.jobs.session import JobsSession
-from streamkernel.jobs.specification import requested
 from streamkernel.pursuit import AUTO
 from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused, in_json, refusal_of

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from streamkernel import KernelRidgeClassifier, ingest, open_table
-from streamkernel.jobs.specification import JobSpecification, requested
+from streamkernel.jobs.requests import requested
+from streamkernel.jobs.specification import JobSpecification
 
 FIT = ("--estimator", "ridge-classifier", "--basis", "15", "--lengthscale", "2", "--scheduler", "threads", "--quiet")
 

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from streamkernel import KernelRidge
 from streamkernel.cli import progress as module
-from streamkernel.cli.progress import LOG_SECONDS, IngestBar, JobBar, Line, SweepBar, duration
+from streamkernel.cli.output import duration
+from streamkernel.cli.progress import LOG_SECONDS, IngestBar, JobBar, Line, SweepBar
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.fits import fit_ridge, plan_ridge
 from streamkernel.settings import RidgeSettings

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 
 from streamkernel import GaussianProcessRegressor, KernelCCA, KernelRidge
 from streamkernel.errors import ParameterError
-from streamkernel.jobs.specification import requested
+from streamkernel.jobs.requests import requested
 from streamkernel.kernels import Fixed, Gaussian, Laplacian, Linear, Matern
 from streamkernel.settings.ridge import RidgeSettings
 

@@ -13,7 +13,8 @@ from streamkernel.atomic import text_digest
 from streamkernel.blobs import RecordLog, blobs_at, joined
 from streamkernel.blobs.lease import this_process
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import JobSpecification, requested
+from streamkernel.jobs.requests import requested
+from streamkernel.jobs.specification import JobSpecification
 
 __all__ = ["STATES", "place_of_job"]
 

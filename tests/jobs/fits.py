@@ -14,7 +14,8 @@ from streamkernel import KernelRidge
 from streamkernel.errors import StreamKernelError
 from streamkernel.jobs import Job
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import JobSpecification, requested
+from streamkernel.jobs.requests import requested
+from streamkernel.jobs.specification import JobSpecification
 
 __all__ = ["estimator", "events", "failure", "rows_at", "small", "sweeps_begun", "until", "written"]
 

@@ -14,8 +14,8 @@ from streamkernel import connect
 from streamkernel.blobs import Blobs, Lease, LocalBlobs, blobs_at, clock, place_time
 from streamkernel.errors import ParameterError, StoreAccessError
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs._fit_and_publish import steps_of
 from streamkernel.jobs._progress_watch import ProgressWatch
+from streamkernel.jobs._steps import steps_of
 from streamkernel.jobs.records import RUNNING, JobRecords
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.store import Bundle, write_bundle

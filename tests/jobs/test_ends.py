@@ -30,7 +30,8 @@ from streamkernel.jobs import JobsSession
 from streamkernel.jobs._cluster import DriverExecutor, DriverLimits
 from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import JobSpecification, requested
+from streamkernel.jobs.requests import requested
+from streamkernel.jobs.specification import JobSpecification
 from streamkernel.service.http_errors import in_json
 from streamkernel.settings import RidgeSettings
 from streamkernel.wording import in_python, option

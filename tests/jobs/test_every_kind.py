@@ -15,7 +15,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import PredictingEstimator, SavedEstimator
 from streamkernel.estimators.kernel_cca import KernelCCA
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs.specification import requested
+from streamkernel.jobs.requests import requested
 from streamkernel.kinds import KINDS, PREDICTORS, TRANSFORMERS
 
 GIVEN: dict[str, dict[str, Any]] = {

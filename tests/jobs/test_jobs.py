@@ -24,7 +24,8 @@ from streamkernel.errors import (
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs._task import drive
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import JobSpecification, requested
+from streamkernel.jobs.requests import requested
+from streamkernel.jobs.specification import JobSpecification
 from streamkernel.kernels import Gaussian
 from streamkernel.selection.rules import as_rule
 

@@ -14,7 +14,7 @@ from streamkernel import connect
 from streamkernel.blobs import Lease, LocalBlobs
 from streamkernel.errors import CorruptMetadataError, ParameterError, StoreNotFoundError
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs._fit_and_publish import steps_of
+from streamkernel.jobs._steps import steps_of
 from streamkernel.jobs.records import JobRecords
 from streamkernel.store import Bundle, write_bundle
 

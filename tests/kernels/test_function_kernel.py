@@ -20,7 +20,7 @@ from streamkernel import (
     Nystroem,
 )
 from streamkernel.errors import DTypeError, ModelFormatError, NonFiniteDataError, ParameterError, ShapeError
-from streamkernel.jobs.specification import requested
+from streamkernel.jobs.requests import requested
 from streamkernel.kernels import FunctionKernel, Gaussian, OfColumns, as_kernel
 from streamkernel.models import RidgeModel
 

@@ -25,7 +25,7 @@ from streamkernel import (
 )
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.factors import Factor
-from streamkernel.jobs.specification import requested
+from streamkernel.jobs.requests import requested
 from streamkernel.kernels import Gaussian, Kernel, Linear
 from streamkernel.store import write_bundle
 

@@ -9,7 +9,6 @@ import click
 from streamkernel.cli.job_options import JobPlace, one_job, shown
 from streamkernel.cli.options import common
 from streamkernel.cli.output import Display
-from streamkernel.cli.progress import JobBar
 from streamkernel.cli.wording import text_of
 from streamkernel.jobs import Job
 from streamkernel.jobs.records import ENDED
@@ -40,6 +39,9 @@ def command(name: str, follow: bool, jobs: JobPlace, display: Display) -> None:
 
 
 def _follow(job: Job, quiet: bool) -> None:
+    # Here, because bars load the plans whose time they tell.
+    from streamkernel.cli.progress import JobBar
+
     with JobBar(quiet) as bar:
         while True:
             status = job.refresh()
