@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
+import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.errors import warn_user
 from streamkernel.table import ClippedScaler, ColumnStatistics, RankScaler, RowScaler, Scaler
@@ -178,9 +178,9 @@ def _spread(values: Float, shares: Float) -> float:
         q = 0.5 + 0.5 * share
         width = _quantile(values, shares, q) - _quantile(values, shares, 1.0 - q)
         if width > 0.0:
-            return width / (2.0 * float(ndtri(q)))
+            return width / (2.0 * float(scipy.special.ndtri(q)))
     # Fewer rows than one in a hundred differ: the range is that of normal scores of so few.
-    farthest = -float(ndtri(0.5 * min(shares[0], shares[-1])))
+    farthest = -float(scipy.special.ndtri(0.5 * min(shares[0], shares[-1])))
     return float(values[-1] - values[0]) / (2.0 * farthest)
 
 

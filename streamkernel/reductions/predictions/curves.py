@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+import scipy  # its parts are loaded when they are used: this one takes long
 
 from streamkernel.reductions.row_map import Predictions, ProbabilityMap
 from streamkernel.table import RowBlock
@@ -43,7 +43,7 @@ class Sigmoids(Curves):
     offset: Float
 
     def probabilities(self, f: Float) -> Float:
-        return np.asarray(expit(self.slope * f + self.offset))
+        return np.asarray(scipy.special.expit(self.slope * f + self.offset))
 
     @property
     def flat(self) -> Bool:

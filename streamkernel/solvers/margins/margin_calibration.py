@@ -12,8 +12,7 @@ conformal prediction does for both ends of an interval together (Romano, Patters
 from __future__ import annotations
 
 import numpy as np
-import scipy  # its parts are loaded when they are used: this one takes long
-from scipy.special import expit
+import scipy  # its parts are loaded when they are used: these take long
 
 from streamkernel.reductions.predictions import Isotonic, Sigmoids
 from streamkernel.reductions.scores import bin_edges, residual_edges
@@ -61,7 +60,7 @@ def _platt(f: Float, negative: Float, positive: Float) -> tuple[float, float]:
     at = np.array([0.0, np.log((inside + 1.0) / (outside + 1.0))])
     now = loss(at)
     for _ in range(_STEPS):
-        p = expit(at @ features)
+        p = scipy.special.expit(at @ features)
         gradient = features @ (w * p - t)
         hessian = (features * (w * p * (1.0 - p))) @ features.T
         hessian[np.diag_indices(2)] += _SMALL * (1.0 + np.trace(hessian))
