@@ -66,6 +66,7 @@ def measure(arguments: dict[str, Any]) -> dict[str, Any]:
     gc.disable()  # as the program does while it loads (`streamkernel.cli.main`)
     clock = Clock()
     command = import_module("streamkernel.cli").main
+    import_module("streamkernel.cli.commands.fit")  # with the settings of all kinds, which are its options
     for module, name, part in PARTS:
         holder, *inner, last = [import_module(module), *name.split(".")]
         for each in inner:
