@@ -56,7 +56,7 @@ def module_of(path: Path) -> str:
 
 
 def users(nodes: Nodes) -> dict[str, set[str]]:
-    """The folders that import each module, and "exported" where the folder's `__init__` imports from it."""
+    """The folders that import each module, and "exported" where the folder's `__init__` offers what is in it."""
     found: dict[str, set[str]] = {module_of(path): set() for path in nodes}
     for path, of_file in nodes.items():
         user = "exported" if path.name == "__init__.py" else module_of(path.parent)
@@ -70,6 +70,10 @@ def users(nodes: Nodes) -> dict[str, set[str]]:
             for name in names:
                 if name in found:
                     found[name].add(user)
+    for stub in PACKAGE.rglob("__init__.pyi"):
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            assert isinstance(node, ast.ImportFrom), f"{stub} only says what its folder offers"
+            found[f"{module_of(stub.parent)}.{node.module}"].add("exported")
     return found
 
 

@@ -15,8 +15,9 @@ from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from lazy_loader import attach
+
 from streamkernel.errors import ParameterError
-from streamkernel.on_demand import on_demand
 from streamkernel.report.publish import PICTURE, checked_output, publish_file
 from streamkernel.type_aliases import FieldsView
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from streamkernel.report.facts.fit import Absent
 else:
     # Commands that draw nothing take words of `report.text`.
-    __getattr__ = on_demand(__name__, {"facts.factors": "pca_optimum"})
+    __getattr__, *_ = attach(__name__, submod_attrs={"facts.factors": ["pca_optimum"]})
 
 __all__ = [
     "check_report",

@@ -33,7 +33,7 @@ from streamkernel.models.kernel_cca import (
     KernelCCASolution,
     ViewRecord,
 )
-from streamkernel.records import Certificate, Run
+from streamkernel.records import Certificate, LengthscaleChoice, Run
 from streamkernel.reductions import Moments, Sample, View, draw_rows
 from streamkernel.reductions.sums import CrossDisagreements, CrossFeatureSums, CrossGram, Features, FeatureTimes
 from streamkernel.selection import RowCache, Selection
@@ -41,7 +41,7 @@ from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
 from streamkernel.selection.row_cache import STATISTICS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.transformers import KernelCCASettings
-from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
+from streamkernel.solvers import choose_lengthscale, with_choice
 from streamkernel.store.plain import plain
 from streamkernel.table import RowScaler, SparseScaler, Table, TableStatistics
 from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked

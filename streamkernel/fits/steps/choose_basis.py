@@ -18,13 +18,13 @@ from streamkernel.fits.steps.scalers import bounded_scaler, standard_scaler, uni
 from streamkernel.fits.steps.validation import checked_numbers, fetched_held_out
 from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.metric import MetricScaler
-from streamkernel.records import MetricChoiceRecord
+from streamkernel.records import LengthscaleChoice, MetricChoiceRecord
 from streamkernel.reductions import DrawnRows, Sample, draw_rows
 from streamkernel.reductions.pools import Lots, Origins, Repeats
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.selection.row_cache import as_stored, before_metric
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.solvers import LengthscaleChoice, choose_lengthscale, with_choice
+from streamkernel.solvers import choose_lengthscale, with_choice
 from streamkernel.table import ColumnStatistics, Folds, RowScaler, SparseScaler, Table, TableStatistics
 from streamkernel.tuning import FORMS, MetricChoice, MetricSearch, Tuning
 from streamkernel.type_aliases import AnyArray, Float, Int

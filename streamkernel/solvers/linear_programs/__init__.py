@@ -1,20 +1,5 @@
 """Linear programming machines, whose columns and rows are generated between sweeps."""
 
-from streamkernel.solvers.linear_programs._highs import require_highs
-from streamkernel.solvers.linear_programs._linear_machine import LinearLimits, LinearMachine
-from streamkernel.solvers.linear_programs.linear_programs import (
-    drawn_numbers,
-    linear_program_step,
-    most_drawn,
-    solve_linear_machines,
-)
+from lazy_loader import attach_stub
 
-__all__ = [
-    "LinearLimits",
-    "LinearMachine",
-    "drawn_numbers",
-    "linear_program_step",
-    "most_drawn",
-    "require_highs",
-    "solve_linear_machines",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
