@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report.rendered import render
+from report.rendered import undrawn
 
 from streamkernel.models import RidgeModel
 from streamkernel.report.bokeh_renderer import scripts_and_elements
@@ -59,7 +59,7 @@ def test_every_colour_of_the_palette_has_a_dark_one() -> None:
 
 
 def test_the_page_says_that_it_has_both_themes(regression: RidgeModel) -> None:
-    page = render(regression)
+    page = undrawn(regression, but=["trace"])
     assert '<meta name="color-scheme" content="light dark">' in page
     assert "@media screen and (prefers-color-scheme: dark)" in page
     assert f"color: {ORANGE}; color: light-dark({ORANGE}, {dark(ORANGE)})" in page

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from report.rendered import undrawn
 
 from streamkernel import GaussianProcessClassifier, GaussianProcessPoissonRegressor, GaussianProcessRegressor
-from streamkernel.report import write_report
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (120, 2))
@@ -20,20 +19,19 @@ COUNTS = GaussianProcessPoissonRegressor, RNG.poisson(np.exp(1 + F)).astype(floa
 VALUES = GaussianProcessRegressor, F + 0.1 * RNG.standard_normal(120)
 
 
-def page(folder: Path, estimator: Any, y: Any, **options: Any) -> str:
-    write_report(estimator(20, **options).fit(X, y).model_, folder / "r.html")
-    return (folder / "r.html").read_text(encoding="utf-8")
+def page(estimator: Any, y: Any, *drawn: str, **options: Any) -> str:
+    return undrawn(estimator(20, **options).fit(X, y).model_, but=drawn)
 
 
 @pytest.mark.parametrize(("estimator", "y"), [CLASSES, COUNTS])
-def test_the_deviation_of_the_function_is_told(tmp_path: Path, estimator: Any, y: Any) -> None:
-    drawn = page(tmp_path, estimator, y, lengthscale=1.0, signal_variance=6.25)
+def test_the_deviation_of_the_function_is_told(estimator: Any, y: Any) -> None:
+    drawn = page(estimator, y, lengthscale=1.0, signal_variance=6.25)
     assert '<dt>Signal</dt><dd class="value">2.50</dd>' in drawn
 
 
 @pytest.mark.parametrize("case", [CLASSES, COUNTS, VALUES])
-def test_evidence_and_variances_have_one_unit_on_the_page(tmp_path: Path, case: Any) -> None:
-    drawn = page(tmp_path, *case, lengthscale=1.0)
+def test_evidence_and_variances_have_one_unit_on_the_page(case: Any) -> None:
+    drawn = page(*case, "tuning", "parameters", lengthscale=1.0)
     assert "Hyper-parameters on the way" in drawn
     for words in ("in units of their standard deviation", "in units of the targets"):
         assert words not in drawn
