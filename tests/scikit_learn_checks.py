@@ -52,16 +52,27 @@ _OF_ALL_ROWS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_w
 
 
 def _cases(whole: Sequence[Any], others: Sequence[Any]) -> Iterator[Any]:
-    for each in (*whole, *others):
+    shown: set[str] = set()  # by the first ones before this one
+    tried: set[tuple[str, str]] = set()
+    for number, each in enumerate((*whole, *others)):
+        own = set()
         for estimator, check in estimator_checks_generator(each):
             name = getattr(check, "func", check).__name__
             if name in _OF_ALL_ROWS:
                 continue
-            quick = each in whole or name in _OF_EACH_CLASS
-            marks = () if quick else (pytest.mark.slow,)
-            yield pytest.param(estimator, check, marks=marks, id=f"{type(each).__name__}-{name}")
+            case = (type(each).__name__, name)
+            # A check in several forms is about rows of other dtypes, and in memory that is only read.
+            of_class = name in _OF_EACH_CLASS and case not in tried
+            quick = of_class or (number < len(whole) and name not in shown)
+            own.add(name)
+            tried.add(case)
+            yield pytest.param(estimator, check, marks=() if quick else (pytest.mark.slow,), id="-".join(case))
+        shown |= own
 
 
 def with_checks(*whole: Any, others: Sequence[Any] = ()) -> pytest.MarkDecorator:
-    """``estimator`` and ``check``: all checks of the first ones; of `others` those of their own code, the rest slow."""
+    """``estimator`` and ``check``: every check of the first ones, those of their own code of each class, the rest slow.
+
+    A check of the reading of rows is quick for one of the first ones, and so are all of its forms.
+    """
     return pytest.mark.parametrize(("estimator", "check"), list(_cases(whole, others)))
