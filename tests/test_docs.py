@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from distributed import Client
 from pages import TEXTS
+from slow_cases import slow_but
 
 import streamkernel as package
 from streamkernel import factors, report
@@ -46,6 +47,8 @@ RUNNABLE = [
         )
     ),
 ]  # fmt: skip
+# The others make many models, or large ones.
+SHORT = [page for page in RUNNABLE if page.stem not in ("guide", "which_method", "gallery", "factors")]
 # Pages that begin with nothing: their commands run, too.
 WALKED = [ROOT / "docs" / name for name in ("install.md", "tutorial.md")]
 
@@ -113,7 +116,7 @@ def search_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generalised, "SAMPLE_BASIS", 50)
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+@pytest.mark.parametrize("page", slow_but(SHORT, RUNNABLE), ids=name_of)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     search_less(monkeypatch)
@@ -170,7 +173,7 @@ def walk(page: Path, monkeypatch: pytest.MonkeyPatch, bucket: str = "") -> None:
             execute(page, line, source, namespace)
 
 
-@pytest.mark.parametrize("page", WALKED, ids=name_of)
+@pytest.mark.parametrize("page", slow_but(WALKED[1:], WALKED), ids=name_of)
 def test_the_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     walk(page, monkeypatch)

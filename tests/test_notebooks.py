@@ -87,7 +87,9 @@ def test_it_is_a_notebook(path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
+@pytest.mark.parametrize(
+    "path", [NOTEBOOKS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[1:])], ids=name_of
+)
 def test_it_runs(path: Path, tmp_path: Path) -> None:
     cells = code_of(path)
     if path.stem in SMALLER:

@@ -11,11 +11,12 @@ from dataclasses import replace
 import _processor
 import pytest
 from clusters import ROOT
+from slow_cases import slow_but
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the processors are of the x86 family")
 
 
-@pytest.mark.parametrize("name", _processor.PROCESSORS)
+@pytest.mark.parametrize("name", slow_but(["haswell"], _processor.PROCESSORS))
 def test_all_libraries_take_the_processor(name: str) -> None:
     variables = _processor.environment(name)
     reason = _processor.refusal(name, variables)

@@ -38,10 +38,10 @@ def look(page: Path, folder: Path) -> tuple[np.ndarray, list[str]]:
     return imread(picture)[:, :, :3], said
 
 
-OTHERS = ("pursuit", "gaussian", "regression", "classifier", "several", "labels", "counts", "svc", "svr")
+OTHERS = ("committee", "pursuit", "gaussian", "classifier", "several", "labels", "counts", "svc", "svr")
 
 
-@pytest.mark.parametrize("name", ["committee", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.mark.parametrize("name", ["regression", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_figures_are_drawn_and_nothing_goes_wrong(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     model: PredictingModel = request.getfixturevalue(name)
     page = tmp_path / "report.html"
@@ -59,6 +59,7 @@ def test_figures_are_drawn_and_nothing_goes_wrong(name: str, tmp_path: Path, req
     assert np.ptp(picture[:, -1].reshape(-1)) < 0.1
 
 
+@pytest.mark.slow
 def test_the_test_would_see_a_broken_page(regression: RidgeModel, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     write_report(regression, page)
