@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from memory import measured
 from problems import zarr_of_chunks
+from slow_cases import slow_but
 
 from streamkernel import KernelBoostingClassifier, open_table
 from streamkernel.engine import Machine, Session, Silent, ThreadExecutor
@@ -51,8 +53,7 @@ def undisturbed() -> str:
         return str(fit_boosting(table, SWEPT, Session(ThreadExecutor(1)), estimator="boosting").digest)
 
 
-@pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("sweeps", [2, 4, 7])
+@pytest.mark.parametrize(("sweeps", "lost"), slow_but([(2, True), (7, False)], product([2, 4, 7], [False, True])))
 def test_a_run_that_was_ended_between_members_goes_on_with_equal_bits(tmp_path: Path, sweeps: int, lost: bool) -> None:
     """Also where the codes of its members are lost, which are then computed again."""
     table = open_table(zarr_of_chunks(tmp_path / "rows.zarr", X, Y.astype(float), 100), classify=True)

@@ -81,7 +81,7 @@ def test_a_rank_without_a_metric(options: dict[str, Any]) -> None:
         RidgeSettings(metric_rank=2, **options)
 
 
-@pytest.mark.parametrize("make", [KernelRidge, KernelRidgeClassifier])
+@pytest.mark.parametrize("make", [KernelRidge, pytest.param(KernelRidgeClassifier, marks=pytest.mark.slow)])
 def test_the_default_is_the_fit_of_its_choices(make: Any) -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((2000, 3))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import dask.array
 import numpy as np
 import pytest
+from slow_cases import slow_but
 
 from streamkernel import (
     GaussianProcessClassifier,
@@ -86,8 +88,9 @@ def test_tiny_weights_among_others_are_fitted() -> None:
     assert np.corrcoef(found.predict(X[:30]), y[:30])[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("approximation", ["fitc", "dtc"])
-@pytest.mark.parametrize("weight", [7.0, 1e12])
+@pytest.mark.parametrize(
+    ("approximation", "weight"), slow_but([("fitc", 7.0), ("dtc", 1e12)], product(["fitc", "dtc"], [7.0, 1e12]))
+)
 def test_a_common_factor_is_that_of_copies(approximation: str, weight: float) -> None:
     """Copies share one error: of rows that all stand as often, the process is that of the rows once."""
     model = GaussianProcessRegressor(60, approximation=approximation)

@@ -38,7 +38,7 @@ def test_bound_keeps_the_picks_of_its_minimum(tmp_path: Path) -> None:
     assert Factor.load(tmp_path / "F").digest == cut.digest
 
 
-@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("targets", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_gap_keeps_the_first_basis_that_is_good_enough(tmp_path: Path, targets: int) -> None:
     X, y = rows(800)
     Y = np.column_stack([y, 5 * np.cos(X[:, 1])])[:, :targets]

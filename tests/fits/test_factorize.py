@@ -13,6 +13,7 @@ import pytest
 import zarr
 from forks import Forks
 from sklearn.metrics.pairwise import rbf_kernel
+from slow_cases import slow_but
 from thread_clients import thread_client
 
 from streamkernel import Factor, factorize, ingest
@@ -50,7 +51,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CHUNK_BYTES", 300 * 40 * 4)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_columns_and_certificate(tmp_path: Path, small_chunks: None, dtype: str) -> None:
     X = rows()
     factor = factorize(X, tmp_path / "F", n_components=40, lengthscale=2.0, scale="none", dtype=dtype)
@@ -107,7 +108,7 @@ def test_a_kernel_that_is_not_stationary(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.diagonal(quadratic(X[:9].astype(np.float64))), ((X[:9] ** 2).sum(axis=1) / 4) ** 2)
 
 
-@pytest.mark.parametrize("chunk", [100, 777, 3000])
+@pytest.mark.parametrize("chunk", slow_but([777], [100, 777, 3000]))
 def test_any_chunks_and_threads_give_the_same_picks_and_columns(tmp_path: Path, small_chunks: None, chunk: int) -> None:
     X = rows()
     once = factorize(X, tmp_path / "F", n_components=40)

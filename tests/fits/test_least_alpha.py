@@ -52,7 +52,7 @@ def test_a_committee_has_the_guard() -> None:
         BayesianCommitteeMachine(60, block_size=40, noise_variance=1e-30, **GP).fit(X, y)
 
 
-@pytest.mark.parametrize("alpha", ["gcv", "cv"])
+@pytest.mark.parametrize("alpha", ["gcv", pytest.param("cv", marks=pytest.mark.slow)])
 def test_targets_without_noise_get_a_small_alpha(alpha: str) -> None:
     """The rounding of the sums sets a floor for alpha; with smooth functions it once was 16 times the least error."""
     rows = np.random.default_rng(0).uniform(-1.0, 1.0, (8000, 3))

@@ -40,12 +40,12 @@ def _pitc(n: int, **options: Any) -> GaussianProcessRegressor:
     return GaussianProcessRegressor(n, approximation="pitc", **options)
 
 
-CASES: list[tuple[int, int, Callable[[Float], Float], Callable[..., Any], int, dict[str, Any]]] = [
+CASES: list[Any] = [
     # seed, features, targets, estimator, n, options: of each, members had no factor with the noise that was found
     (0, 2, _quadratic, _pitc, 100, {}),
-    (0, 2, _sine, _pitc, 300, {}),
-    (0, 2, _sine, _pitc, 300, {"block_size": 50}),
-    (0, 2, _exponential, _pitc, 300, {}),
+    pytest.param(0, 2, _sine, _pitc, 300, {}, marks=pytest.mark.slow),
+    pytest.param(0, 2, _sine, _pitc, 300, {"block_size": 50}, marks=pytest.mark.slow),
+    pytest.param(0, 2, _exponential, _pitc, 300, {}, marks=pytest.mark.slow),
     (0, 2, _exponential, BayesianCommitteeMachine, 300, {"block_size": 100, "scale": "none"}),
     (1, 1, _exponential, _pitc, 300, {}),
 ]

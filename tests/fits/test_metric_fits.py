@@ -124,7 +124,7 @@ def test_points_are_the_rows_themselves(rows: tuple[np.ndarray, np.ndarray]) -> 
 
 
 @pytest.mark.filterwarnings("ignore:the basis is stale")  # the new rows of a basis with a tiny residual
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_a_model_with_a_metric_is_saved_and_updated(
     dtype: type, rows: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
@@ -158,6 +158,7 @@ def test_chunks_of_one_task_change_no_bit(rows: tuple[np.ndarray, np.ndarray], l
     np.testing.assert_array_equal(np.asarray(other.predict(X)), learned.predict(X))
 
 
+@pytest.mark.slow  # test_scaling_fits.py has it with ranks of the values
 def test_threads_change_no_bit(rows: tuple[np.ndarray, np.ndarray]) -> None:
     table, settings = open_table(*rows), RidgeSettings(40, metric="learned")
     # A table of this size is one task: to have several, four spans.

@@ -48,9 +48,9 @@ def test_pools_are_planned_as_they_are_drawn(options: dict[str, Any]) -> None:
     ("widths", "options"),
     [
         ((10, 4000), {}),
-        ((4000, 10), {}),
+        pytest.param((4000, 10), {}, marks=pytest.mark.slow),
         ((2000, 2000), {"view_columns": (range(2000), range(2000, 4000))}),
-        ((10, 4000), {"basis_size": 10, "n_components": 2}),
+        pytest.param((10, 4000), {"basis_size": 10, "n_components": 2}, marks=pytest.mark.slow),
         ((10, 4000), {"pool": "all", "basis_size": 20}),
         ((10, 4000), {"kernel": (Gaussian(100.0), Gaussian(100.0) + Gaussian(200.0))}),
     ],

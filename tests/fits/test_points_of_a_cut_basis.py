@@ -29,7 +29,7 @@ def test_of_a_factor_that_stops_at_its_bound(options: dict[str, Any], tmp_path: 
     np.testing.assert_allclose(again.points, X[factor.component_indices], rtol=1e-12)
 
 
-@pytest.mark.parametrize("options", [{"scale": "robust"}, {"metric": T}])
+@pytest.mark.parametrize("options", [pytest.param({"scale": "robust"}, marks=pytest.mark.slow), {"metric": T}])
 def test_of_a_committee_with_queries(options: dict[str, Any], tmp_path: Path) -> None:
     made = BayesianCommitteeMachine(100, queries=X[:7] + 0.01, block_size=200, tune="none", **options)
     made.fit(X, Y)

@@ -16,7 +16,7 @@ from streamkernel.store import read_bundle
 KEPT = np.array([0, 2, 3, 7, 11])
 
 
-@pytest.mark.parametrize("approximation", ["dtc", "fitc"])
+@pytest.mark.parametrize("approximation", [pytest.param("dtc", marks=pytest.mark.slow), "fitc"])
 def test_points_that_depend_on_others_leave_with_what_they_gained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approximation: str
 ) -> None:

@@ -113,7 +113,7 @@ def test_a_gaussian_process_knows_the_noise(approximation: str) -> None:
     assert np.mean(np.abs(targets - mean) < 1.96 * std) == pytest.approx(0.95, abs=0.03)
 
 
-@pytest.mark.parametrize("jitter", [1e-5, 1e-4])
+@pytest.mark.parametrize("jitter", [pytest.param(1e-5, marks=pytest.mark.slow), 1e-4])
 def test_copies_that_were_measured_again_do_not_lessen_the_noise(jitter: float) -> None:
     """Keys at one set of edges count lots as often as edges part them: too many rows, and too little noise."""
     data = Data(10, jitter=jitter)

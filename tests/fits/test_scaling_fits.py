@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from problems import cut_session, predicted
+from slow_cases import slow_but
 
 from streamkernel import (
     BayesianCommitteeMachine,
@@ -107,8 +109,10 @@ def test_growth_adds_points_as_stored(kind: str, rows: tuple[np.ndarray, np.ndar
     np.testing.assert_array_equal(model.components_, X[model.component_indices_])
 
 
-@KINDS
-@pytest.mark.parametrize("metric", ["none", "learned"])
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    slow_but([("rank", "none"), ("robust", "learned")], product(["robust", "rank"], ["none", "learned"])),
+)
 def test_threads_change_no_bit(kind: str, metric: str, rows: tuple[np.ndarray, np.ndarray]) -> None:
     table, settings = open_table(rows[0][:450], rows[1][:450]), RidgeSettings(40, scale=kind, metric=metric)
     # A table of this size is one task: to have several, three spans.
@@ -141,9 +145,13 @@ def test_columns_in_another_order_are_found_by_their_names(kind: str, rows: tupl
     np.testing.assert_array_equal(model.predict(frame[list("dbca")]), model.predict(frame))
 
 
-@KINDS
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("metric", ["none", "diagonal"])
+@pytest.mark.parametrize(
+    ("kind", "dtype", "metric"),
+    slow_but(
+        [("rank", np.float32, "none"), ("rank", np.float64, "diagonal"), ("robust", np.float32, "diagonal")],
+        product(["robust", "rank"], [np.float32, np.float64], ["none", "diagonal"]),
+    ),
+)
 def test_cached_rows_have_the_bits_of_blocks(
     kind: str, dtype: type, metric: str, rows: tuple[np.ndarray, np.ndarray]
 ) -> None:
@@ -288,7 +296,7 @@ def test_arrays_of_a_rank_scaler_fit_together(rows: tuple[np.ndarray, np.ndarray
             poor.write(tmp_path / "model")
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["rank", pytest.param("robust", marks=pytest.mark.slow)])
 def test_no_prediction_of_california_housing_is_far(
     kind: str, shared_data: Callable[[str], Mapping[str, NDArray[Any]]]
 ) -> None:

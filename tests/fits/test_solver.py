@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partialmethod
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from problems import predicted, zarr_of_chunks
 from scikit_learn_checks import with_checks
+from slow_cases import slow_but
 from thread_clients import thread_client
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, open_table
@@ -303,8 +305,7 @@ def test_the_plan_has_the_steps_of_the_search() -> None:
     assert 3 <= done.count("products without held-out rows") <= 2 * plan.steps[-3].times
 
 
-@pytest.mark.parametrize("alpha", [0.3, "cv"])
-@pytest.mark.parametrize("sweeps", [3, 9])
+@pytest.mark.parametrize(("sweeps", "alpha"), slow_but([(3, 0.3), (9, "cv")], product([3, 9], [0.3, "cv"])))
 def test_a_resumed_run_is_the_uninterrupted_one(
     store: str, digests: dict[float | str, str], tmp_path: Path, sweeps: int, alpha: float | str
 ) -> None:

@@ -97,7 +97,7 @@ def test_the_error_is_that_of_rows_nobody_has_seen(times: int) -> None:
     assert record.rmse_se[0] == pytest.approx(record.rmse[0] / np.sqrt(2 * 1200 * share), rel=0.25)
 
 
-@pytest.mark.parametrize("times", [1, 20])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 20])
 def test_of_classes_it_is_the_share_of_wrong_ones(times: int) -> None:
     X, y = rows(1200)
     apart, truth = rows(4000, 1)

@@ -6,10 +6,12 @@ The order of the sampled rows is given: it is drawn by row numbers, which copies
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from slow_cases import slow_but
 from weighted_rows import FixedRows, WeightedRows, assert_same, weighted_rows
 
 from streamkernel import GaussianProcessRegressor, KernelRidge, KernelRidgeClassifier
@@ -57,8 +59,14 @@ SEARCHES: dict[str, tuple[Any, str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("copies", ["many", "few"])
-@pytest.mark.parametrize("search", SEARCHES)
+# Each search and each kind of targets once; what two of them do together is slow.
+QUICK = {
+    *product(["lengthscale", "kernel, folds", "metric", "lengthscale of classes", "evidence"], ["many"]),
+    *product(["lengthscale, folds", "kernel", "diagonal", "all of classes"], ["few"]),
+}
+
+
+@pytest.mark.parametrize(("search", "copies"), slow_but(QUICK, product(SEARCHES, ["many", "few"])))
 def test_a_search_finds_the_same(search: str, copies: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_choose_basis, "_sample_rows", _in_order_of_keys)
     estimator, targets, options = SEARCHES[search]
