@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from rule_table import TABLE, title
+from rule_table import ALGORITHMS, TABLE, title
+from slow_cases import slow_but
 from weighted_rows import CASES, TRANSFORMS, WeightedRows, assert_same, weighted_rows
 
-from streamkernel import KernelCCA, KernelRidge, open_table
+from streamkernel import (
+    BayesianCommitteeMachine,
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
+    KernelCCA,
+    KernelMatchingPursuit,
+    KernelRidge,
+    open_table,
+)
 from streamkernel.engine import Machine
 from streamkernel.fits.ridge.ridge import plan_ridge
 from streamkernel.settings import RidgeSettings
@@ -41,8 +51,15 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 KINDS = {case.estimator: case.targets for case in reversed(CASES + TRANSFORMS)}
 
 
-@pytest.mark.parametrize("estimator", KINDS, ids=lambda each: each.__name__)
-@pytest.mark.parametrize("m", [50, 90])
+# The size is chosen in one place for all kinds; whether rows are held out, by each kind. Of the kinds whose parameters
+# are found by evidence, which takes its time, one.
+OTHERS = {BayesianCommitteeMachine, GaussianProcessClassifier, GaussianProcessPoissonRegressor}
+QUICK = {*product([KernelRidge, KernelMatchingPursuit], [50]), *product(KINDS.keys() - OTHERS, [90])}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "m"), slow_but(QUICK, product(KINDS, [50, 90])), ids=lambda each: getattr(each, "__name__", str(each))
+)
 def test_defaults_are_those_without_them(estimator: Any, m: int) -> None:
     """The default size of 50 rows is another than that of 75, and of 60 rows some may be held out."""
     rows = weighted_rows(KINDS[estimator], m=m)
@@ -54,7 +71,10 @@ def test_defaults_are_those_without_them(estimator: Any, m: int) -> None:
     assert_same(few.arrays["residual_path"], more.arrays["residual_path"], "residual trace", 1e-6)
 
 
-@pytest.mark.parametrize(("name", "options"), TABLE, ids=[title(*each) for each in TABLE])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [pytest.param(*each, id=title(*each), marks=[pytest.mark.slow] * (each not in ALGORITHMS)) for each in TABLE],
+)
 def test_rules_choose_as_without_them(name: str, options: dict[str, Any]) -> None:
     rows = weighted_rows(m=70)
     further = {key: value for key, value in options.items() if key != "objective"}
