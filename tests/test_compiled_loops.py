@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from numba import cfunc, config, njit, types
 from numba.core import caching
 from numba.core.errors import NumbaError
+from slow_cases import slow_but
 
 import streamkernel
 from streamkernel import compiled_loops
@@ -83,9 +85,13 @@ def test_a_callback_has_an_address(folder: Path) -> None:
     assert callback().of(DTYPE).ctypes(3.0) == 6.0
 
 
-@pytest.mark.parametrize("make", [loop, callback])
-@pytest.mark.parametrize("suffix", [".nbc", ".nbi"])
-@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("make", "suffix", "share"),
+    slow_but(
+        [(loop, ".nbc", 0.5), (loop, ".nbi", 0.0), (callback, ".nbi", 0.5)],
+        product([loop, callback], [".nbc", ".nbi"], [0.0, 0.5]),
+    ),
+)
 def test_a_damaged_cache_is_cleared_once(make: Callable[[], Compiled], suffix: str, share: float, folder: Path) -> None:
     value(make())
     for path in folder.rglob(f"*{suffix}"):
@@ -312,8 +318,9 @@ def test_garbage_is_not_looked_for_while_a_loop_is_loaded(
     assert seen == [False]
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("many", [True, False])
+@pytest.mark.parametrize(
+    ("many", "frozen"), slow_but([(True, False), (False, True)], product([True, False], [True, False]))
+)
 def test_many_loaded_objects_count_as_old(many: bool, frozen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A collection of young objects does not look through them; objects that the user has frozen stay so."""
     loaded: list[list[int]] = []

@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_validate as dense_cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from slow_cases import slow_but
 
 from streamkernel import (
     GaussianProcessRegressor,
@@ -150,7 +151,11 @@ def test_weights_are_repeated_rows(by: str) -> None:
     np.testing.assert_allclose(weighted.estimators[0].errors, expected.estimators[0].errors, rtol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"groups": "x2"}, {"time": "x2"}], ids=["content", "group", "time"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, pytest.param({"groups": "x2"}, marks=pytest.mark.slow), {"time": "x2"}],
+    ids=["content", "group", "time"],
+)
 def test_chunks_change_nothing(options: Any, tmp_path: Any) -> None:
     rows = np.column_stack([X, np.arange(M) // 3])
     ridge = KernelRidge(30, lengthscale=1.0, alpha=0.1, metric="none")
@@ -317,7 +322,7 @@ class NearCopies:
         self.targets = self.y[self.at] + jitter * rng.standard_normal(400 * times)
 
 
-@pytest.mark.parametrize("jitter", [1e-12, 1e-7, 1e-5])
+@pytest.mark.parametrize("jitter", slow_but([1e-7], [1e-12, 1e-7, 1e-5]))
 def test_near_copies_share_a_fold(jitter: float) -> None:
     """Or held-out rows would have twins among those of the fit: the error was .47, that of new rows is .54."""
     data = NearCopies(jitter)
@@ -326,7 +331,7 @@ def test_near_copies_share_a_fold(jitter: float) -> None:
     assert cross_validate(data.many, ridge, y=data.targets).best.mean == pytest.approx(once, rel=0.05)
 
 
-@pytest.mark.parametrize(("jitter", "columns"), [(1e-3, 2), (5e-5, 20)])
+@pytest.mark.parametrize(("jitter", "columns"), slow_but([(1e-3, 2)], [(1e-3, 2), (5e-5, 20)]))
 def test_near_copies_share_a_fold_where_many_numbers_differ_much(jitter: float, columns: int) -> None:
     """With an alpha that is given: its choice by sums has a limit, which folds have not.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from comparison import shared_fits
 from comparison.shared_fits import GIVEN, PLAIN, features_of, models_of, ridge_errors
+from slow_cases import slow_but
 
 from streamkernel import (
     GaussianProcessRegressor,
@@ -120,7 +121,7 @@ def test_choices_are_those_of_a_fit_to_the_part_in_no_fold() -> None:
         assert model.record.scaler == alone.record.scaler
 
 
-@pytest.mark.parametrize("name", sorted(MODERATE))
+@pytest.mark.parametrize("name", slow_but(["classes", "gp", "ridge"], sorted(MODERATE)))
 def test_errors_are_about_those_of_fits_of_their_own(name: str) -> None:
     """On the same folds, from sums or not."""
     y, weights = targets_of(name), RNG.uniform(0.5, 2.0, M)

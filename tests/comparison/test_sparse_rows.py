@@ -41,11 +41,11 @@ def parts_of(table: Table, count: int = 4) -> Any:
 @pytest.mark.parametrize(
     ("estimator", "options"),
     [
-        (KernelRidge(20, **PLAIN), {}),
+        pytest.param(KernelRidge(20, **PLAIN), {}, marks=pytest.mark.slow),
         (KernelRidge(20, **PLAIN), {"sample_weight": WEIGHTS}),
         (KernelRidge(20, **PLAIN), {"groups": np.arange(400) % 7}),
         (KernelRidge(20, **PLAIN), {"time": np.sin(np.arange(400.0))}),
-        (KernelRidgeClassifier(20, **PLAIN), {}),
+        pytest.param(KernelRidgeClassifier(20, **PLAIN), {}, marks=pytest.mark.slow),
         (KernelSVC(20, kernel="gaussian", metric="none"), {"error": "error"}),
     ],
     ids=["plain", "weighted", "groups", "time", "classes", "margins"],

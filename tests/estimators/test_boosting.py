@@ -85,8 +85,17 @@ def test_wrong_rows_have_their_share_of_the_mass_after_each_member(labels: Any) 
         assert mass[codes != labels].sum() == pytest.approx(1.0 - 1.0 / C, rel=1e-12)
 
 
-@pytest.mark.parametrize("learner", ["svm", "ridge", "kmp"])
-@pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
+@pytest.mark.parametrize(
+    ("labels", "learner"),
+    [
+        pytest.param(Y, "svm", id="two-svm"),
+        pytest.param(THREE, "ridge", id="three-ridge"),
+        pytest.param(Y, "kmp", id="two-kmp"),
+        pytest.param(THREE, "svm", id="three-svm", marks=pytest.mark.slow),
+        pytest.param(Y, "ridge", id="two-ridge", marks=pytest.mark.slow),
+        pytest.param(THREE, "kmp", id="three-kmp", marks=pytest.mark.slow),
+    ],
+)
 def test_votes_are_better_than_members(learner: str, labels: Any) -> None:
     given = {**SMALL, "member_rows": 80, "n_components": 10 if learner == "kmp" else None}
     model = KernelBoostingClassifier(**given, learner=learner, C=10.0, member_alpha=1.0).fit(X[:400], labels[:400])

@@ -15,8 +15,15 @@ from streamkernel.kinds import KINDS, settings_of
 from streamkernel.models.boosting import BoostingModel
 
 
-@pytest.mark.parametrize("calibration", ["platt", "isotonic"])
-@pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
+@pytest.mark.parametrize(
+    ("labels", "calibration"),
+    [
+        pytest.param(Y, "platt", id="two-platt"),
+        pytest.param(THREE, "isotonic", id="three-isotonic"),
+        pytest.param(Y, "isotonic", id="two-isotonic", marks=pytest.mark.slow),
+        pytest.param(THREE, "platt", id="three-platt", marks=pytest.mark.slow),
+    ],
+)
 def test_probabilities_of_held_out_rows_are_shares(calibration: str, labels: Any) -> None:
     rng = np.random.default_rng(5)
     rows = rng.uniform(-2.0, 2.0, (3000, 3))

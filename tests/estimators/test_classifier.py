@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from slow_cases import slow_but
 
 from streamkernel import KernelRidge, KernelRidgeClassifier
 from streamkernel.errors import DataError, ParameterError, SingleClassError
@@ -25,8 +27,9 @@ LABELS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize(
+    ("kind", "classes"), slow_but([("strings", 2), *product(LABELS, [4])], product(LABELS, [2, 4]))
+)
 def test_labels_of_any_kind(classes: int, kind: str) -> None:
     X, codes = blobs(classes)
     y = LABELS[kind](codes)

@@ -148,7 +148,7 @@ def test_rows_outside_memory(labels: NDArray[Any], tmp_path: Path) -> None:
     assert predicted.dtype == found.dtype
 
 
-@pytest.mark.parametrize("ard", [False, True])
+@pytest.mark.parametrize("ard", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_hyper_parameters_by_evidence(ard: bool) -> None:
     wide = np.column_stack([X, RNG.standard_normal(300)])
     model = GaussianProcessClassifier(30, ard=ard).fit(wide, TWO)
@@ -172,8 +172,8 @@ def test_hyper_parameters_by_evidence(ard: bool) -> None:
         ({"lengthscale": 1.7}, ["signal"]),
         ({"signal_variance": 2.5}, ["lengthscale"]),
         ({"tune": "none"}, ["signal"]),
-        ({"kernel": Gaussian(0.9)}, ["signal"]),
-        ({"gamma": 0.5}, ["signal"]),
+        pytest.param({"kernel": Gaussian(0.9)}, ["signal"], marks=pytest.mark.slow),
+        pytest.param({"gamma": 0.5}, ["signal"], marks=pytest.mark.slow),
     ],
     ids=["lengthscale", "signal", "tune", "kernel", "gamma"],
 )

@@ -58,7 +58,7 @@ def test_a_sparse_view_beside_a_dense_one(options: dict[str, Any]) -> None:
     np.testing.assert_allclose(sparse.components_y_, dense.components_y_, atol=1e-12)
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("weights", [pytest.param(None, marks=pytest.mark.slow), WEIGHTS], ids=["plain", "weighted"])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_two_sparse_views_are_columns_of_one_input(options: dict[str, Any], weights: Any) -> None:
     """In any order; and each model takes the rows of the other."""

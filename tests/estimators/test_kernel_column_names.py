@@ -42,7 +42,7 @@ PLACED = "gaussian(columns=[0, 1]) + 2*laplacian(columns=[2, 3])"
 
 FITTED: dict[str, Any] = {
     "ridge": lambda kernel, rows: KernelRidge(20, alpha=0.1, kernel=kernel).fit(rows, Y),
-    "gp": lambda kernel, rows: GaussianProcessRegressor(15, ard=True, kernel=kernel).fit(rows, Y),
+    "gp": lambda kernel, rows: GaussianProcessRegressor(8, ard=True, kernel=kernel).fit(rows, Y),
     "committee": lambda kernel, rows: BayesianCommitteeMachine(
         60, block_size=80, noise_variance=0.1, signal_variance=2.0, lengthscale=40.0, tune="none", kernel=kernel
     ).fit(rows, Y),

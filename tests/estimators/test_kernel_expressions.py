@@ -56,7 +56,7 @@ def test_a_search_moves_all_parts_by_one_step() -> None:
     assert kernel.right.left.part == Fixed(Matern(7.0))
 
 
-@pytest.mark.parametrize("ard", [False, True])
+@pytest.mark.parametrize("ard", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_evidence_moves_each_lengthscale_that_is_not_stated(ard: bool) -> None:
     process = GaussianProcessRegressor(30, kernel="gaussian * matern52(lengthscale=9) + 2*laplacian", ard=ard).fit(X, Y)
     kernel, tuning = process.model_.basis.kernel, process.model_.record.tuning
@@ -70,7 +70,7 @@ def test_the_evidence_moves_each_lengthscale_that_is_not_stated(ard: bool) -> No
 
 
 def test_plain_names_have_the_names_of_columns_that_they_had() -> None:
-    process = GaussianProcessRegressor(20, ard=True).fit(X, Y)
+    process = GaussianProcessRegressor(8, ard=True).fit(X, Y)
     assert process.model_.record.tuning.parameters[:3] == tuple(f"lengthscale of x{j}" for j in range(3))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from report.rendered import without_figures
 from sklearn.metrics import accuracy_score, hamming_loss
 from sklearn.model_selection import cross_val_score
+from slow_cases import slow_but
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, KernelSVC, ingest, open_table, plan
 from streamkernel.cli import main
@@ -28,8 +31,13 @@ def rows(m: int = 300, seed: int = 0) -> tuple[Any, Any]:
     return X, (f + 0.2 * rng.standard_normal((m, 3)) > 0.0).astype(np.int64)
 
 
-@pytest.mark.parametrize("alpha", [0.5, "gcv", "cv"])
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.float32])
+@pytest.mark.parametrize(
+    ("alpha", "dtype"),
+    slow_but(
+        [(0.5, bool), ("gcv", np.int8), ("cv", np.float32)],
+        product([0.5, "gcv", "cv"], [bool, np.int8, np.float32]),
+    ),
+)
 def test_it_is_the_ridge_of_the_indicators(alpha: Any, dtype: type) -> None:
     X, Y = rows()
     ours = KernelRidgeClassifier(40, alpha=alpha, **OPTIONS).fit(X, Y.astype(dtype))
@@ -104,7 +112,8 @@ def test_the_command_line_and_the_service(tmp_path: Path, capsys: pytest.Capture
     assert scores["accuracy"] == accuracy_score(Y[250:], found)
     assert scores["hamming_loss"] == pytest.approx(hamming_loss(Y[250:], found))
     np.testing.assert_allclose(scores["label_accuracy"], (Y[250:] == found).mean(axis=0))
-    assert main(["report", str(tmp_path / "m"), str(tmp_path / "page.html"), "--quiet"]) == 0
+    with without_figures():
+        assert main(["report", str(tmp_path / "m"), str(tmp_path / "page.html"), "--quiet"]) == 0
     served = load(tmp_path / "m", "m", 0)
     direct = served.outputs().direct
     np.testing.assert_array_equal(direct.of_block(direct.prepared(X))["prediction"], model.predict(X))

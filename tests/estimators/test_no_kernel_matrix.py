@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import scipy.sparse
 from estimators.kernel_matrices import GIVEN, K, M, Y, changed
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_cases import slow_but
 
 from streamkernel import GaussianProcessRegressor, KernelPCA, KernelRidge, Nystroem
 from streamkernel.errors import (
@@ -61,8 +63,13 @@ def ends_of_20_rows(monkeypatch):
     monkeypatch.setattr("streamkernel.fits.steps.kernel_matrix._SEEN_ROWS", M)
 
 
-@pytest.mark.parametrize("rule", ["rpcholesky", "uniform", "sgma"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("rule", "dtype"),
+    slow_but(
+        [("rpcholesky", np.float32), ("uniform", np.float64), ("sgma", np.float32)],
+        product(["rpcholesky", "uniform", "sgma"], [np.float32, np.float64]),
+    ),
+)
 def test_what_is_wrong_beyond_the_ends_is_seen_with_the_basis(ends_of_20_rows, rule, dtype):
     ours = KernelRidge(30, kernel="precomputed", rule=rule, alpha=0.1)
     with pytest.warns(StreamKernelWarning, match=r"not positive semidefinite: k\(x, x\) of row \d+ is .* K \+ c I"):

@@ -19,6 +19,7 @@ from sklearn.kernel_approximation import Nystroem as Reference
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from slow_cases import slow_but
 from thread_clients import thread_client
 
 from streamkernel import KernelRidge, Nystroem, open_table
@@ -90,7 +91,7 @@ def test_ridge_on_the_features_is_kernel_ridge() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ kinds of rows
-@pytest.mark.parametrize("kind", ["dask", "zarr", "table", "pandas", "float64"])
+@pytest.mark.parametrize("kind", slow_but(["dask", "zarr", "pandas"], ["dask", "zarr", "table", "pandas", "float64"]))
 def test_inputs_of_any_kind_give_equal_bases(kind: str, tmp_path: Path) -> None:
     rows: Any = {
         "dask": lambda: da.from_array(X, chunks=(CHUNK, -1)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
+from slow_cases import slow_but
 from strategies import few_examples
 
 from streamkernel import KernelSVC, open_table
@@ -28,8 +30,10 @@ SIZE: dict[str, Any] = {"n_components": 20, "lengthscale": 1.0, "kernel": "gauss
 PAIRS = class_pairs(4)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "weighted"),
+    slow_but([("hinge", False), ("squared_hinge", True)], product(["hinge", "squared_hinge"], [False, True])),
+)
 def test_each_function_is_that_of_its_two_classes(loss: str, weighted: bool) -> None:
     w = 1.0 + np.arange(500) % 3 if weighted else np.ones(500)
     model = KernelSVC(**SIZE, C=2.0, loss=loss, multi_class="one-vs-one", gap_tol=1e-9)

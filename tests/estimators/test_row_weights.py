@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data
+from slow_cases import slow_but
 
 from streamkernel import (
     BayesianCommitteeMachine,
@@ -98,7 +99,10 @@ def distance(first: Any, second: Any) -> float:
 
 
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.UncheckedChunksWarning")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    slow_but(["array", "list", "column of a DataFrame", "nullable", "dask", "xarray", "zarr", "path"], KINDS),
+)
 def test_weights_of_any_kind(kind: str, tmp_path: Path) -> None:
     given = KINDS[kind](tmp_path)
     expected, unweighted, _ = fitted_to_all()
@@ -149,7 +153,12 @@ REPEATED: dict[str, Any] = {
 
 
 @pytest.mark.filterwarnings("ignore:about 9 of 21 rows are distinct")
-@pytest.mark.parametrize("name", REPEATED)
+@pytest.mark.parametrize(
+    "name",
+    slow_but(
+        REPEATED.keys() - {"ridge, gcv", "ridge, cg", "ridge, median", "ridge, scaled", "svc, hinge", "dtc"}, REPEATED
+    ),
+)
 def test_whole_weights_are_repeated_rows(name: str) -> None:
     """As scikit-learn's check of the equivalence, where all distinct rows are functions of the basis."""
     rows, targets, times = X[:9], np.arange(9) % 3, np.arange(9) % 3 + 1
@@ -168,13 +177,14 @@ OF_ALL_ROWS = [
     KernelRidge(9),
     KernelRidgeClassifier(9, class_weight="balanced"),
     GaussianProcessRegressor(9, noise_variance=0.1, **GIVEN),
-    BayesianCommitteeMachine(9, noise_variance=0.1, **GIVEN),
-    GaussianProcessClassifier(9, **GIVEN),
-    GaussianProcessPoissonRegressor(9, **GIVEN),
+    # Slow, as `REPEATED` or the class before has the same sums.
+    pytest.param(BayesianCommitteeMachine(9, noise_variance=0.1, **GIVEN), marks=pytest.mark.slow),
+    pytest.param(GaussianProcessClassifier(9, **GIVEN), marks=pytest.mark.slow),
+    pytest.param(GaussianProcessPoissonRegressor(9, **GIVEN), marks=pytest.mark.slow),
     KernelMatchingPursuit(7, validation=None, pool="full"),
-    KernelMatchingPursuitClassifier(7, validation=None, pool="full"),
+    pytest.param(KernelMatchingPursuitClassifier(7, validation=None, pool="full"), marks=pytest.mark.slow),
     KernelPCA(4, basis_size=9),
-    Nystroem(9),
+    pytest.param(Nystroem(9), marks=pytest.mark.slow),
     KernelCCA(basis_size=9),
 ]
 

@@ -50,7 +50,7 @@ OPTIONS = {"kernel": "gaussian", "metric": "none"}
     "options",
     [
         {},
-        {"scale": "none"},
+        pytest.param({"scale": "none"}, marks=pytest.mark.slow),  # the next ones have it
         {"kernel": "laplacian", "alpha": 1e-3},
         {"kernel": "2*matern + linear", "scale": "none"},
         {"kernel": "polynomial", "scale": "none", "rule": "rpcholesky"},
@@ -59,9 +59,9 @@ OPTIONS = {"kernel": "gaussian", "metric": "none"}
         {"solver": "cg", "alpha": 0.01},
         {"rule": "sgma"},
         {"rule": "incomplete-cholesky"},
-        {"rule": "csi"},
+        pytest.param({"rule": "csi"}, marks=pytest.mark.slow),
         {"rule": "uniform", "fit_intercept": False},
-        {"rule": "leverage"},
+        pytest.param({"rule": "leverage"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -83,29 +83,56 @@ OF_ALL_KINDS = [
     (KernelPCA(3, basis_size=30), "transform"),
     (Nystroem(30), "transform"),
     (KernelSVC(30, metric="none", kernel="gaussian"), "decision_function"),
-    (KernelSVC(30, metric="none", kernel="laplacian", loss="hinge"), "decision_function"),
+    pytest.param(
+        KernelSVC(30, metric="none", kernel="laplacian", loss="hinge"), "decision_function", marks=pytest.mark.slow
+    ),
     (KernelSVC(machine="full", loss="hinge", metric="none", kernel="gaussian"), "decision_function"),
     (KernelSVR(30, metric="none", kernel="matern"), "predict"),
     (KernelOneClass(30, scale="none"), "decision_function"),
     (KernelQuantileRegressor(20, metric="none", kernel="gaussian"), "predict"),
     (GaussianProcessRegressor(30, kernel="gaussian", tune="none", signal_variance=1.0, noise_variance=0.1), "predict"),
-    (
+    pytest.param(
         GaussianProcessRegressor(30, kernel="matern", approximation="dtc", lengthscale=9.0, noise_variance=0.1),
         "predict",
+        marks=pytest.mark.slow,
     ),
     (GaussianProcessClassifier(30, tune="none", signal_variance=4.0), "predict_proba"),
     (GaussianProcessPoissonRegressor(30, tune="none", signal_variance=0.5), "predict"),
     (COMMITTEE, "predict"),
     (KernelMatchingPursuit(12, kernel="gaussian"), "predict"),
-    (KernelMatchingPursuit(12, kernel="laplacian", pool="split", draw="residual", variant="basic"), "predict"),
-    (KernelMatchingPursuit(12, kernel="matern", pool="full", validation=0.2, variant="back-fitting"), "predict"),
+    pytest.param(
+        KernelMatchingPursuit(12, kernel="laplacian", pool="split", draw="residual", variant="basic"),
+        "predict",
+        marks=pytest.mark.slow,
+    ),
+    pytest.param(
+        KernelMatchingPursuit(12, kernel="matern", pool="full", validation=0.2, variant="back-fitting"),
+        "predict",
+        marks=pytest.mark.slow,
+    ),
     (KernelMatchingPursuitClassifier(12, kernel="gaussian", loss="logistic"), "decision_function"),
     (KernelBoostingClassifier(members=4, member_rows=60, kernel="gaussian", metric="none"), "decision_function"),
-    (KernelBoostingClassifier(members=3, member_rows=60, learner="ridge", kernel="laplacian"), "decision_function"),
-    (KernelBoostingClassifier(8, members=3, member_rows=60, learner="kmp", voting="hard"), "decision_function"),
-    (KernelBoostingClassifier(member_rows=60, method="filtering", kernel="matern"), "decision_function"),
+    pytest.param(
+        KernelBoostingClassifier(members=3, member_rows=60, learner="ridge", kernel="laplacian"),
+        "decision_function",
+        marks=pytest.mark.slow,
+    ),
+    pytest.param(
+        KernelBoostingClassifier(8, members=3, member_rows=60, learner="kmp", voting="hard"),
+        "decision_function",
+        marks=pytest.mark.slow,
+    ),
+    pytest.param(
+        KernelBoostingClassifier(member_rows=60, method="filtering", kernel="matern"),
+        "decision_function",
+        marks=pytest.mark.slow,
+    ),
     (KernelLPClassifier(C=1.0, kernel="gaussian", metric="none"), "decision_function"),
-    (KernelLPClassifier(C=(0.1, 1.0), kernel="laplacian", candidates=100, calibration="none"), "decision_function"),
+    pytest.param(
+        KernelLPClassifier(C=(0.1, 1.0), kernel="laplacian", candidates=100, calibration="none"),
+        "decision_function",
+        marks=pytest.mark.slow,
+    ),
     (KernelLPRegressor(C=1.0, kernel="gaussian", metric="none"), "predict"),
 ]
 
@@ -153,8 +180,8 @@ def test_a_committee_of_sparse_rows_is_updated_and_takes_no_queries():
 
 def test_a_search_by_evidence_finds_as_much_as_on_dense_rows():
     """It stops where a step gains little, which rounding may move."""
-    X, y = sparse_problem(300, 40, 4.0)
-    sparse, dense = (GaussianProcessRegressor(30).fit(rows, y) for rows in (X, X.toarray()))
+    X, y = sparse_problem(200, 30, 4.0)
+    sparse, dense = (GaussianProcessRegressor(15).fit(rows, y) for rows in (X, X.toarray()))
     assert sparse.model_.record.tuning.value == pytest.approx(dense.model_.record.tuning.value, rel=0.01)
 
 

@@ -104,7 +104,7 @@ def _same_points(model: Any) -> Any:
     return FixedRows(tuple(model.component_indices_.tolist()))
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("loss", ["squared_hinge", pytest.param("hinge", marks=pytest.mark.slow)])
 def test_the_path_has_the_errors_on_the_fold(loss: str) -> None:
     costs = [0.01, 0.1, 1.0, 10.0]
     model = KernelSVC(**SIZE, C=costs, loss=loss, rule=_fixed(40)).fit(X, TWO)
@@ -135,8 +135,15 @@ def _fixed(n: int) -> Any:
     return FixedRows(tuple(range(n)))
 
 
-@pytest.mark.parametrize("calibration", ["platt", "isotonic"])
-@pytest.mark.parametrize("labels", [TWO, THREE])
+@pytest.mark.parametrize(
+    ("labels", "calibration"),
+    [
+        (TWO, "isotonic"),
+        (THREE, "platt"),
+        pytest.param(TWO, "platt", marks=pytest.mark.slow),
+        pytest.param(THREE, "isotonic", marks=pytest.mark.slow),
+    ],
+)
 def test_probabilities(calibration: str, labels: Any) -> None:
     model = KernelSVC(**SIZE, C=1.0, calibration=calibration).fit(X, labels)
     p = model.predict_proba(X)

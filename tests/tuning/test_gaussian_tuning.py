@@ -75,12 +75,12 @@ def test_no_search_is_the_median_lengthscale(tuned: dict[tuple[str, str], Any]) 
     "given",
     [
         {"lengthscale": 1.7},
-        {"gamma": 0.25},
-        {"kernel": Gaussian(1.7)},
+        pytest.param({"gamma": 0.25}, marks=pytest.mark.slow),
+        pytest.param({"kernel": Gaussian(1.7)}, marks=pytest.mark.slow),
         {"kernel": "linear"},
         {"noise_variance": 0.3, "lengthscale": "median"},
         {"noise_variance": 0.3},
-        {"signal_variance": 4.0},
+        pytest.param({"signal_variance": 4.0}, marks=pytest.mark.slow),
         {"signal_variance": 4.0, "noise_variance": 0.3, "lengthscale": [1.0, 2.0, 4.0]},
     ],
     ids=lambda given: " ".join(given),
@@ -114,7 +114,7 @@ def test_a_feature_that_is_noise_gets_a_long_lengthscale() -> None:
     assert model.score(Q, q) > shared.score(Q, q)
 
 
-@pytest.mark.parametrize("approximation", ["dtc", "fitc"])
+@pytest.mark.parametrize("approximation", [pytest.param("dtc", marks=pytest.mark.slow), "fitc"])
 def test_units_of_targets_and_features(approximation: str) -> None:
     # Uniform rows are the same ones: those that a score picks depend on the last digits of the lengthscale.
     process = GaussianProcessRegressor(40, approximation=approximation, rule="uniform")
@@ -178,7 +178,7 @@ def test_of_smooth_functions_the_sums_of_dtc_keep_their_digits() -> None:
     assert bound == pytest.approx(own[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("approximation", ["dtc", "fitc"])
+@pytest.mark.parametrize("approximation", [pytest.param("dtc", marks=pytest.mark.slow), "fitc"])
 def test_the_sums_of_the_last_step_over_all_rows_are_those_of_the_model(approximation: str) -> None:
     table, session = open_table(X, Y), Session(ThreadExecutor(1))
     settings = GaussianSettings(n_components=40, approximation=approximation, tune="full")

@@ -154,7 +154,7 @@ def test_rows_of_weight_2_are_rows_that_stand_twice() -> None:
 
 def test_fits_side_by_side_give_the_same_bits() -> None:
     """Records, too, stand in one order, whichever task ends first. Products of 40 columns are worth BLAS threads."""
-    sample, kernels = _sample(1500, 40), [Gaussian(1.0), Matern(2.5), Laplacian(1.0)]
+    sample, kernels = _sample(1500, 40), [Gaussian(1.0), Laplacian(1.0)]
     found = []
     for executor in (ThreadExecutor(1, lambda tasks: tasks[::-1]), ThreadExecutor(3)):
         search = MetricSearch(sample, kernels, Session(executor), centre=np.zeros(1), scale=np.ones(1))
@@ -279,7 +279,12 @@ def test_no_metric_is_taken_on_noise() -> None:
 
 @pytest.mark.parametrize(
     "weights",
-    [np.r_[1.0, np.zeros(299)], np.zeros(300), np.r_[np.full(299, 1e-12), 1.0], np.r_[1e12, np.ones(299)]],
+    [
+        np.r_[1.0, np.zeros(299)],
+        np.zeros(300),
+        pytest.param(np.r_[np.full(299, 1e-12), 1.0], marks=pytest.mark.slow),
+        np.r_[1e12, np.ones(299)],
+    ],
     ids=["one row", "none", "the last row", "the first row"],
 )
 def test_weights_on_hardly_any_row_are_no_obstacle(weights: np.ndarray) -> None:

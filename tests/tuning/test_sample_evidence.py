@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kernels.formulas import examples
 from numpy.typing import NDArray
 from problems import CutExecutor
+from slow_cases import slow_but
 from strategies import cuts, rows, seeds
 
 from streamkernel.basis import Basis
@@ -61,7 +62,7 @@ def test_printed_numbers() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("p", [2, 5])
+@pytest.mark.parametrize("p", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_value_and_gradient_are_those_of_the_definition(form: str, p: int) -> None:
     X, Y, Z = problem(p)
     for kernel in filter(lambda kernel: kernel.positive_definite, examples(p)):
@@ -126,7 +127,7 @@ def objective_of(sweep: Any, X: Float, Y: Float, form: str, n: int = 7) -> Spars
     return SparseEvidence(sweep, X[:n].copy(), np.arange(n), centre=centre, scale=scale, form=form)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", slow_but(["fitc"], FORMS))
 @given(data=st.data())
 def test_any_chunking_gives_the_gradient_of_the_sample(form: str, data: st.DataObject) -> None:
     """Over a table, cut anyhow, with weights or without, it is what one block of the same rows has."""

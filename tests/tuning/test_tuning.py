@@ -40,7 +40,7 @@ def test_one_lengthscale_for_all_features() -> None:
     assert found.kernel.lengthscale == pytest.approx(1.2, rel=0.2)
 
 
-@pytest.mark.parametrize("objective", ["fitc", "vfe"])
+@pytest.mark.parametrize("objective", ["fitc", pytest.param("vfe", marks=pytest.mark.slow)])
 def test_features_that_say_nothing_get_long_lengthscales(objective: str) -> None:
     data = data_sets.friedman(500, 7, 0.5)
     found = tune(sample_of(data.X, data.y), Gaussian(1.0), scale=np.array([data.y.std()]), ard=True, n_basis=90,
