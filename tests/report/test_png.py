@@ -13,6 +13,7 @@ import pytest
 from matplotlib import rcParams
 from matplotlib.image import imread
 from matplotlib.text import Text
+from slow_cases import slow_but
 
 from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.models import RidgeModel
@@ -21,15 +22,15 @@ from streamkernel.report.matplotlib_renderer import png_of
 from streamkernel.report.pages import picture_of
 
 
-def test_three_figures_with_something_in_each(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    for model in map(request.getfixturevalue, ("regression", "classifier", "svc", "svr")):
-        draw_png(model, tmp_path / "fit.png")
-        picture = imread(tmp_path / "fit.png")[:, :, :3]
-        height, width = picture.shape[:2]
-        assert width == 720
-        for third in np.split(picture[height % 3 :], 3):
-            bluish = (third[:, :, 2] - third[:, :, 0] > 0.1).mean()
-            assert 0.001 < bluish < 0.9
+@pytest.mark.parametrize("name", slow_but(["regression", "svc"], ["regression", "classifier", "svc", "svr"]))
+def test_three_figures_with_something_in_each(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    draw_png(request.getfixturevalue(name), tmp_path / "fit.png")
+    picture = imread(tmp_path / "fit.png")[:, :, :3]
+    height, width = picture.shape[:2]
+    assert width == 720
+    for third in np.split(picture[height % 3 :], 3):
+        bluish = (third[:, :, 2] - third[:, :, 0] > 0.1).mean()
+        assert 0.001 < bluish < 0.9
     assert os.listdir(tmp_path) == ["fit.png"]
 
 
@@ -39,22 +40,36 @@ def test_the_callers_matplotlib_is_left_as_it_was(regression: RidgeModel, tmp_pa
     assert dict(rcParams) == before
 
 
-def test_what_is_hard_to_draw(
-    regression: RidgeModel, several: RidgeModel, changed: Any, fitted: Callable[..., RidgeModel], tmp_path: Path
-) -> None:
+def many_classes() -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
-    zero = {"trace": 0.0, "residual_trace": 0.0, "relative_residual_trace": 0.0}
-    many = fitted(rng.standard_normal((200, 2)), rng.integers(0, 30, 200).astype(str), classify=True)
-    flat = np.zeros_like(regression.arrays["check_true"])
-    for model in (
-        several,
-        many,
-        changed(regression, {"certificate": zero}, without=("gcv_scores", "check_true")),
-        changed(regression, {"alpha": 0.0}),
-        changed(regression, arrays={"check_true": flat, "check_predicted": flat}),
-        changed(regression, {"target_names": ["$\\nonsense{ 漢字"]}),
-    ):
-        draw_png(model, tmp_path / "fit.png")
+    return rng.standard_normal((200, 2)), rng.integers(0, 30, 200).astype(str)
+
+
+ZERO = {"trace": 0.0, "residual_trace": 0.0, "relative_residual_trace": 0.0}
+FLAT = np.zeros((500, 1))
+HARD: dict[str, Callable[..., RidgeModel]] = {
+    "many classes": lambda regression, changed, fitted: fitted(*many_classes(), classify=True),
+    "zero": lambda regression, changed, fitted: changed(
+        regression, {"certificate": ZERO}, without=("gcv_scores", "check_true")
+    ),
+    "alpha of 0": lambda regression, changed, fitted: changed(regression, {"alpha": 0.0}),
+    "flat": lambda regression, changed, fitted: changed(
+        regression, arrays={"check_true": FLAT, "check_predicted": FLAT}
+    ),
+    "no TeX": lambda regression, changed, fitted: changed(regression, {"target_names": ["$\\nonsense{ 漢字"]}),
+}
+
+
+@pytest.mark.parametrize("case", slow_but(HARD.keys() - {"alpha of 0", "many classes"}, HARD))
+def test_what_is_hard_to_draw(
+    case: str, regression: RidgeModel, changed: Any, fitted: Callable[..., RidgeModel], tmp_path: Path
+) -> None:
+    draw_png(HARD[case](regression, changed, fitted), tmp_path / "fit.png")
+
+
+@pytest.mark.slow
+def test_several_targets_are_drawn(several: RidgeModel, tmp_path: Path) -> None:
+    draw_png(several, tmp_path / "fit.png")
 
 
 def test_errors(regression: RidgeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
