@@ -91,7 +91,7 @@ def test_candidates_are_a_successive_weighted_sample() -> None:
     """The first two, against P(i, j) = r_i / R * r_j / (R - r_i) (card 1.5)."""
     r = naive.residual_diagonal(K, CHOSEN)
     first, pairs = np.zeros(60), np.zeros(60)
-    runs = 4000
+    runs = 2000
     for seed in range(runs):
         rows = look(2, 0, seed).candidates.rows
         first[rows[0]] += 1
@@ -121,7 +121,7 @@ def test_scoring_weights_estimate_sums_without_bias() -> None:
     values = np.column_stack([np.ones(60), X[:, 0], X[:, 0] ** 2, (naive.residual(K, CHOSEN) ** 2).sum(1), Y[:, 1]])
     live = naive.residual_diagonal(K, CHOSEN) > 0
     estimates = []
-    for seed in range(4000):
+    for seed in range(1500):
         scoring = look(0, 12, seed).scoring
         assert len(set(scoring.rows.tolist())) == 12
         estimates.append(scoring.weights @ values[scoring.rows])

@@ -183,7 +183,7 @@ def test_wrong_options(options: dict[str, Any], said: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- the plan
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_the_plan_holds_what_is_held(dtype: Any) -> None:
     X, Y = rows(20_000)
     problem = problem_of(np.ascontiguousarray(np.tile(X, (1, 4)), dtype=dtype), Y, n=30, kernel=Gaussian(3.0))

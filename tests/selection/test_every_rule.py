@@ -74,7 +74,7 @@ def test_the_table_has_every_rule() -> None:
 
 @every_rule
 def test_chunks_and_threads_do_not_change_the_picks(name: str, options: dict[str, Any]) -> None:
-    X, Y = rows(45)
+    X, Y = rows(23)
     once = choose(name, options, X, Y, 8)
     assert len(np.unique(once.basis.points, axis=0)) == len(once.basis) == 8
     assert once.ended == "size"

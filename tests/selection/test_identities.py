@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import FLOAT64, Float, basis_of, blocks, cut_session, pool_columns, problem_of, select
-from strategies import cuts, rows, seeds
+from strategies import cuts, few_examples, rows, seeds
 
 from streamkernel.kernels import Gaussian, Linear
 from streamkernel.selection import Greedy, as_rule
@@ -129,6 +129,7 @@ def oracle(case: Case, name: str) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("name", SCORED)
+@few_examples(0.3)
 @given(case=cases())
 def test_a_pool_is_one_pick_at_a_time(name: str, case: Case) -> None:
     score, forms, weighted = SCORED[name]
@@ -154,6 +155,7 @@ def test_the_null_baseline_takes_the_longest_columns(case: Case) -> None:
 
 
 # ----------------------------------------------------------------------------------- split = Algorithm 2; forms; 15.4-5
+@few_examples(0.3)
 @given(case=cases(), each=st.integers(1, 4))
 def test_a_split_pool_is_algorithm_2_with_that_stream(case: Case, each: int) -> None:
     count = len(case.pool) // each
@@ -170,6 +172,7 @@ def test_a_split_pool_is_algorithm_2_with_that_stream(case: Case, each: int) -> 
 
 
 @pytest.mark.parametrize("name", [name for name, (_, forms, _) in SCORED.items() if len(forms) == 2])
+@few_examples(0.3)
 @given(case=cases())
 def test_forms_agree_while_the_gram_form_has_digits(name: str, case: Case) -> None:
     score, _, weighted = SCORED[name]
@@ -184,6 +187,7 @@ def test_forms_agree_while_the_gram_form_has_digits(name: str, case: Case) -> No
 
 
 # ------------------------------------------------------------------------------------------- whole rules, 15.6 and 15.7
+@few_examples(0.3)
 @given(case=cases())
 def test_matching_pursuit_kpca_is_sgma_with_all_rows_as_candidates(case: Case) -> None:
     everything = [range(len(case.X))] * 6
@@ -197,6 +201,7 @@ def test_matching_pursuit_kpca_is_sgma_with_all_rows_as_candidates(case: Case) -
     np.testing.assert_allclose(deflated.scores[:n], expected.scores[:n], rtol=1e-8)
 
 
+@few_examples(0.3)
 @given(case=cases())
 def test_frobenius_on_K_is_function_space_on_its_square(case: Case) -> None:
     K, every = case.K, [range(len(case.X))] * 5
@@ -231,6 +236,7 @@ def test_the_residual_is_positive_and_nothing_on_the_basis(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", ["sgma", "incomplete-cholesky", "rpcholesky", "few-sweep", "csi"])
+@few_examples(0.3)
 @given(case=cases())
 def test_the_trace_falls_by_what_was_gained_and_stays_above_the_optimum(name: str, case: Case) -> None:
     problem = problem_of(case.X, case.Y, n=8, kernel=case.kernel)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import basis_of, blocks, problem_of, select
-from strategies import chunkings, rows
+from strategies import chunkings, few_examples, rows
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError
@@ -41,9 +41,16 @@ def run(X: Any, n: int, *, threads: int = 1, kernel: Any = None, tol: float = 0.
 
 
 # ------------------------------------------------------------------------------------------------------ the card's rows
-@pytest.mark.parametrize("block", [None, 1, 2, 3, 7, 40, 1000])
-@pytest.mark.parametrize("chunk", [1, 7, 40])
-def test_picks_and_pivots_of_the_card(block: int | None, chunk: int) -> None:
+@pytest.mark.parametrize(
+    ("chunk", "block"),
+    [
+        # A row in each chunk takes the longest, whatever the block.
+        pytest.param(chunk, block, marks=[pytest.mark.slow] if chunk == 1 and block != 3 else [])
+        for chunk in (1, 7, 40)
+        for block in (None, 1, 2, 3, 7, 40, 1000)
+    ],
+)
+def test_picks_and_pivots_of_the_card(chunk: int, block: int | None) -> None:
     oracle, _ = naive.incomplete_cholesky(CARD.K, 6)
     found = run(da.from_array(CARD.X, chunks=(chunk, 2)), 6, block=block)
     assert found.basis.rows.tolist() == oracle.picks == PICKS
@@ -67,6 +74,7 @@ def sure_picks(K: naive.Array, count: int) -> list[int]:
     return path.picks[: int(np.argmin(sure))]
 
 
+@few_examples(0.4)
 @given(X=rows(max_rows=50, max_features=4), data=st.data())
 def test_any_block_any_chunks_any_threads(X: Any, data: st.DataObject) -> None:
     block = data.draw(st.integers(1, 60), "block")
@@ -94,6 +102,7 @@ SETS: dict[str, tuple[Any, float]] = {
     "grid": (grid(38), 3.0),
     "single precision": (np.random.default_rng(0).standard_normal((1500, 3)).astype(np.float32) + 100, 1.0),
 }
+FEW_LOOKS = ("rare clusters", "single precision", "three features")
 
 
 @cache
@@ -102,9 +111,16 @@ def oracle_of(name: str) -> Any:
     return naive.incomplete_cholesky(naive.gaussian(X, X, lengthscale), 80)[0]
 
 
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("block", [25, 200, 1500])
-def test_many_rows(name: str, block: int) -> None:
+@pytest.mark.parametrize(
+    ("block", "name"),
+    [
+        # Small blocks take the longest: of most sets in the slow tests only.
+        pytest.param(block, name, marks=[pytest.mark.slow] if block == 25 and name not in FEW_LOOKS else [])
+        for block in (25, 200, 1500)
+        for name in SETS
+    ],
+)
+def test_many_rows(block: int, name: str) -> None:
     X, lengthscale = SETS[name]
     oracle = oracle_of(name)
     found = run(X, 80, kernel=Gaussian(lengthscale), block=block, threads=2)

@@ -9,10 +9,10 @@ import data_sets
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import blocks, problem_of, select
-from strategies import chunkings, rows
+from strategies import chunkings, few_examples, rows
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError
@@ -138,7 +138,7 @@ def test_features_are_measured_by_their_lengthscale() -> None:
     assert without == plain.basis.rows.tolist()
 
 
-@settings(max_examples=15)
+@few_examples(0.3)
 @given(X=rows(min_rows=2, max_rows=30, max_features=4), data=st.data())
 def test_any_chunks_and_threads_give_the_same_rows(X: Any, data: st.DataObject) -> None:
     n = data.draw(st.integers(1, min(len(X), 10)))
@@ -157,9 +157,9 @@ def test_any_chunks_and_threads_give_the_same_rows(X: Any, data: st.DataObject) 
 def test_ties_on_a_grid_do_not_depend_on_the_chunks() -> None:
     """Rows half way between centres, and rows as near to one as the next, wherever one looks."""
     X = np.stack(np.meshgrid(np.arange(9), np.arange(9)), -1).reshape(-1, 2) / 3.0
-    for seed in range(3):
+    for seed in range(2):
         expected = run(X, 15, seed=seed).basis.rows.tolist()
-        for chunk in (1, 50):
+        for chunk in (3, 50):
             again = run(da.from_array(X, chunks=(chunk, 2)), 15, seed=seed, threads=2)
             assert again.basis.rows.tolist() == expected
 

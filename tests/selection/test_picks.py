@@ -235,7 +235,7 @@ def found_in(
     return found
 
 
-@pytest.mark.parametrize("kappa", [0.4, 1.0])
+@pytest.mark.parametrize("kappa", [0.4, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_sums_that_are_overwritten_and_threads_give_the_same_bits(kappa: float) -> None:
     X, Y = random_rows(1200, 6, 1, 9)
     pool = list(range(700))

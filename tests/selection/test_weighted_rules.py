@@ -98,7 +98,7 @@ WEIGHTS = np.array([1.0, 2.0, 3.0, 0.0, 4.0, 2.0])
 
 def test_the_first_row_is_drawn_in_proportion_to_its_weight() -> None:
     table = open_table(np.arange(6.0)[:, None], weights=WEIGHTS)
-    seeds = 2000
+    seeds = 1000
     found = chances(seeds, lambda seed: uniform_rows(table, 1, seed, (4,)))
     expected = WEIGHTS / WEIGHTS.sum()
     assert found[3] == 0.0
@@ -108,7 +108,7 @@ def test_the_first_row_is_drawn_in_proportion_to_its_weight() -> None:
 
 def test_two_rows_are_drawn_as_the_first_two_rows_of_copies() -> None:
     table = open_table(np.arange(6.0)[:, None], weights=WEIGHTS)
-    found = chances(2000, lambda seed: uniform_rows(table, 2, seed, (4,)))
+    found = chances(1000, lambda seed: uniform_rows(table, 2, seed, (4,)))
     p = WEIGHTS / WEIGHTS.sum()
     second = np.array([p[i] * sum(p[j] / (1.0 - p[j]) for j in range(6) if j != i) for i in range(6)])
     np.testing.assert_allclose(found, p + second, atol=0.05)
@@ -118,7 +118,8 @@ def test_two_rows_are_drawn_as_the_first_two_rows_of_copies() -> None:
 def test_importance_weights_estimate_the_sum_over_all_rows(size: int) -> None:
     table, values = open_table(np.arange(6.0)[:, None], weights=WEIGHTS), np.array([3.0, 1.0, 2.0, 1e9, 5.0, 4.0])
     estimates = []
-    for seed in range(2000):
+    # All rows with a weight are drawn: nothing is left to chance.
+    for seed in range(500 if size < 5 else 20):
         drawn = draw_rows(table, size, seed, (4,))
         assert drawn.importance.sum() == pytest.approx(12.0, rel=1e-12)
         estimates.append(drawn.importance @ values[drawn.rows])
