@@ -165,11 +165,11 @@ def shuffled(leaves: list[int]) -> list[int]:
 @pytest.mark.parametrize("partition", ["rows", "cells"])
 def test_chunks_and_workers_do_not_matter(combiner: str, partition: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((6_000, 2))
+    X = rng.standard_normal((3_000, 2))
     y = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(len(X))
     c = Committee(X, y[:, None], rng.standard_normal((20, 2)))
     found = [asked(c, combiner, 130, partition=partition, seed=2)]
-    for chunk in (700, 4000):
+    for chunk in (350, 2000):
         table = table_of_chunks(tmp_path / f"{chunk}.zarr", X, y, chunk)
         runs = [
             asked(c, combiner, 130, table, partition=partition, seed=2, session=Session(executor))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import few_examples
 
 from streamkernel.engine import branch_leaves, levels_of, sum_tasks, summed_states, task_sizes
 from streamkernel.engine._task_leaves import LeafCut, TaskSizes
@@ -38,6 +39,7 @@ def test_tasks_are_nodes_of_the_tree(leaves: int, threads: int, seconds: float, 
     assert lengths == sorted(lengths, reverse=True)
 
 
+@few_examples(0.3)
 @given(st.data())
 def test_a_cut_that_learns_what_leaves_take_is_one_of_nodes(data: st.DataObject) -> None:
     leaves, branch = data.draw(st.integers(1, 3000)), data.draw(st.sampled_from([1, 4, 32]))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import FLOAT64, basis_of, cut_session, zarr_of_chunks
-from strategies import cuts, seeds
+from strategies import cuts, few_examples, seeds
 from thread_clients import thread_client
 
 from streamkernel.basis import Basis
@@ -152,6 +152,7 @@ def test_rows_of_a_sample_make_a_better_preconditioner_than_the_points() -> None
     np.testing.assert_allclose(by_sample.residual_square, by_points.residual_square, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_iterations_on_kin40k() -> None:
     """The figures of docs/linear_systems.md: 10,000 rows, 400 of them as basis, alpha as small as GCV likes it."""
     stored = data_sets.load("kin40k")
@@ -185,6 +186,7 @@ def test_one_sweep_an_iteration() -> None:
     assert len(session.records) == 1 + found.sweeps + few.sweeps
 
 
+@few_examples(0.4)
 @given(data=st.data(), weighted=st.booleans())
 def test_any_chunking_is_one_chunk(data: Any, weighted: bool) -> None:
     table, basis = case(m=30, n=6, weighted=weighted)

@@ -139,7 +139,7 @@ def in_one_piece(weighted: bool) -> tuple[Table, Basis, Any]:
     return table, basis, folded(table, basis).choose(1.0, 1e-3, 1e3)
 
 
-@few_examples(0.4)
+@few_examples(0.2)
 @given(data=st.data(), weighted=st.booleans())
 def test_any_chunking_is_one_chunk(data: Any, weighted: bool) -> None:
     table, basis, whole = in_one_piece(weighted)

@@ -23,9 +23,10 @@ RNG = np.random.default_rng(8)
 X = RNG.standard_normal((900, 3))
 NUMBERS = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * RNG.standard_normal(900)
 SIGNS = (NUMBERS > 0.2).astype(float)
+LARGE = "hinge of a large C"  # takes the most sweeps
 CASES: dict[str, tuple[Any, Any]] = {
     "hinge": (Hinge(3.0), SIGNS),
-    "hinge of a large C": (Hinge(1e4), SIGNS),
+    LARGE: (Hinge(1e4), SIGNS),
     "tube": (EpsilonInsensitive(2.0, 0.2), NUMBERS),
     "one class": (OneClass(1.0 / 90.0), None),
 }
@@ -53,8 +54,14 @@ def values(machine: SupportVectorSolution) -> Any:
     return KERNEL(X, machine.points) @ machine.coefficients + machine.offset
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "weighted"),
+    [
+        pytest.param(case, weighted, marks=[pytest.mark.slow] * (weighted and case == LARGE))
+        for case in CASES
+        for weighted in (False, True)
+    ],
+)
 def test_the_machine_of_all_rows(case: str, weighted: bool) -> None:
     weights = np.arange(900) % 3 * 0.7 if weighted else None
     expected = in_memory(case, weights)
@@ -85,7 +92,7 @@ def test_libsvm() -> None:
     assert found.offset == pytest.approx(machine.intercept_[0], abs=1e-5)
 
 
-@pytest.mark.parametrize("case", ["hinge of a large C", "tube", "one class"])
+@pytest.mark.parametrize("case", [pytest.param(LARGE, marks=pytest.mark.slow), "tube", "one class"])
 def test_idle_rows_make_room(case: str) -> None:
     """A working set with little more room than for the support vectors."""
     expected = in_memory(case)
@@ -189,7 +196,7 @@ def test_few_sweeps_and_a_bounded_memory() -> None:
     assert peaks[1] <= 1.3 * peaks[0] + 2e6
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.slow] * (case == LARGE)) for case in CASES])
 def test_a_gap_to_reach(case: str) -> None:
     expected = in_memory(case)
     for gap in (1e-2, 1e-4, 1e-7):

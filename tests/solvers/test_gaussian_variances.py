@@ -7,12 +7,12 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import FLOAT64
 from scipy.optimize import approx_fprime, minimize
 from sparse_processes import KINDS, case, members_of, noise_of, sums_of
-from strategies import seeds
+from strategies import few_examples, seeds
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, ParameterError
@@ -24,7 +24,7 @@ from streamkernel.solvers.gaussian_processes._evidence_curve import EvidenceCurv
 
 # ------------------------------------------------------------------------------------------- choosing the variances
 @pytest.mark.parametrize("objective", ["bound", "evidence"])
-@settings(max_examples=10)
+@few_examples(0.25)
 @given(seed=seeds)
 def test_the_variances_are_where_the_dense_objective_is_largest(objective: str, seed: int) -> None:
     c = case(seed % 300, m=30, d=1)

@@ -46,7 +46,7 @@ def design(G: Any, y: Any) -> Any:
     return (2.0 * y - 1.0)[:, None] * np.column_stack([G, np.ones(len(G))])
 
 
-@pytest.mark.parametrize("c", [1.0, 1.9])
+@pytest.mark.parametrize("c", [pytest.param(1.0, marks=pytest.mark.slow), 1.9])
 def test_the_example_of_the_card(c: float) -> None:
     """ALGORITHMS 8.2: a thousand iterations with beta = 1.9 / nu give six digits, two thousand with 1 / nu."""
     found = solved(CARD.X, CLASS, 2.0, c=c, tolerance=1e-12)

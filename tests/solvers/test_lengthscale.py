@@ -87,9 +87,9 @@ def test_the_search_improves_on_the_median() -> None:
     ("features", "noise", "kernel"),
     [
         (5, 1.0, Gaussian(1.0)),
-        (10, 1.0, Gaussian(1.0)),
+        pytest.param(10, 1.0, Gaussian(1.0), marks=pytest.mark.slow),
         (10, 0.1, Gaussian(1.0)),
-        (10, 0.1, Matern(1.5)),
+        pytest.param(10, 0.1, Matern(1.5), marks=pytest.mark.slow),
         (10, 0.1, Laplacian(1.0)),
     ],
 )

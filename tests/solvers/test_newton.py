@@ -8,12 +8,12 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from likelihood_cases import EVERY, SIX, TIGHT, Case, Sweeps, overshooting
 from problems import FLOAT64, basis_of, cut_session
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
-from strategies import cuts
+from strategies import cuts, few_examples
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, StreamKernelWarning
@@ -137,7 +137,7 @@ def test_a_real_data_set(shared_data: Callable[[str], Any]) -> None:
 
 # ------------------------------------------------------------------------------------------------------------- sweeps
 @every
-@settings(max_examples=10)
+@few_examples(0.25)
 @given(chunks=cuts(40), block=st.integers(1, 16))
 def test_any_chunking_has_the_same_minimum(name: str, chunks: Any, block: int) -> None:
     case = Case(name, SIX)

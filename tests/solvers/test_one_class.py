@@ -129,13 +129,13 @@ def test_integer_weights_are_repeated_rows(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_workers_do_not_matter(case: str) -> None:
     loss, y = CASES[case]
-    Y, rows = None if y is None else np.tile(y, 6), np.tile(G, (6, 1)) + 0.1 * RNG.standard_normal((1800, 6))
-    cuts = (700, 300, 150, 650)
-    one = solved(loss, Y, rows, cut_session(cuts, 200, 1), tolerance=1e-7)
-    two = solved(loss, Y, rows, cut_session(cuts, 200, 2), tolerance=1e-7)
+    Y, rows = None if y is None else np.tile(y, 2), np.tile(G, (2, 1)) + 0.1 * RNG.standard_normal((600, 6))
+    cuts = (230, 100, 50, 220)
+    one = solved(loss, Y, rows, cut_session(cuts, 70, 1), tolerance=1e-7)
+    two = solved(loss, Y, rows, cut_session(cuts, 70, 2), tolerance=1e-7)
     np.testing.assert_array_equal(one.coefficients, two.coefficients)
     assert one.iterations == two.iterations
-    other = solved(loss, Y, rows, cut_session((1800,), 64, 1), tolerance=1e-7)
+    other = solved(loss, Y, rows, cut_session((600,), 64, 1), tolerance=1e-7)
     assert other.primal == pytest.approx(one.primal, rel=1e-6)
 
 

@@ -122,7 +122,12 @@ def test_a_preconditioner_narrows_the_bracket_and_spares_iterations() -> None:
     np.testing.assert_allclose(plain.weights, better.weights, atol=1e-2)
 
 
-def test_iterations_on_kin40k() -> None:
+@pytest.mark.parametrize(
+    ("n", "iterations", "more"),
+    # Rounding slows the plain iteration, on every processor by another count: 63 to 69 were seen.
+    [pytest.param(0, 66, 6, marks=pytest.mark.slow), (150, 13, 1), (600, 3, 0)],
+)
+def test_iterations_on_kin40k(n: int, iterations: int, more: int) -> None:
     """The figures of docs/linear_systems.md; the exact answer lies in every bracket."""
     stored = data_sets.load("kin40k")
     if stored is None:
@@ -130,15 +135,11 @@ def test_iterations_on_kin40k() -> None:
     X, y = (np.ascontiguousarray(rows[:3000], dtype=np.float64) for rows in (stored.X, stored.y))
     X, y, kernel = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std(), Gaussian(2.5)
     truth = y @ np.linalg.solve(kernel(X) + 0.1 * np.eye(3000), y)
-    counts = []
-    for n in (0, 150, 600):
-        found = system(X, 0.1, range(n), kernel, Session(ThreadExecutor(2))).solve(y, tol=1e-4)
-        assert (found.lower <= truth * (1 + 1e-9)).all()
-        assert (found.upper >= truth * (1 - 1e-9)).all()
-        assert found.converged
-        counts.append(found.iterations)
-    # Rounding slows the plain iteration, on every processor by another count: 63 to 69 were seen.
-    assert (np.abs(np.array(counts) - [66, 13, 3]) <= [6, 1, 0]).all()
+    found = system(X, 0.1, range(n), kernel, Session(ThreadExecutor(2))).solve(y, tol=1e-4)
+    assert (found.lower <= truth * (1 + 1e-9)).all()
+    assert (found.upper >= truth * (1 - 1e-9)).all()
+    assert found.converged
+    assert abs(found.iterations - iterations) <= more
 
 
 def test_the_gap_bounds_the_error_in_the_norm_of_the_system() -> None:
@@ -239,17 +240,17 @@ def test_each_pair_of_rows_is_met_once(tmp_path: Path) -> None:
 
 
 def test_equal_bits_wherever_it_runs_and_equal_numbers_for_any_chunks(tmp_path: Path) -> None:
-    X = data(12_000, 2).astype(np.float32)
+    X = data(6000, 2).astype(np.float32)
     y = np.sin(X[:, 0]).astype(np.float64)
     found = {}
-    for chunk in (500, 5000):
+    for chunk in (250, 2500):
         table = open_table(zarr_of_chunks(tmp_path / f"{chunk}.zarr", X, y, chunk))
         found[chunk], again = (
             FullSystem(table, Gaussian(1.0), 3.0, Session(executor)).solve(y, most=1)
             for executor in (ThreadExecutor(1), ThreadExecutor(3, lambda leaves: leaves[::-1]))
         )
         np.testing.assert_array_equal(again.weights, found[chunk].weights)
-        np.testing.assert_allclose(found[chunk].weights, found[500].weights, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found[chunk].weights, found[250].weights, rtol=1e-9, atol=1e-9)
 
 
 def test_equal_bits_on_a_cluster() -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
+from strategies import few_examples
 from table.sources import FRAME, GOOD, M, X, Y, bare_zarr, csv, foreign_zarr, libsvm, npy, npz, parquet, parquet_folder
 from zarr.codecs import Crc32cCodec
 
@@ -100,7 +101,7 @@ def test_all_zero_chunks_are_stored(tmp_path):
     assert open_table(tmp_path / "store").read(0, 3000).X.sum() == 0
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@few_examples(0.25)
 @given(st.integers(1, 200), st.integers(1, 300), st.integers(1, 90), st.booleans())
 def test_any_chunk_rows_and_any_source_chunking(tmp_path, rows, chunk_rows, source_chunk, shuffle):
     values = np.random.default_rng(rows).standard_normal((rows, 3))

@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 import zarr
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import few_examples
 from table.zarr_stores import CRC, WANT, X, Y, foreign, gathered
 from zarr.storage import MemoryStore, ZipStore
 
@@ -22,7 +23,7 @@ from streamkernel.table import open_table, table_info
 from streamkernel.table.ingest import ingest
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@few_examples(0.3)
 @given(st.data())
 def test_any_chunking_reads_the_same_rows(tmp_path, data):
     x_chunks = (data.draw(st.integers(1, 240)), data.draw(st.integers(1, 6)))
