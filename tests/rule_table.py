@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from streamkernel.selection import RULES, SCORES
 
-__all__ = ["ALGORITHMS", "RULES_OF_ROWS", "TABLE", "WITHOUT_ROWS", "title"]
+__all__ = ["ALGORITHMS", "CASES", "RULES_OF_ROWS", "TABLE", "WITHOUT_ROWS", "title"]
 
 WITHOUT_ROWS = ("columns",)
 RULES_OF_ROWS = tuple(rule for rule in RULES if rule not in WITHOUT_ROWS)
@@ -53,5 +55,13 @@ _OTHER_LOOPS = [
 ALGORITHMS = [row for number, row in enumerate(TABLE) if row in _OTHER_LOOPS or row[0] != TABLE[number - 1][0]]
 
 
+# Each score has a row with a pool, in which four are picked at a time: one at a time, all but the first are slow tests.
+_ONE_AT_A_TIME: list[tuple[str, dict[str, Any]]] = [("sgma", {"score": score}) for score in list(SCORES)[1:]]
+
+
 def title(name: str, options: dict[str, Any]) -> str:
     return " ".join([name, *map(str, options.values())])
+
+
+# The table as cases of `("name", "options")`.
+CASES = [pytest.param(*row, id=title(*row), marks=[pytest.mark.slow] * (row in _ONE_AT_A_TIME)) for row in TABLE]

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from problems import cut_session, select
-from rule_table import ALGORITHMS, TABLE, WITHOUT_ROWS, title
+from rule_table import ALGORITHMS, CASES, TABLE, WITHOUT_ROWS, title
 from sklearn.metrics.pairwise import rbf_kernel
 
 from streamkernel.engine import Session, ThreadExecutor
@@ -17,7 +17,7 @@ from streamkernel.kernels import Gaussian, Kernel, Linear
 from streamkernel.selection import RULES, Problem, Selection, as_rule
 from streamkernel.table import open_table
 
-every_rule = pytest.mark.parametrize(("name", "options"), TABLE, ids=[title(*row) for row in TABLE])
+every_rule = pytest.mark.parametrize(("name", "options"), CASES)
 # What the score has no say in.
 every_algorithm = pytest.mark.parametrize(("name", "options"), ALGORITHMS, ids=[title(*row) for row in ALGORITHMS])
 

@@ -192,7 +192,7 @@ def test_in_a_metric_fewer_rows_of_those_that_were_fetched_are_used(monkeypatch:
     assert used == {False: (1200, 4500), True: (900, 2200)}
 
 
-@pytest.mark.parametrize("exponent", [-400, -75, 65, 400])
+@pytest.mark.parametrize("exponent", [-400, 400, *(pytest.param(each, marks=pytest.mark.slow) for each in (-75, 65))])
 def test_the_unit_of_the_targets_changes_no_pick(exponent: int) -> None:
     """Candidates are scored in float32, in which squares of such targets are 0 or infinite."""
     data = data_sets.friedman(800, 5)

@@ -7,7 +7,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from rule_table import TABLE, title
+from rule_table import CASES, title
 from weighted_rows import WeightedRows, assert_same, weighted_rows
 
 from streamkernel.engine import Session
@@ -50,7 +50,7 @@ def test_rules_without_chance_choose_the_same_rows(name: str, options: dict[str,
         assert_same(one.traces, other.traces, "traces")
 
 
-@pytest.mark.parametrize(("name", "options"), TABLE, ids=[title(*each) for each in TABLE])
+@pytest.mark.parametrize(("name", "options"), CASES)
 def test_no_rule_chooses_a_row_of_weight_0(name: str, options: dict[str, Any]) -> None:
     """And with as many functions as there are rows, the basis is all of them, in some order."""
     rows = weighted_rows(m=40)
@@ -63,7 +63,7 @@ def test_no_rule_chooses_a_row_of_weight_0(name: str, options: dict[str, Any]) -
         assert found.points.max() < 5.0
 
 
-@pytest.mark.parametrize(("name", "options"), TABLE, ids=[title(*each) for each in TABLE])
+@pytest.mark.parametrize(("name", "options"), CASES)
 def test_first_residual_traces_count_the_weights(name: str, options: dict[str, Any]) -> None:
     rows = weighted_rows(m=60)
     first = selected(rows.weighted, name, options).rounds[0]
@@ -152,7 +152,7 @@ def test_k_means_of_weighted_rows_are_those_of_repeated_ones() -> None:
     assert near[0] == pytest.approx(near[1], rel=0.3)
 
 
-@pytest.mark.parametrize(("name", "options"), TABLE, ids=[title(*each) for each in TABLE])
+@pytest.mark.parametrize(("name", "options"), CASES)
 def test_weights_of_one_choose_what_no_weights_choose(name: str, options: dict[str, Any]) -> None:
     rows = weighted_rows(m=60)
     plain, ones = open_table(rows.X, rows.y), open_table(rows.X, rows.y, weights=np.ones(60))
