@@ -60,7 +60,7 @@ def local(run: Run, sources: tuple[Path, Path], tmp_path_factory: pytest.TempPat
     return everything(run, str(tmp_path_factory.mktemp("local")), *sources)
 
 
-@pytest.mark.parametrize("scheme", ["s3", pytest.param("memory", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scheme", [pytest.param("s3", marks=pytest.mark.slow), "memory"])
 def test_the_same_from_a_folder_and_from_urls(
     run: Run, sources: tuple[Path, Path], local: dict[str, Any], scheme: str, request: pytest.FixtureRequest
 ) -> None:

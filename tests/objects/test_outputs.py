@@ -120,6 +120,7 @@ def test_damage_is_named(url: str) -> None:
             read_bundle(url, "model")
 
 
+@IN_MEMORY
 def test_reading_while_it_is_overwritten(url: str) -> None:
     bundles = [bundle(number) for number in range(8)]
     digests = {bundle_digest(one) for one in bundles}
@@ -195,6 +196,7 @@ def fingerprint(target: str | Path) -> str:
     return table.fingerprint
 
 
+@IN_MEMORY
 def test_rows(url: str, tmp_path: Path) -> None:
     for target in (url, tmp_path / "out"):
         with sink_at(target) as sink:
@@ -218,6 +220,7 @@ def test_rows(url: str, tmp_path: Path) -> None:
     assert fingerprint(url) == fingerprint(tmp_path / "out")
 
 
+@IN_MEMORY
 def test_rows_are_resumed(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
     with sink_at(tmp_path / "out") as sink:
@@ -252,6 +255,7 @@ def test_rows_are_resumed(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert {key.split("/")[1] for key in blobs.keys("UNFINISHED/")} == {"LEASE"}
 
 
+@IN_MEMORY
 def test_a_builder_that_died(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
     dead = sink_at(url, fingerprint="x")
@@ -267,6 +271,7 @@ def test_a_builder_that_died(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fingerprint(url)
 
 
+@IN_MEMORY
 def test_a_run_that_is_not_ours_or_is_damaged(url: str) -> None:
     with sink_at(url, fingerprint="x") as sink:
         write(sink, 0, 48)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from forks import Forks
+from objects.places import IN_MEMORY
 
 from streamkernel.blobs import blobs_at
 from streamkernel.cli import main
@@ -51,6 +52,7 @@ def test_a_step_whose_writer_was_killed_is_absent(url: str, short: None) -> None
             assert run.load(1, "final") is None
 
 
+@IN_MEMORY
 def test_steps(url: str, short: None) -> None:
     with Checkpoints(url, {"seed": 1}) as run:
         assert run.steps() == []
@@ -106,6 +108,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_a_killed_fit_is_resumed_with_the_same_bits(
     forks: Forks, run: Callable[..., dict[str, Any]], sources: tuple[Path, Path], tmp_path: Path, s3: str, short: None
 ) -> None:

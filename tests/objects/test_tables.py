@@ -54,6 +54,7 @@ def keys(url: str) -> list[str]:
     return [key for key in place.blobs.keys(latest.prefix) if "/c/" in key]
 
 
+@IN_MEMORY
 def test_weights_at_a_url(url: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     X, w = rng.normal(size=(300, 2)), rng.choice([0.0, 0.5, 2.0], 300)
@@ -69,6 +70,7 @@ def test_weights_at_a_url(url: str, tmp_path: Path) -> None:
     assert ingest(url, tmp_path / "back").weight == "w"
 
 
+@IN_MEMORY
 @pytest.mark.parametrize("options", [{}, {"shuffle": True, "seed": 3}, {"dtype": "float64"}])
 def test_the_same_table_as_on_a_disk(url: str, sources: tuple[Path, Path], tmp_path: Path, options: dict) -> None:  # type: ignore[type-arg]
     here = ingest(sources[0], tmp_path / "t", chunk_rows=128, **options)
@@ -299,6 +301,7 @@ def test_plain_copies(url: str, sources: tuple[Path, Path], tmp_path: Path, shar
         assert blobs_at(url).read("X/zarr.json") is None
 
 
+@IN_MEMORY
 def test_one_appends_at_a_time(url: str, sources: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(sources[0], url, chunk_rows=128)
     monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
@@ -310,6 +313,7 @@ def test_one_appends_at_a_time(url: str, sources: tuple[Path, Path], monkeypatch
     assert append_rows(sources[1], url).rows == 2200
 
 
+@IN_MEMORY
 def test_an_ingest_that_overwrites_under_an_append(
     url: str, sources: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +330,7 @@ def test_an_ingest_that_overwrites_under_an_append(
     assert open_table(url).n_rows == 700
 
 
+@IN_MEMORY
 def test_an_append_that_has_lost_its_lease_publishes_nothing(
     url: str, sources: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +349,7 @@ def test_an_append_that_has_lost_its_lease_publishes_nothing(
     assert open_table(url).n_rows == 1500
 
 
+@IN_MEMORY
 def test_what_is_not_whole(url: str, sources: tuple[Path, Path]) -> None:
     with pytest.raises(StoreNotFoundError):
         open_table(url)
