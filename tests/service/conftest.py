@@ -30,6 +30,8 @@ from streamkernel.blobs import retries as patience
 from streamkernel.service import Settings
 
 P = 4
+# A service does not look at how these were chosen, and the search takes seconds.
+PLAIN: dict[str, Any] = {"kernel": "gaussian", "metric": "none"}
 METRIC = np.diag([2.0, 1.0, 0.5, 0.0])[:, :3]
 NAMES = ["ridge", "two", "labels", "gp", "gp-classifier"]
 
@@ -46,9 +48,9 @@ def estimators(rows: np.ndarray) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {
-            "ridge": KernelRidge(30).fit(rows, y),
-            "two": KernelRidge(30, metric=METRIC).fit(rows, np.column_stack([y, -y])),
-            "labels": KernelRidgeClassifier(30).fit(rows, labels),
+            "ridge": KernelRidge(30, **PLAIN).fit(rows, y),
+            "two": KernelRidge(30, kernel="gaussian", metric=METRIC).fit(rows, np.column_stack([y, -y])),
+            "labels": KernelRidgeClassifier(30, **PLAIN).fit(rows, labels),
             "gp": GaussianProcessRegressor(20, lengthscale=1.0, tune="none").fit(rows, y),
             "gp-classifier": GaussianProcessClassifier(20, lengthscale=1.0, tune="none").fit(rows, labels),
         }
@@ -62,7 +64,7 @@ def saved(estimators: dict[str, Any], rows: np.ndarray, tmp_path_factory: pytest
         estimator.save(folder / name)
     np.savez(folder / "table.npz", X=rows, y=rows[:, 0])
     ingest(folder / "table.npz", folder / "table.zarr")
-    Nystroem(10).fit(rows).save(folder / "features")
+    Nystroem(10, **PLAIN).fit(rows).save(folder / "features")
     (folder / "notes.txt").write_text("nothing")
     return folder
 

@@ -193,7 +193,7 @@ def first_message(body: bytes) -> str | None:
 
 
 def test_bodies_that_were_damaged(fuzzed: Live) -> None:
-    statuses = by_damage(fuzzed, 60)
+    statuses = by_damage(fuzzed, 40)
     assert {200, 400, 422} <= set(statuses)
     alive(fuzzed)
 

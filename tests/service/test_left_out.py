@@ -136,9 +136,11 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_that_cannot_be_served_is_told(
-    models: Path, live: Any, name: str, caplog: pytest.LogCaptureFixture
+    saved: Path, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shutil.copytree(models / "ridge", models / name)
+    models = tmp_path / "models"
+    for each in ("ridge", name):
+        shutil.copytree(saved / "ridge", models / each)
     with caplog.at_level(logging.WARNING, "streamkernel.service"):
         place = FolderSource(models)
         registry = Registry(models)
@@ -153,7 +155,7 @@ def test_a_name_that_cannot_be_served_is_told(
     assert len(lines) == 1
     assert told in lines[0]
     assert lines[0].isprintable()
-    assert ready(registry) == READY
+    assert ready(registry) == {"ridge"}
 
 
 def test_names_that_are_no_text(models: Path) -> None:

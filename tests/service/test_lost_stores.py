@@ -6,11 +6,13 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 from objects.flaky_proxy import FlakyProxy
 
 from streamkernel.service import Settings
 
 
+@pytest.mark.slow
 def test_over_http(
     s3: str, proxy: FlakyProxy, estimators: dict[str, Any], live: Any, rows: np.ndarray, until: Any
 ) -> None:

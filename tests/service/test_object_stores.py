@@ -180,6 +180,7 @@ def test_a_store_that_is_lost_takes_no_model_away(bucket: str, proxy: FlakyProxy
     assert events == []
 
 
+@pytest.mark.slow
 def test_a_store_that_is_lost_in_the_middle_of_a_look(bucket: str, proxy: FlakyProxy) -> None:
     registry, events = scanned(bucket)
     events.clear()
@@ -200,6 +201,7 @@ def test_a_store_that_is_lost_in_the_middle_of_a_look(bucket: str, proxy: FlakyP
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_store_that_is_lost_while_a_generation_is_read(
     bucket: str, proxy: FlakyProxy, estimators: dict[str, Any]
 ) -> None:

@@ -35,7 +35,9 @@ def page(window: Browser) -> Browser:
 
 
 LIGHT = pytest.mark.parametrize("window", [False], indirect=True)
-THEMES = pytest.mark.parametrize(("window", "dark"), [(False, False), (True, True)], indirect=["window"])
+THEMES = pytest.mark.parametrize(
+    ("window", "dark"), [(False, False), pytest.param(True, True, marks=pytest.mark.slow)], indirect=["window"]
+)
 
 
 def card(name: str) -> str:
@@ -74,6 +76,7 @@ def test_models_are_shown_and_predict(
     assert page.complaints() == []
 
 
+@pytest.mark.slow
 @LIGHT
 def test_what_a_model_has_not_is_not_shown(page: Browser, live: Any, tmp_path: Path) -> None:
     """A vote of machines leaves no trace of a kernel matrix, and one class has no target."""
@@ -123,6 +126,7 @@ def test_changes_show_without_a_reload(page: Browser, models: Path, estimators: 
     assert page.run("return document.getElementById('n-reloads').textContent") == "1"
 
 
+@pytest.mark.slow
 @LIGHT
 def test_a_place_that_cannot_be_seen_is_told(page: Browser, models: Path, live: Any) -> None:
     page.open(live(Settings(models)).url)

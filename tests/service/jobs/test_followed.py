@@ -55,7 +55,10 @@ def test_a_job_is_submitted_and_its_model_predicts(asking: httpx.Client, folder:
     refused(asking.delete(f"/v1/jobs/{told['id']}"), 409, "ParameterError", "done already")
 
 
-@pytest.mark.parametrize("metric", ["learned", [[2.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.5], [0.1, 0.0]]])
+@pytest.mark.parametrize(
+    "metric",
+    [pytest.param("learned", marks=pytest.mark.slow), [[2.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.5], [0.1, 0.0]]],
+)
 def test_a_job_takes_a_metric(asking: httpx.Client, folder: Path, metric: Any) -> None:
     """As a word, or as a matrix: the rows of a nested array."""
     name = "in-a-metric" if isinstance(metric, str) else "in-a-given-metric"
