@@ -75,8 +75,12 @@ def shuffled(leaves: list[int]) -> list[int]:
     return random.Random(len(leaves)).sample(leaves, len(leaves))
 
 
-# Their reductions are those of others, or their estimator has this test, too (svc, full).
-ALIKE = ("kmp-classifier", "svc, full", "poisson", "svc, hinge", "svr", "quantile", "one-class")
+# Their reductions are those of others, their estimator has this test, too (svc, full), or their solver has one of its
+# own (lp, boosting, committee).
+ALIKE = (
+    *("kmp-classifier", "svc, full", "poisson", "svc, hinge", "svr", "quantile", "one-class"),
+    *("lp", "boosting", "committee"),
+)
 
 
 @pytest.mark.parametrize(

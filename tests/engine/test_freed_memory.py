@@ -44,6 +44,7 @@ def test_large_arrays_are_given_back_at_once() -> None:
     assert freed(5, before="limit_heaps()") > 140
 
 
+@pytest.mark.slow
 def test_what_the_heaps_hold_is_given_back_after_large_sums() -> None:
     assert freed(1, before="limit_heaps()") < 20
     assert freed(1, before="limit_heaps()", after="release_freed(4 << 20)") > 140

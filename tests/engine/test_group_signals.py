@@ -31,6 +31,10 @@ def test_workers_do_not_hear_of_them() -> None:
             for process in before:
                 os.kill(process, number)
         time.sleep(0.2)
-        fit_ridge(open_table(DATA.X, DATA.y), RidgeSettings(n_components=20), Session(executor))
+        fit_ridge(
+            open_table(DATA.X, DATA.y),
+            RidgeSettings(n_components=20, kernel="gaussian", metric="none"),
+            Session(executor),
+        )
         assert processes(client) == before
     assert not any(psutil.pid_exists(process) for process in before)

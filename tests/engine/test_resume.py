@@ -72,14 +72,23 @@ def test_killed_in_the_middle_of_a_sweep(store: str, whole: Any, tmp_path: Path)
         assert fit(store, checkpoints=checkpoints).digest == whole.digest
 
 
+MADE = "synthetic://friedman?rows=40000&features=5&chunk=2000"
+
+
+@pytest.mark.slow
 def test_rows_that_are_made_when_they_are_read(tmp_path: Path) -> None:
-    made, folder = "synthetic://friedman?rows=40000&features=5&chunk=2000", tmp_path / "run"
+    made, folder = MADE, tmp_path / "run"
     killed(made, folder, 1, 20_000)
     with run_of(made, folder) as checkpoints:
         assert len(checkpoints.steps()) == 1
         assert fit(made, executor=ThreadExecutor(2), checkpoints=checkpoints).digest == fit(made).digest
+
+
+def test_rows_that_are_made_otherwise_are_another_table(tmp_path: Path) -> None:
+    with run_of(MADE, tmp_path / "run"):
+        pass
     with pytest.raises(CheckpointMismatchError, match="table"):
-        run_of(f"{made}&seed=1", folder)
+        run_of(f"{MADE}&seed=1", tmp_path / "run")
 
 
 @pytest.mark.slow

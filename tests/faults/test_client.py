@@ -20,6 +20,7 @@ from streamkernel.models import RidgeModel
 HERE = Path(__file__).parent
 
 
+@pytest.mark.slow
 @pytest.mark.fault("client killed")
 @pytest.mark.parametrize(
     "when", [pytest.param((2,), id="after a sweep", marks=pytest.mark.slow), pytest.param((3, ROWS // 2), id="in one")]

@@ -140,7 +140,13 @@ def killed(forks: Forks, path: Path, stage: str) -> None:
 
 @pytest.mark.parametrize(
     ("stage", "chunks"),
-    [("in a chunk", 5), ("before the note", 5), ("in the note", 5), ("before COMPLETE", 26), ("before publishing", 26)],
+    [
+        pytest.param("in a chunk", 5, marks=pytest.mark.slow),
+        pytest.param("before the note", 5, marks=pytest.mark.slow),
+        ("in the note", 5),
+        pytest.param("before COMPLETE", 26, marks=pytest.mark.slow),
+        ("before publishing", 26),
+    ],
 )
 def test_killed_writer(forks: Forks, tmp_path: Path, undisturbed: str, stage: str, chunks: int) -> None:
     path = tmp_path / "out"
