@@ -171,6 +171,7 @@ def test_fit_and_info_tell_what_was_found(cli: Callable, pairs: dict[str, Pair],
     assert "log evidence" in cli("info", pair.model).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOME)
 def test_reports(cli: Callable, pairs: dict[str, Pair], name: str, tmp_path: Path) -> None:
     pair = pairs[name]

@@ -30,7 +30,7 @@ def rows(classes: int) -> tuple[Any, Any]:
     return X, NAMES[classes][np.digitize(f, [0.3] if classes == 2 else [-0.6, 0.7])]
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_commands_and_service_say_what_predict_proba_says(cli: Run, tmp_path: Path, classes: int) -> None:
     X, y = rows(classes)
     model, store = KernelRidgeClassifier(30, **OPTIONS).fit(X[:700], y[:700]), tmp_path / "xy"

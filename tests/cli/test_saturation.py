@@ -75,10 +75,11 @@ def test_few_functions_are_saturated_and_many_are_not() -> None:
 
 
 def test_a_gaussian_process_is_saturated() -> None:
-    model = GaussianProcessRegressor(20, tune="none").fit(X, TARGETS).model_
+    plain: dict[str, Any] = {"kernel": "gaussian", "metric": "none", "tune": "none"}
+    model = GaussianProcessRegressor(20, **plain).fit(X, TARGETS).model_
     assert model.degrees is not None
     assert model.degrees.saturated
-    assert GaussianProcessRegressor(20, tune="none", noise_variance=0.01).fit(X, TARGETS).model_.degrees is None
+    assert GaussianProcessRegressor(20, **plain, noise_variance=0.01).fit(X, TARGETS).model_.degrees is None
 
 
 def test_page_and_console_say_the_same(tmp_path: Path, cli: Callable[..., Any]) -> None:

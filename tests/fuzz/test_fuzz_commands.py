@@ -33,6 +33,14 @@ COMMANDS = [
     *(("report", name) for name in ("ridge", "gp", "kmp", "factor")),
     *(("update", name) for name in ("ridge", "gp")),
 ]  # fmt: skip
+# Their models are read by the other commands, too.
+SLOW = (
+    ("report", "gp"),
+    ("report", "kmp"),
+    ("evaluate", "classifier"),
+    ("evaluate", "kmp"),
+    ("predict", "kmp classifier"),
+)
 ROWS = 20
 
 
@@ -131,7 +139,10 @@ def fuzz_append(yard: Yard, files: Files, examples: int) -> None:
     yard.place("store")
 
 
-@pytest.mark.parametrize(("command", "name"), COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [pytest.param(*each, marks=pytest.mark.slow) if each in SLOW else each for each in COMMANDS],
+)
 def test_commands_on_broken_stores(
     yard: Yard, whole: Whole, told: Any, rows: dict[str, Path], command: str, name: str
 ) -> None:

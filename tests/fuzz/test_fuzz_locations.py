@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from streamkernel import Factor, KernelRidge, open_table
 from streamkernel.blobs import retries as patience
 
-QUICK, MANY = 60, 1500
+QUICK, MANY = 30, 1500
 
 # Nobody listens at port 1; no name of another machine is looked up.
 _SCHEMES = [
