@@ -50,7 +50,7 @@ def test_the_printed_bound_is_false_and_these_are_not() -> None:
 
 
 @pytest.mark.parametrize("tail", TAILS)
-@pytest.mark.parametrize("rows", [2, 3, 7, 16, 31])
+@pytest.mark.parametrize("rows", [2, 3, 7, 16, pytest.param(31, marks=pytest.mark.slow)])
 def test_no_population_of_zeros_and_ones_breaks_a_tail(tail: Callable[..., float], rows: int) -> None:
     """Every number of ones, every sample size and every deviation that occurs, by the exact distribution."""
     for ones in range(1, rows):

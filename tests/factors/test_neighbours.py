@@ -17,7 +17,7 @@ from factored import factors, rows_of, session
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import basis_of, blocks, zarr_of_chunks
-from strategies import chunkings, rows
+from strategies import chunkings, few_examples, rows
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
@@ -96,6 +96,7 @@ KERNELS: dict[str, Kernel] = {
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@few_examples(0.4)
 @given(X=rows(min_rows=6, max_rows=150, max_features=4, dtype=np.float64), data=st.data())
 def test_neighbours_are_those_of_brute_force_for_any_chunking(kernel: str, X: Any, data: st.DataObject) -> None:
     """Duplicates and all: equal distances go by row number."""
@@ -115,6 +116,7 @@ def test_neighbours_are_those_of_brute_force_for_any_chunking(kernel: str, X: An
     assert 0 < found.evaluations <= found.pairs == d2.size
 
 
+@few_examples(0.4)
 @given(X=rows(min_rows=6, max_rows=40, dtype=np.float64), data=st.data())
 def test_fold_is_combine_of_map(X: Any, data: st.DataObject) -> None:
     kernel = Gaussian(float(np.abs(X).max()) or 1.0)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive.pursuit import matching_pursuit
 from pursuit.pursuits import pools_of, problem_of, run
-from strategies import chunkings, seeds
+from strategies import chunkings, few_examples, seeds
 
 from streamkernel.engine import ThreadExecutor
 from streamkernel.errors import ParameterError
@@ -73,6 +73,7 @@ def test_pools_are_one_at_a_time_on_the_same_pools(variant: str, kind: str, kern
         assert (found.path.weakness < 1.0).any()
 
 
+@few_examples(0.3)
 @given(data=st.data(), seed=seeds, variant=st.sampled_from(VARIANTS), draw=st.sampled_from(["uniform", "residual"]))
 def test_any_chunking_and_any_number_of_threads(data: st.DataObject, seed: int, variant: str, draw: str) -> None:
     rule = MatchingPursuit(variant, pools=Pools("split", draw, 8, 3), validation=0.2)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import FLOAT64, Float, basis_of, blocks, scratch_of, table_of_chunks
-from strategies import cuts, dtypes, seeds
+from strategies import cuts, dtypes, few_examples, seeds
 
 from streamkernel.engine import Session, ThreadExecutor, layout_of
 from streamkernel.engine.layout import Layout, aligned_spans
@@ -198,6 +198,7 @@ def cut_tables(draw: st.DrawFn) -> tuple[Any, ...]:
     return X, Y, noise, draw(cuts(m)), start, draw(st.integers(1, 100)), draw(st.integers(1, 100))
 
 
+@few_examples(0.3)
 @given(case=cut_tables(), threads=st.sampled_from([1, 2, 3]))
 def test_members_are_the_same_for_any_chunks_spans_blocks_and_threads(case: Any, threads: int) -> None:
     X, Y, noise, chunks, start, span_rows, block_rows = case

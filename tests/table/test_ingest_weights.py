@@ -95,8 +95,15 @@ UNNAMED = ("csv without header", "npy", "npz, a column", "zarr group, a column",
 NAMES = {**dict.fromkeys(UNNAMED, "x1"), "table": "w"}
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(
+    ("name", "shuffle"),
+    [
+        # What is shuffled has left its source: of most sources in the slow tests only.
+        pytest.param(name, shuffle, marks=[pytest.mark.slow] * (shuffle and number % 5 > 0))
+        for number, name in enumerate(SOURCES)
+        for shuffle in (False, True)
+    ],
+)
 def test_weights_of_every_source_come_back_as_they_were(name, shuffle, tmp_path):
     source, target, weight = SOURCES[name](tmp_path)
     info = ingest(
