@@ -48,6 +48,7 @@ def test_processes(store: str, whole: Any, figure: Any, workers: int, threads: i
     figure(f"{workers} x {threads}: 1")
 
 
+@pytest.mark.slow
 @pytest.mark.fault("one digest")
 def test_threads_and_tasks_run_twice(store: str, whole: Any, figure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fit(store, ThreadExecutor(2)).digest == whole.digest

@@ -105,6 +105,7 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None], str]] = {
 }
 
 
+@pytest.mark.slow
 def test_damaged_generations_are_reported_and_the_one_before_them_served(
     followed: tuple[Registry, Events], url: str, estimators: dict[str, Any]
 ) -> None:
