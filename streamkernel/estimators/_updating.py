@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import resident_bytes
+from streamkernel.estimators._kept import kept_if_it_fails
 from streamkernel.estimators.base import SupervisedEstimator, in_order, is_array_like, names_of, warn_of_names
 from streamkernel.table.columns import with_names
 from streamkernel.type_aliases import Fields, Unchecked
@@ -70,6 +71,7 @@ class UpdatingEstimator(SupervisedEstimator):
             return self._fitted_to(X, y, sample_weight, classes)
         return self._folded(X, y, sample_weight, again=True)
 
+    @kept_if_it_fails
     def _folded(
         self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, *, choices: Fields | None = None, **how: Unchecked
     ) -> Self:

@@ -16,6 +16,7 @@ from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
+from streamkernel.estimators._kept import kept_if_it_fails
 from streamkernel.estimators._text_columns import refuse_times, validated
 from streamkernel.kernels import Precomputed, UserKernel
 from streamkernel.kernels.parameters import checked_columns
@@ -347,6 +348,7 @@ class SupervisedEstimator(PredictingEstimator):
         """
         return self._fitted_to(X, y, sample_weight)
 
+    @kept_if_it_fails
     def _fitted_to(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, classes: Unchecked = None) -> Self:
         """The fit, to rows of which some of the classes may have none."""
         settings = self._settings()

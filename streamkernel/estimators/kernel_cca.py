@@ -11,6 +11,7 @@ from streamkernel.bounds import MatchingPursuitBound
 from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Progress, resident_bytes
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
+from streamkernel.estimators._kept import kept_if_it_fails
 from streamkernel.estimators.base import (
     SavedEstimator,
     checked,
@@ -122,6 +123,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
     ) -> None:
         self._set_parameters(locals())
 
+    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the functions and decompose.
 

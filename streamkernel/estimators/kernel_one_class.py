@@ -8,6 +8,7 @@ from sklearn.base import OutlierMixin
 
 from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Progress, resident_bytes
+from streamkernel.estimators._kept import kept_if_it_fails
 from streamkernel.estimators.base import PredictingEstimator, checked, is_array_like, names_of, opened
 from streamkernel.fits.margins.one_class import fit_one_class
 from streamkernel.models.margins import OneClassModel
@@ -98,6 +99,7 @@ class KernelOneClass(OutlierMixin, PredictingEstimator):
     ) -> None:
         self._set_parameters(locals())
 
+    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Find the region.
 

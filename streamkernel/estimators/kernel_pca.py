@@ -7,6 +7,7 @@ from typing import Any, Self
 from streamkernel.bounds import CompressionBound
 from streamkernel.engine import Progress
 from streamkernel.errors import ShapeError
+from streamkernel.estimators._kept import kept_if_it_fails
 from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.estimators.base import is_array_like, values_later, values_now
 from streamkernel.fits.transformer import fit_kernel_pca
@@ -109,6 +110,7 @@ class KernelPCA(BasisTransformer):
     ) -> None:
         self._set_parameters(locals())
 
+    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the basis and decompose.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from streamkernel.engine import Progress
+from streamkernel.estimators._kept import kept_if_it_fails
 from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.fits.transformer import fit_nystroem
 from streamkernel.models.transformers import NystroemModel
@@ -90,6 +91,7 @@ class Nystroem(BasisTransformer):
     ) -> None:
         self._set_parameters(locals())
 
+    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the basis.
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from streamkernel.errors import DataError, DTypeError, ParameterError, ShapeError, ShapeMismatchError
+from streamkernel.estimators._kept import kept_if_it_fails
 from streamkernel.table.columns import default_names, frame_names
 from streamkernel.table.schema import Schema
 from streamkernel.table.schema.schema import as_schema
@@ -97,6 +98,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.n_features_in_ = len(encoder.schema_.names)
         return encoder
 
+    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Learn categories, fills, origins and target means.
 
@@ -116,6 +118,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._encoded(X, y, sample_weight)
         return self
 
+    @kept_if_it_fails
     def fit_transform(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Float:
         """`fit`, and the features (m, q) of the same rows; target means are of the other rows alone."""
         return np.concatenate(list(self._encoded(X, y, sample_weight).batches()))
