@@ -29,7 +29,7 @@ from streamkernel.store import write_bundle
 from streamkernel.table import KnownColumns, Table, open_table
 from streamkernel.table.columns import frame_names, with_names
 from streamkernel.table.finite import require_finite
-from streamkernel.table.frames import refuse_query
+from streamkernel.table.frames import known_types, refuse_query
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
@@ -73,8 +73,10 @@ def names_of(estimator: Untyped) -> list[str] | None:
 
 def checked(estimator: Untyped, X: Unchecked, y: Unchecked = _NO_TARGETS, **options: Unchecked) -> Any:
     """X, or X and y, as arrays that scikit-learn has checked; NaN and infinity are found by us, to name their place."""
+    X = known_types(X)
     refuse_times(estimator, X, "X")
     if y is not None and y is not _NO_TARGETS:
+        y = known_types(y)
         refuse_times(estimator, y, "y")
         require_finite(y, "y")
     sparse = "csr" if takes_sparse(estimator) else False

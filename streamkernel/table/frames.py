@@ -5,6 +5,7 @@ No library of frames is imported before there is one of its frames: importing ta
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,7 +56,41 @@ def arrow_table(frame: Unchecked) -> Untyped:
 
     if isinstance(frame, pa.RecordBatch):
         return pa.Table.from_batches([frame])
-    return frame if isinstance(frame, pa.Table) else pa.table(frame)
+    return frame if isinstance(frame, pa.Table) else pa.table(known_types(frame))
+
+
+def known_types(values: Unchecked) -> Unchecked:
+    """The same frame or column, with types that NumPy knows where its library has others for numbers.
+
+    These are whole numbers of 128 bits of polars, which become float64, and runs of equal values of Arrow in pandas,
+    which become the values.
+    """
+    if library(values) == "polars":
+        pl: Untyped = sys.modules["polars"]
+        wide = [getattr(pl, name) for name in ("Int128", "UInt128") if hasattr(pl, name)]  # by the version
+        if isinstance(values, pl.DataFrame):
+            return values.cast(dict.fromkeys(wide, pl.Float64))
+        return values.cast(pl.Float64) if getattr(values, "dtype", None) in wide else values
+    if is_pandas(values):
+        kinds = list(values.dtypes) if values.ndim == 2 else [values.dtype]
+        runs = [place for place, kind in enumerate(kinds) if str(kind).startswith("run_end_encoded<")]
+        if runs and values.ndim == 1:
+            return _without_runs(values)
+        if runs:
+            columns = [values.iloc[:, place] for place in range(len(kinds))]
+            found = [_without_runs(column) if place in runs else column for place, column in enumerate(columns)]
+            import pandas as pd
+
+            return pd.concat(found, axis=1)
+    return values
+
+
+def _without_runs(column: Untyped) -> Untyped:
+    import pandas as pd
+    from pyarrow.compute import run_end_decode
+
+    values = pd.arrays.ArrowExtensionArray(run_end_decode(column.array.__arrow_array__()))
+    return pd.Series(values, index=column.index, name=column.name)
 
 
 def refuse_query(source: Unchecked) -> None:
@@ -114,7 +149,7 @@ def frame_numbers(frame: Unchecked, columns: Sequence[int], way: str) -> AnyArra
         table = arrow_table(frame)
         found = [column_numbers(table.column(index), table.column_names[index], way) for index in columns]
         return np.column_stack(found) if found else np.empty((table.num_rows, 0))
-    values = frame.iloc[:, list(columns)]
+    values = known_types(frame.iloc[:, list(columns)])
     kind = _number_type(values, way)
     # Missing values of nullable columns become NaN, which the finite check then names.
     gaps = {"na_value": np.nan} if _is_nullable(values) else {}

@@ -1,6 +1,6 @@
 """Types of Arrow's columns: which are text, and how a message names any.
 
-A column of an extension type is what it is stored as; UUIDs are their text.
+A column of an extension type is what it is stored as; UUIDs are their text. Runs of equal values are their values.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pyarrow as pa
+from pyarrow.compute import run_end_decode
 
 from streamkernel.type_aliases import Untyped
 
@@ -47,7 +48,9 @@ def one_type(kinds: Collection[Untyped]) -> Untyped | None:
 
 
 def plain_type(kind: Untyped) -> Untyped:
-    """The type of a column without extensions: that of its storage, or text for UUIDs."""
+    """The type of a column without extensions and runs: that of its storage or of its values, or text for UUIDs."""
+    if pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
     if not isinstance(kind, pa.BaseExtensionType):
         return kind
     return pa.string() if kind.extension_name == _UUID else kind.storage_type
@@ -65,6 +68,9 @@ def plain_batch(batch: Untyped) -> Untyped:
 
 
 def _plain(column: Untyped) -> Untyped:
+    if pa.types.is_run_end_encoded(column.type):
+        values = run_end_decode(column)
+        return values if values.type == plain_type(values.type) else _plain(values)
     if column.type.extension_name != _UUID:
         return column.storage
     return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())

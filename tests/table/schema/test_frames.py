@@ -40,6 +40,29 @@ def test_codes_of_a_dictionary_may_be_unsigned(tmp_path: Path) -> None:
     assert info.classes == ("a", "b")
 
 
+def test_runs_of_equal_values_are_the_values(tmp_path: Path) -> None:
+    ends = pa.array([20, M], pa.int32())
+    numbers = pa.RunEndEncodedArray.from_arrays(ends, pa.array([2.0, 3.0]))
+    texts = pa.RunEndEncodedArray.from_arrays(ends, pa.array(["u", None]))
+    table = pa.table({"n": numbers, "c": texts, "y": Y})
+    rows = np.repeat([[2.0, 1.0, 0.0], [3.0, 0.0, 1.0]], [20, 40], axis=0)
+    with pa.OSFile(str(tmp_path / "runs.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    pandas = pd.DataFrame({"n": pd.arrays.ArrowExtensionArray(numbers), "c": pd.Series(texts.to_pylist()), "y": Y})
+    for place, source in enumerate([table, tmp_path / "runs.arrow", pandas]):
+        X, names = stored(source, tmp_path, f"s{place}", schema="auto")
+        assert names == ("n", "c=u", "c is missing")
+        np.testing.assert_array_equal(X, rows)
+    plain = KernelRidge(2, metric="none").fit(rows[:, :1], Y).predict(rows[:, :1])
+    for columns in (table.select(["n"]), pandas[["n"]]):
+        np.testing.assert_array_equal(open_table(columns).read(0, M).X, rows[:, :1])
+        np.testing.assert_allclose(KernelRidge(2, metric="none").fit(columns, Y).predict(columns), plain, rtol=1e-9)
+    steps = KernelRidge(10, metric="none").fit(Y[:, None], rows[:, 0])
+    for targets in (pandas["n"], pandas[["n"]]):
+        found = KernelRidge(10, metric="none").fit(Y[:, None], targets)
+        np.testing.assert_array_equal(np.ravel(found.dual_coef_), steps.dual_coef_)
+
+
 def test_columns_of_a_table_of_arrow_keep_their_names(tmp_path: Path) -> None:
     table = pa.table({"a": Y, "b": Y.astype(np.float32), "y": Y})
     X, names = stored(table, tmp_path)
@@ -214,6 +237,20 @@ def test_columns_of_arrow_are_opened_as_the_numbers_that_they_hold() -> None:
             open_table(pa.table({"a": wrong, "b": Y}))
     with pytest.raises(EmptyDataError, match="no columns"):
         open_table(pa.table({"y": Y}), target="y")
+
+
+@needs_polars
+def test_whole_numbers_of_128_bits_are_numbers() -> None:
+    for kind in (pl.Int128, pl.UInt128):
+        wide = pl.Series("n", [2**70 + 2**60 * value for value in range(M)], dtype=kind)
+        plain = np.array([float(2**70 + 2**60 * value) for value in range(M)])
+        frame = pl.DataFrame([wide])
+        np.testing.assert_array_equal(open_table(frame).read(0, M).X[:, 0], plain)
+        np.testing.assert_array_equal(TableEncoder().fit_transform(frame)[:, 0], plain)
+        model = KernelRidge(10, metric="none").fit(frame, Y)
+        np.testing.assert_array_equal(model.predict(frame), model.predict(pl.DataFrame({"n": plain})))
+        for y in (frame, wide):
+            assert np.ravel(KernelRidge(10, metric="none").fit(Y[:, None], y).predict([[0.0]]))[0] > 2**69
 
 
 @needs_polars
