@@ -27,6 +27,7 @@ from streamkernel.table._sparse_rows import SparseRows, is_sparse, sparse_in_mem
 from streamkernel.table.columns import check_distinct, default_names, target_position
 from streamkernel.table.frames import (
     arrow_table,
+    first_time,
     frame_numbers,
     is_arrow_frame,
     is_dask_frame,
@@ -213,7 +214,8 @@ def _target_rows(y: Unchecked, classify: bool) -> tuple[RowArray, tuple[str, ...
     if is_xarray(y) and type(y).__name__ == "Dataset":
         raise ParameterError("y cannot be a Dataset; give a DataArray")
     name = str(getattr(y, "name", None) or "") if is_xarray(y) or _is_pandas(y) else ""
-    if is_rows_frame(y) and not classify:
+    # Times beside other values have no array of NumPy; one column of labels is checked as labels.
+    if is_rows_frame(y) and (not classify or (len(names_in(y)) > 1 and first_time(y) is not None)):
         y = frame_numbers(y, range(len(names_in(y))), "leave it out, or give numbers")
     rows = _opened(y.to_numpy() if _is_pandas(y) else y, "y").X
     if len(rows.shape) not in (1, 2):

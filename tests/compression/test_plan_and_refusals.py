@@ -6,6 +6,8 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from compressed_rows import WAYS, problem
 from slow_cases import slow_but
@@ -13,6 +15,7 @@ from slow_cases import slow_but
 from streamkernel import compress, open_table
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.errors import (
+    DTypeError,
     NonFiniteDataError,
     ParameterError,
     ResourceLimitError,
@@ -96,3 +99,18 @@ def test_the_default_size_is_a_fiftieth_of_the_rows() -> None:
     X, y, w = problem()
     assert len(compress(X, y, method="subsample")) == 12
     assert len(compress(X, y, method="subsample", sample_weight=w)) == -(-(w > 0).sum() // 50)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "pyarrow"])
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("day", np.arange(60).astype("datetime64[D]")), ("kind", ["a", "b"] * 30)],
+    ids=["dates", "text"],
+)
+def test_a_column_of_the_targets_that_is_no_number_is_named(make: Any, column: str, values: Any) -> None:
+    y = make({"size": np.arange(60.0), column: values})
+    with pytest.raises(DTypeError, match=f"column '{column}' holds .*; leave it out, or give numbers"):
+        compress(np.arange(60.0)[:, None], y)
+    if column == "day":
+        with pytest.raises(DTypeError, match=f"column '{column}' holds .*; leave it out, or give numbers"):
+            open_table(np.arange(60.0)[:, None], y, classify=True)

@@ -24,6 +24,7 @@ from streamkernel.outputs import check_target
 from streamkernel.reductions import Both, Gather
 from streamkernel.settings.compression import SUBSAMPLE, CompressionSettings
 from streamkernel.table import Table, TableInfo, open_table
+from streamkernel.table.frames import is_rows_frame, names_in
 from streamkernel.table.info import stored_weight
 from streamkernel.table.ingest import ingest
 from streamkernel.table.synthetic import is_synthetic
@@ -113,6 +114,8 @@ def compress(
 def _labels(y: Unchecked) -> bool:
     """Whether targets are text, or true and false: the mean of two such is none."""
     if y is None or isinstance(y, (str, os.PathLike)):
+        return False
+    if is_rows_frame(y) and len(names_in(y)) > 1:  # labels are one column
         return False
     dtype = getattr(y, "dtype", None)
     kind = np.asarray(y).dtype.kind if dtype is None else getattr(dtype, "kind", "O")
