@@ -82,6 +82,18 @@ def test_one_rule_for_all_estimators(name: str) -> None:
             model.fit(kind.open(X, targets, weights=dask.array.from_array(np.full(60, weight), chunks=20)))
 
 
+@pytest.mark.parametrize("weight", [1e-25, 1e-10, 1e-5])
+def test_weights_that_are_less_than_one_row_together_leave_the_prior(weight: float) -> None:
+    """The least count of a class is a share of such weights: one row's would be more than there are."""
+    weights = np.full(60, weight)
+    make = {"n_components": 20, "signal_variance": 1.0, **GIVEN}
+    for classes in (labels, np.arange(60) % 3):
+        found = GaussianProcessClassifier(**make).fit(X, classes, sample_weight=weights).predict_proba(X)
+        assert abs(found - 1.0 / found.shape[1]).max() < 0.1
+    rates = GaussianProcessPoissonRegressor(**make).fit(X, counts, sample_weight=weights).predict(X)
+    assert 0.5 * counts.mean() < rates.min() <= rates.max() < 2.0 * counts.mean()
+
+
 def test_tiny_weights_among_others_are_fitted() -> None:
     weights = np.where(np.arange(60) < 30, 1.0, 1e-300)
     found = KernelRidge(30, alpha=0.1, **GIVEN).fit(X, y, sample_weight=weights)

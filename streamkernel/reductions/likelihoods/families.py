@@ -20,10 +20,10 @@ from scipy.special import expit, gammaln
 
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.reductions.likelihoods.likelihood import (
-    LEAST_COUNT,
     LEAST_CURVATURE,
     Likelihood,
     check_indicators,
+    least_count,
     require_targets,
     target_columns,
 )
@@ -76,7 +76,8 @@ class Bernoulli(Likelihood):
         return np.log(share) - np.log1p(-share)
 
     def shares(self, total: Float, weight: float) -> Float:
-        return np.asarray(np.clip(total, LEAST_COUNT, weight - LEAST_COUNT) / weight)
+        least = least_count(weight)
+        return np.asarray(np.clip(total, least, weight - least) / weight)
 
 
 @dataclass(frozen=True)

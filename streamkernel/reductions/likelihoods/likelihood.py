@@ -27,7 +27,12 @@ from streamkernel.type_aliases import Bool, Float
 from streamkernel.wording import option
 
 LEAST_CURVATURE = 1e-10
-LEAST_COUNT = 1e-3  # count of a class without rows: with 0 its constant would be minus infinity
+_LEAST_COUNT = 1e-3  # count of a class without rows: with 0 its constant would be minus infinity
+
+
+def least_count(weight: float) -> float:
+    """The least count of a class in rows of total weight `weight`: a share of them where they are less than one row."""
+    return _LEAST_COUNT * min(weight, 1.0)
 
 
 class Likelihood(ABC):
@@ -101,7 +106,7 @@ class Likelihood(ABC):
 
     def shares(self, total: Float, weight: float) -> Float:
         """Means (c,) of targets with the sum `total` over rows of total weight `weight`, inside their range."""
-        return np.asarray(np.maximum(total, LEAST_COUNT) / weight)
+        return np.asarray(np.maximum(total, least_count(weight)) / weight)
 
     def cautious(self, a: Float) -> Float:
         """Functions (c,) at which the first step from the constants a (c,) takes its curvature.
