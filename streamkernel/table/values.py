@@ -28,8 +28,9 @@ DTypeName = Literal["keep", "float32", "float64"]
 _HEADROOM = 8.0
 
 _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
-_MOST_WEIGHT = 1e100
-_LEAST_WEIGHT = 1e-100  # that the largest weight must have
+# Sums of weighted products of a basis are in float32 in part, which ends near 1e38 and 1e-38.
+_MOST_WEIGHT = 1e30
+_LEAST_WEIGHT = 1e-30  # that the largest weight must have
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:

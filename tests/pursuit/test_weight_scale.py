@@ -12,7 +12,7 @@ X, W = RNG.standard_normal((300, 3)), RNG.random(300) + 0.5
 Y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * RNG.standard_normal(300)
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1e-3, 1e6, 1e60])
+@pytest.mark.parametrize("scale", [1e-29, 1e-3, 1e6, 1e29])
 def test_picks_and_validation_stay(scale: float) -> None:
     for make, y in ((KernelMatchingPursuit, Y), (KernelMatchingPursuitClassifier, Y > 0.5)):
         one, other = make(8).fit(X, y, sample_weight=W), make(8).fit(X, y, sample_weight=scale * W)

@@ -24,9 +24,9 @@ KINDS: dict[str, Any] = {
     "whole": RNG.integers(0, 4, M).astype(float),
     "heavy tails": RNG.lognormal(0.0, 4.0, M),
     "few": np.where(RNG.random(M) < 0.99, 0.0, RNG.random(M)),
-    "tiny": 1e-99 * RNG.random(M),
+    "tiny": 1e-29 * RNG.random(M),
     "alike": np.full(M, 2.5),
-    "one large": np.where(np.arange(M) == 7000, 1e90, 1.0),
+    "one large": np.where(np.arange(M) == 7000, 1e29, 1.0),
     "ones": np.ones(M),
 }
 
