@@ -36,6 +36,17 @@ def test_constant_targets(constant: float) -> None:
         assert np.isfinite(std).all()
 
 
+@pytest.mark.parametrize("approximation", ["dtc", "fitc"])
+def test_the_units_of_targets_are_their_own(approximation: str) -> None:
+    both = np.column_stack([X[:, 0] + 0.1 * np.sin(40.0 * X[:, 1]), np.cos(X[:, 1])])
+    fits = [
+        GaussianProcessRegressor(20, approximation=approximation, tune="none", lengthscale=1.0).fit(X, both * units)
+        for units in ([1.0, 1.0], [1.0, 1e6], [1e-6, 1e6])
+    ]
+    for found, units in zip(fits[1:], ([1.0, 1e6], [1e-6, 1e6]), strict=True):
+        np.testing.assert_allclose(found.predict(ASKED) / units, fits[0].predict(ASKED), atol=1e-3)
+
+
 @pytest.mark.slow
 def test_a_constant_target_beside_another() -> None:
     mixed = GaussianProcessRegressor(20).fit(X, np.column_stack([np.full(400, -1e8), Y]))

@@ -251,17 +251,19 @@ class GaussianSystem:
         mean = self._sums.trace / count
         # A constant target is only the rounding of its mean, and every noise variance is accepted for it.
         constant = self.path.square / count <= (4.0 * _EPS * self._sums.centre) ** 2
-        of_row = _LEAST_NOISE * float((wanted.signal * mean).max(initial=0.0))
+        # Of each target by itself: targets may have different units.
+        least = _LEAST_NOISE * wanted.signal * mean
         # With noise that differs from row to row, the rounding of the residuals is the limit.
-        lost = [wanted.noise[t] < of_row for t in range(len(prior))]
+        lost = [bool(gone) for gone in wanted.noise < least]
         if self._made is None:
             lost = [not self.path.carries(1.0 / share) for share in prior]
-            of_row = max(of_row, self.path.least_alpha * float(wanted.signal.max(initial=0.0)))
+            least = np.maximum(least, self.path.least_alpha * wanted.signal)
         lost = [gone and not same for gone, same in zip(lost, constant, strict=True)]
         if any(lost):
+            t = lost.index(True)
             raise NumericalError(
-                f"a noise variance of {float(wanted.noise[int(np.argmax(lost))]):g} is lost in rounding; the least "
-                f"that the digits carry is {of_row:.2g} for the signal variance {float(wanted.signal.max()):.6g}: give "
+                f"a noise variance of {float(wanted.noise[t]):g} is lost in rounding; the least that the digits carry "
+                f"is {float(least[t]):.2g} for the signal variance {float(wanted.signal[t]):.6g}: give "
                 f"{option('noise_variance')} that or more, or 'evidence'"
             )
 
