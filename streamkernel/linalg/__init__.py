@@ -5,6 +5,7 @@ from streamkernel.linalg._blas import add_product, factor_lower, pivoted_factor,
 from streamkernel.linalg.block_memory import BlockMemory, block_array, reused_blocks
 from streamkernel.linalg.box_program import box_maximum
 from streamkernel.linalg.cholesky import (
+    DEPENDENT_ROWS_LOOPS,
     RankRevealed,
     cholesky,
     independent_rows,
@@ -78,4 +79,4 @@ __all__ = [
 
 def loops_of_algebra() -> tuple[Compiled, ...]:
     """All that Numba compiles for dense algebra."""
-    return (*FEW_ROWS_LOOPS, *PAIR_STEP_LOOPS, *TRIDIAGONAL_LOOPS)
+    return (*DEPENDENT_ROWS_LOOPS, *FEW_ROWS_LOOPS, *PAIR_STEP_LOOPS, *TRIDIAGONAL_LOOPS)

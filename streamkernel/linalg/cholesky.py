@@ -8,14 +8,78 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from numba import types
 
+from streamkernel.compiled_loops import CompiledLoop, source_version
 from streamkernel.errors import NumericalError
 from streamkernel.linalg._blas import factor_lower, solved_by_triangle, whiten_gram
 from streamkernel.linalg.eigen import add_to_diagonal, mirror_upper
 from streamkernel.linalg.finite import require_finite
-from streamkernel.type_aliases import Float, Int
+from streamkernel.type_aliases import Float, Int, Untyped
+
+
+def _loop(version: int) -> Untyped:
+    def keep(S, diagonal, tolerance, most_rounding, first, L, kept):  # type: ignore[no-untyped-def]
+        """Fill in the factor of the independent rows of S, and their numbers; returns how many there are.
+
+        Of L and `kept`, the first rows are known.
+        """
+        n, r = len(S), first
+        row, w = np.empty(n), np.empty(n)
+        if version < 0:
+            return 0
+        for i in range(first, n):
+            # L row = S[kept, i]: whether row i is dependent decides what later rows are solved against.
+            pivot = diagonal[i]
+            for j in range(r):
+                before, c = L[j], 0
+                s0 = s1 = s2 = s3 = 0.0  # four sums at a time, which do not wait for each other
+                while c + 4 <= j:
+                    s0 += before[c] * row[c]
+                    s1 += before[c + 1] * row[c + 1]
+                    s2 += before[c + 2] * row[c + 2]
+                    s3 += before[c + 3] * row[c + 3]
+                    c += 4
+                while c < j:
+                    s0 += before[c] * row[c]
+                    c += 1
+                row[j] = (S[kept[j], i] - ((s0 + s1) + (s2 + s3))) / before[j]
+                pivot -= row[j] * row[j]
+            if pivot <= tolerance * diagonal[i]:
+                continue
+            if most_rounding < np.inf:
+                size = diagonal[i]
+                for j in range(r):
+                    w[j] = row[j]
+                for j in range(r - 1, -1, -1):  # L^T w = row
+                    before = L[j]
+                    w[j] /= before[j]
+                    factor = w[j]
+                    for c in range(j):
+                        w[c] -= factor * before[c]
+                    size += factor * factor * diagonal[kept[j]]
+                if not size <= most_rounding * pivot:
+                    continue
+            for j in range(r):
+                L[r, j] = row[j]
+            L[r, r] = np.sqrt(pivot)
+            kept[r] = i
+            r += 1
+        return r
+
+    return keep
+
+
+_matrix, _vector, _real = types.float64[:, ::1], types.float64[::1], types.float64
+_VERSION = source_version([Path(__file__)])
+_SIGNATURES = {
+    np.dtype(np.float64): types.int64(_matrix, _vector, _real, _real, types.int64, _matrix, types.int64[::1])
+}
+_KEEP = CompiledLoop(_loop(_VERSION), _SIGNATURES, _VERSION)
+DEPENDENT_ROWS_LOOPS = (_KEEP,)
 
 _ITERATIONS = 10  # of the power method, on an inverse whose largest eigenvalues are far apart
 _REMEDY = "take a shorter lengthscale, fewer basis functions, or more on the diagonal (alpha, noise)"
@@ -111,23 +175,12 @@ def inverse_norm(L: Float, diagonal: Float) -> float:
 def _skip_dependent(S: Float, diagonal: Float, tolerance: float, known: Float, most_rounding: float) -> RankRevealed:
     """Left-looking Cholesky, row by row: O(n^3) like the plain one, and only used for a dependent basis."""
     n, first = len(S), len(known)
-    factor = np.zeros((n, n))
-    factor[:first, :first] = known
-    kept: list[int] = list(range(first))
-    for i in range(first, n):
-        r = len(kept)
-        # One row of the factor at a time: whether row i is dependent decides what later rows are solved against.
-        row = solve_lower(factor[:r, :r], S[kept, i])
-        pivot = diagonal[i] - row @ row
-        if pivot <= tolerance * diagonal[i]:
-            continue
-        w = solve_lower_t(factor[:r, :r], row) if most_rounding < math.inf else np.zeros(r)
-        if diagonal[i] + w**2 @ diagonal[kept] <= most_rounding * pivot:
-            factor[r, :r] = row
-            factor[r, r] = np.sqrt(pivot)
-            kept.append(i)
-    r = len(kept)
-    return RankRevealed(np.asarray(kept, dtype=np.int64), factor[:r, :r].copy())
+    L, kept = np.zeros((n, n)), np.arange(n, dtype=np.int64)
+    L[:first, :first] = known
+    # Compiled: of 30 rows, two calls of LAPACK for each of them take forty times as long.
+    loop = _KEEP.of(np.dtype(np.float64))
+    r = loop(np.ascontiguousarray(S, np.float64), diagonal.astype(np.float64), tolerance, most_rounding, first, L, kept)
+    return RankRevealed(kept[:r].copy(), L[:r, :r].copy())
 
 
 def solve_lower(L: Float, B: Float) -> Float:

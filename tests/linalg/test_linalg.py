@@ -142,6 +142,30 @@ def test_rows_that_are_dependent_together_are_left_out() -> None:
     assert known.kept.tolist() == list(range(20))  # what is known stays
 
 
+@pytest.mark.parametrize("first", [0, 5])
+@pytest.mark.parametrize("n", [12, 41])
+def test_rows_are_judged_by_their_pivot_and_its_rounding(n: int, first: int) -> None:
+    """By its coefficients w in the rows that are kept, from systems of equations of their own, a row is kept or not."""
+    rng = np.random.default_rng(n)
+    X = rng.uniform(0.0, 0.5 * n, n)
+    X[first + 4] = X[first + 3]  # a copy
+    S = np.exp(-0.5 * (X[:, None] - X) ** 2) * np.outer(scale := rng.uniform(0.5, 2.0, n), scale)
+    kept, most, judged = list(range(first)), 1e5, []
+    for i in range(first, n):
+        w = np.linalg.solve(S[np.ix_(kept, kept)], S[kept, i])
+        pivot = S[i, i] - w @ S[kept, i]
+        judged.append((S[i, i] + w**2 @ np.diagonal(S)[kept]) / max(pivot, 1e-300))
+        if judged[-1] <= most:
+            kept.append(i)
+    assert first < len(kept) < n - 1  # not the copy alone
+    assert not any(0.999 * most < each < 1.001 * most for each in judged), "rounding would decide"
+    known = np.linalg.cholesky(S[:first, :first]) if first else None
+    found = independent_rows(S, 1e-12, known, most_rounding=most)
+    assert (found.kept.tolist(), found.at_once) == (kept, False)
+    np.testing.assert_allclose(found.L @ found.L.T, S[np.ix_(kept, kept)], rtol=0.0, atol=1e-13)
+    np.testing.assert_array_equal(found.L, np.tril(found.L))
+
+
 def test_pivots_are_judged_relative_to_their_own_diagonal() -> None:
     tiny = np.diag([1.0, 1e-20, 1e20])
     assert independent_rows(tiny, 1e-12).kept.tolist() == [0, 1, 2]
