@@ -116,5 +116,7 @@ def _written(value: object) -> object:
     if isinstance(value, Record):
         return value.to_config()
     if isinstance(value, tuple):
-        return [_written(each) for each in value]
+        # As one list where there is no record in it: a table may have 100,000 columns.
+        nested = any(issubclass(kind, Record | tuple) for kind in set(map(type, value)))
+        return [_written(each) for each in value] if nested else list(value)
     return value

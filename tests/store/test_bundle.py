@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import time
@@ -21,6 +22,7 @@ from streamkernel import errors
 from streamkernel.atomic import text_digest
 from streamkernel.store import Bundle, bundle_digest, bundle_kind, check_target, read_bundle, write_bundle
 from streamkernel.store import _arrays as arrays_module
+from streamkernel.store.plain import plain
 
 names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
 json_values = st.recursive(
@@ -110,6 +112,17 @@ class TestRoundTrip:
         assert read_bundle(tmp_path / "state", "state").config == {
             "a": 0.5, "n": 3, "ok": True, "c": ["x", "y"], "t": [1, 2],
         }  # fmt: skip
+
+    def test_lists_are_plain_and_name_the_place_of_what_is_not(self) -> None:
+        """Also those of one type, which are looked at as a whole."""
+        values = [[1.5, -0.0], [1, True, None, "x"], [10**400, 1.5], [np.float64(2.5), 1.0], [[1.0], (2,)], []]
+        found = plain(values)
+        assert found == [[1.5, -0.0], [1, True, None, "x"], [10**400, 1.5], [2.5, 1.0], [[1.0], [2]], []]
+        assert type(found[3][0]) is float
+        assert all(copied is not own for copied, own in zip(found, values, strict=True))
+        for value in (math.nan, math.inf, b"x"):
+            with pytest.raises(errors.ParameterError, match=r"^config\.means\[2\] is "):
+                plain({"means": [0.5, 1.5, value]})
 
     def test_plain_zarr_and_plain_json_read_it(self, saved: Path) -> None:
         group = zarr.open_group(saved, mode="r")
