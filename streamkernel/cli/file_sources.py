@@ -70,10 +70,11 @@ def rows_of_model(
         )
     if model.record.table_schema is not None:
         schema = schema_of_model(model, targets=targets)
-        if target and tuple(target) != schema.targets:
+        in_schema = schema if targets else schema_of_model(model, targets=True)
+        if target and tuple(target) != in_schema.targets:
             raise ParameterError(
                 f"--target {target[0]}: the columns of the model have a schema, in which the target is "
-                f"{', '.join(schema.targets)}; give a file with that name, without --target"
+                f"{', '.join(in_schema.targets)}; give a file with that name, without --target"
             )
         with _ingested(
             source,
@@ -100,6 +101,8 @@ def rows_of_model(
         with _ingested(rows, display, weight=weight, of_model=True, **of_features, **asdict(csv)) as place:
             if y and not target and not named and default_position(y[0]) is not None:
                 _check_unnamed(model, source, place, y[0])
+            if not y and not named:
+                _check_width(model, source, place, known)
             yield place, _left(weight)
 
 
@@ -125,6 +128,16 @@ def _beside_targets(
     # A header of x3 may name another column.
     mistakable = any(name in names and default_position(name) is not None for name in apart)
     return None if of_source and mistakable and {*features} != {*model.column_names} else features
+
+
+def _check_width(model: SavedModel, source: str, place: str, targets: Sequence[str]) -> None:
+    """Refuse a file that has as many columns more than a model without names of columns as this has targets."""
+    width, ours = len(open_table(place).columns), len(model.column_names)
+    if targets and width == ours + len(targets):
+        raise ParameterError(
+            f"{source} has {width} columns, and the model was fitted to {ours} columns without names; name those that "
+            "are targets by --target, or give a file without them"
+        )
 
 
 def _check_unnamed(model: SavedModel, source: str, place: str, target: str) -> None:

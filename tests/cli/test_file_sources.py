@@ -180,7 +180,7 @@ def test_predictions_of_a_file_without_a_header_leave_out_its_target(
     assert "has 5 features" in predicted("more.csv")
     other = [f"x{place}" if each == 0 else f"c{each}" for each in range(4)]
     pd.DataFrame(rows).set_axis(other, axis=1).to_csv(tmp_path / "other.csv", index=False)
-    assert "has 4 features" in predicted("other.csv")
+    assert "has 4 columns, and the model was fitted to 3 columns" in predicted("other.csv")
 
 
 def test_a_model_of_arrays_leaves_out_the_column_of_its_targets_name(cli: Run, tmp_path: Path) -> None:
@@ -224,6 +224,17 @@ def test_targets_of_a_model_of_arrays_are_named_by_an_option(
     assert "--target is given 3 times" in cli(*evaluate, tmp_path / "rows.csv", *["--target", "a"] * 3, *THREADS).error
     ingest(tmp_path / "rows.csv", tmp_path / "rows", target=columns[2:])
     assert "--target is for a file" in cli(*evaluate, tmp_path / "rows", *given, *THREADS).error
+
+    predict, plain = ("predict", tmp_path / "m", tmp_path / "rows.csv"), ("--quiet", *THREADS)
+    assert cli(*predict, tmp_path / "p", *given, *plain).status == 0
+    expected = np.asarray(model.predict(rows[["a", "b"]] if named else X))
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "p", mode="r")["prediction"][:], expected)
+    if named:
+        assert cli(*predict, tmp_path / "q", *plain).status == 0  # other columns are left out anyway
+    else:
+        error = cli(*predict, tmp_path / "q", *plain).error
+        assert f"has {len(columns)} columns, and the model was fitted to 2 columns without names" in error
+        assert "--target" in error
 
     more = rows.assign(a=rows["a"] + 1.0, b=rows["b"] - 1.0)
     more.to_csv(tmp_path / "more.csv", index=False)
@@ -272,8 +283,10 @@ def test_many_targets_have_lists_in_place_of_lines(cli: Run, tmp_path: Path) -> 
 def test_the_target_of_a_schema_keeps_its_name(cli: Run, folder: Path, frame: pd.DataFrame) -> None:
     fit = ("fit", folder / "rows.csv", folder / "m", "--target", "y", "--drop", "w", "--schema", "auto")
     assert cli(*fit, *PLAIN, *THREADS).status == 0
-    wrong = cli("evaluate", folder / "m", folder / "rows.csv", "--target", "w", *THREADS).error
-    assert "--target w: the columns of the model have a schema, in which the target is y" in wrong
+    for command, *out in (("evaluate",), ("predict", folder / "p")):
+        wrong = cli(command, folder / "m", folder / "rows.csv", *out, "--target", "w", *THREADS).error
+        assert "--target w: the columns of the model have a schema, in which the target is y" in wrong
+    assert cli("predict", folder / "m", folder / "rows.csv", folder / "p", "--target", "y", *THREADS).status == 0
     assert cli("evaluate", folder / "m", folder / "rows.csv", "--target", "y", *THREADS).status == 0
 
 

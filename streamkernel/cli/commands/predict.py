@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from streamkernel.cli.column_options import CsvOptions, csv_options, unknown_option
+from streamkernel.cli.column_options import CsvOptions, csv_options, target_of_file, unknown_option
 from streamkernel.cli.file_sources import rows_of_model
 from streamkernel.cli.options import Bounds, Resources, common, overwrite, rows, run_options
 from streamkernel.cli.output import Display
@@ -26,6 +26,7 @@ from streamkernel.cli.tables_for_models import check_rows_target, opened, write_
     help="Write the bounds of an interval that holds the target with this probability, such as .95, if the model has "
     "them.",
 )
+@target_of_file
 @unknown_option
 @csv_options
 @run_options
@@ -38,6 +39,7 @@ def command(
     rows: Bounds,
     std: bool,
     interval: float | None,
+    target: tuple[str, ...],
     unknown: str | None,
     csv: CsvOptions,
     resources: Resources,
@@ -49,7 +51,8 @@ def command(
     OUT/prediction has one value for each row. For classifiers it is the position of the class in the labels, which are
     in the group's attributes.
 
-    STORE may be a CSV, Parquet or Arrow file with the columns of MODEL, in any order; others are left out.
+    STORE may be a CSV, Parquet or Arrow file with the columns of MODEL, in any order; others are left out. Where
+    MODEL was fitted to columns without names, all columns are features, but for the one that --target names.
 
     Where OUT ends in .csv or .parquet it is such a file, with the number of each row and the labels of classes.
     """
@@ -61,6 +64,7 @@ def command(
         "target_names": list(fitted.record.target_names),
         "column_names": {name: fitted.output_labels(width) for name, (width, _) in work.columns.items() if width},
     }
-    with rows_of_model(fitted, store, resources, display, targets=False, unknown=unknown, csv=csv) as (found, _):
+    source = rows_of_model(fitted, store, resources, display, targets=False, target=target, unknown=unknown, csv=csv)
+    with source as (found, _):
         table = opened(fitted, found, rows, targets=False)
         write_rows(out, fitted, work, table, resources, display, overwrite=overwrite, title="predictions", **attributes)
