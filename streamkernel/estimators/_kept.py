@@ -1,31 +1,24 @@
-"""Methods that leave an estimator as it was where they fail."""
+"""An estimator that is as it was, where a method of it fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from streamkernel.type_aliases import Unchecked, Untyped
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+from streamkernel.type_aliases import Untyped
 
 
-def kept_if_it_fails(method: Method) -> Method:
-    """A method that gives its estimator the attributes back that it had, where it raises.
+@contextmanager
+def kept_if_it_fails(estimator: Untyped) -> Iterator[None]:
+    """Give an estimator the attributes back that it had before the block, where this raises.
 
     scikit-learn's check of the rows sets ``n_features_in_`` and ``feature_names_in_`` before a fit begins. Beside the
     model of an earlier fit, they would be those of other rows.
     """
-
-    @wraps(method)
-    def kept(self: Untyped, /, *args: Unchecked, **options: Unchecked) -> Any:
-        before = dict(self.__dict__)
-        try:
-            return method(self, *args, **options)
-        except BaseException:  # also where the user interrupts it
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    return cast(Method, kept)
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:  # also where the user interrupts it
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise

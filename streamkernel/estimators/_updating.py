@@ -71,27 +71,27 @@ class UpdatingEstimator(SupervisedEstimator):
             return self._fitted_to(X, y, sample_weight, classes)
         return self._folded(X, y, sample_weight, again=True)
 
-    @kept_if_it_fails
     def _folded(
         self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, *, choices: Fields | None = None, **how: Unchecked
     ) -> Self:
         """The model with further rows; `how` are options of `update_model`."""
-        model = self._fitted()
-        if is_array_like(X):
-            X, y = self._checked(in_order(X, model.known_columns), y, reset=False)
-            before = resident_bytes()
-            table = with_names(new_rows(model, X, y, sample_weight), names_of(self))
-        else:
-            before = resident_bytes()
-            table = warn_of_names(self, model.known_columns, new_rows(model, X, y, sample_weight))
-        done = update_model(
-            model,
-            table,
-            self._session(),
-            choices=choices or {},
-            **how,
-            memory_limit=parse_bytes(self.memory_limit),
-            driver_bytes=before,
-        )
-        self.last_update_ = done
-        return self._adopt(done.model)
+        with kept_if_it_fails(self):
+            model = self._fitted()
+            if is_array_like(X):
+                X, y = self._checked(in_order(X, model.known_columns), y, reset=False)
+                before = resident_bytes()
+                table = with_names(new_rows(model, X, y, sample_weight), names_of(self))
+            else:
+                before = resident_bytes()
+                table = warn_of_names(self, model.known_columns, new_rows(model, X, y, sample_weight))
+            done = update_model(
+                model,
+                table,
+                self._session(),
+                choices=choices or {},
+                **how,
+                memory_limit=parse_bytes(self.memory_limit),
+                driver_bytes=before,
+            )
+            self.last_update_ = done
+            return self._adopt(done.model)

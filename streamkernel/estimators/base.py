@@ -350,29 +350,29 @@ class SupervisedEstimator(PredictingEstimator):
         """
         return self._fitted_to(X, y, sample_weight)
 
-    @kept_if_it_fails
     def _fitted_to(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, classes: Unchecked = None) -> Self:
         """The fit, to rows of which some of the classes may have none."""
-        settings = self._settings()
-        limit = parse_bytes(self.memory_limit)
-        flat, names = False, None
-        if is_array_like(X):
-            X, y = self._validated(X, y)
-            flat, names = np.ndim(y) == 2, names_of(self)
-        before = resident_bytes()
-        table = opened(X, y, sample_weight, names, classify=self._classify, multilabel=self._several_labels)
-        if classes is not None:
-            table = of_classes(table, classes)
-        model = self._fit(
-            table,
-            settings,
-            self._session(),
-            memory_limit=limit,
-            estimator=self._kind,
-            targets_are_2d=flat,
-            driver_bytes=before,
-        )
-        return self._adopt(model)
+        with kept_if_it_fails(self):
+            settings = self._settings()
+            limit = parse_bytes(self.memory_limit)
+            flat, names = False, None
+            if is_array_like(X):
+                X, y = self._validated(X, y)
+                flat, names = np.ndim(y) == 2, names_of(self)
+            before = resident_bytes()
+            table = opened(X, y, sample_weight, names, classify=self._classify, multilabel=self._several_labels)
+            if classes is not None:
+                table = of_classes(table, classes)
+            model = self._fit(
+                table,
+                settings,
+                self._session(),
+                memory_limit=limit,
+                estimator=self._kind,
+                targets_are_2d=flat,
+                driver_bytes=before,
+            )
+            return self._adopt(model)
 
     def _score_of_table(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, name: str) -> float:
         """The score of this name of rows that are not plain arrays, from one sweep."""

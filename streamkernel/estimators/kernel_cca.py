@@ -123,7 +123,6 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
     ) -> None:
         self._set_parameters(locals())
 
-    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the functions and decompose.
 
@@ -138,19 +137,20 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        parameters = self.get_params(deep=False)
-        CCASettings.from_parameters(parameters, None)
-        limit = parse_bytes(self.memory_limit)
-        names, second_names = None, frame_names(y, "the second view")
-        if is_array_like(X):
-            X, y = self._validated(X, y)
-            names = names_of(self)
-        before = resident_bytes()
-        paired = paired_table(X, y, self.view_columns, names, second_names, weights=sample_weight)
-        if paired.table.n_rows < 2:
-            raise EmptyDataError("n_samples = 1: correlations need at least two rows")
-        settings = CCASettings.from_parameters(parameters, paired.table.counted)
-        return self._adopt(fit_cca(paired, settings, self._session(), memory_limit=limit, driver_bytes=before))
+        with kept_if_it_fails(self):
+            parameters = self.get_params(deep=False)
+            CCASettings.from_parameters(parameters, None)
+            limit = parse_bytes(self.memory_limit)
+            names, second_names = None, frame_names(y, "the second view")
+            if is_array_like(X):
+                X, y = self._validated(X, y)
+                names = names_of(self)
+            before = resident_bytes()
+            paired = paired_table(X, y, self.view_columns, names, second_names, weights=sample_weight)
+            if paired.table.n_rows < 2:
+                raise EmptyDataError("n_samples = 1: correlations need at least two rows")
+            settings = CCASettings.from_parameters(parameters, paired.table.counted)
+            return self._adopt(fit_cca(paired, settings, self._session(), memory_limit=limit, driver_bytes=before))
 
     def _settings(self) -> KernelCCASettings:
         """The settings of a fit to one stored table, as jobs have them."""

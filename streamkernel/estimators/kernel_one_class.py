@@ -99,7 +99,6 @@ class KernelOneClass(OutlierMixin, PredictingEstimator):
     ) -> None:
         self._set_parameters(locals())
 
-    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Find the region.
 
@@ -114,18 +113,19 @@ class KernelOneClass(OutlierMixin, PredictingEstimator):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        settings: Unchecked = self._settings()
-        limit, names = parse_bytes(self.memory_limit), None
-        if is_array_like(X):
-            frame_names(X)
-            X = checked(self, X)
-            names = names_of(self)
-        before = resident_bytes()
-        table = opened(X, None, sample_weight, names)
-        session = self._session()
-        return self._adopt(
-            self._fit(table, settings, session, memory_limit=limit, estimator=self._kind, driver_bytes=before)
-        )
+        with kept_if_it_fails(self):
+            settings: Unchecked = self._settings()
+            limit, names = parse_bytes(self.memory_limit), None
+            if is_array_like(X):
+                frame_names(X)
+                X = checked(self, X)
+                names = names_of(self)
+            before = resident_bytes()
+            table = opened(X, None, sample_weight, names)
+            session = self._session()
+            return self._adopt(
+                self._fit(table, settings, session, memory_limit=limit, estimator=self._kind, driver_bytes=before)
+            )
 
     def _adopt(self, model: Any) -> Self:
         super()._adopt(model)

@@ -110,7 +110,6 @@ class KernelPCA(BasisTransformer):
     ) -> None:
         self._set_parameters(locals())
 
-    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the basis and decompose.
 
@@ -125,9 +124,10 @@ class KernelPCA(BasisTransformer):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        settings = self._settings()
-        table, session, limits = self._opened(X, sample_weight)
-        return self._adopt(fit_kernel_pca(table, settings, session, **limits))
+        with kept_if_it_fails(self):
+            settings = self._settings()
+            table, session, limits = self._opened(X, sample_weight)
+            return self._adopt(fit_kernel_pca(table, settings, session, **limits))
 
     def _adopt(self, model: KernelPCAModel) -> Self:
         super()._adopt(model)

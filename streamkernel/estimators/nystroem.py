@@ -91,7 +91,6 @@ class Nystroem(BasisTransformer):
     ) -> None:
         self._set_parameters(locals())
 
-    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Choose the basis.
 
@@ -106,9 +105,10 @@ class Nystroem(BasisTransformer):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        settings = self._settings()
-        table, session, limits = self._opened(X, sample_weight)
-        return self._adopt(fit_nystroem(table, settings, session, **limits))
+        with kept_if_it_fails(self):
+            settings = self._settings()
+            table, session, limits = self._opened(X, sample_weight)
+            return self._adopt(fit_nystroem(table, settings, session, **limits))
 
     def _adopt(self, model: NystroemModel) -> Self:
         super()._adopt(model)

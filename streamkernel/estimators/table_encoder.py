@@ -98,7 +98,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.n_features_in_ = len(encoder.schema_.names)
         return encoder
 
-    @kept_if_it_fails
     def fit(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Self:
         """Learn categories, fills, origins and target means.
 
@@ -115,13 +114,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         DataError, ParameterError
             As of `ingest`.
         """
-        self._encoded(X, y, sample_weight)
-        return self
+        with kept_if_it_fails(self):
+            self._encoded(X, y, sample_weight)
+            return self
 
-    @kept_if_it_fails
     def fit_transform(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Float:
         """`fit`, and the features (m, q) of the same rows; target means are of the other rows alone."""
-        return np.concatenate(list(self._encoded(X, y, sample_weight).batches()))
+        with kept_if_it_fails(self):
+            return np.concatenate(list(self._encoded(X, y, sample_weight).batches()))
 
     def transform(self, X: Unchecked) -> Float:
         """Features (m, q) float64 of rows; columns go by name, where the rows have names.
