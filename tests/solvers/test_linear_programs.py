@@ -325,7 +325,7 @@ def test_numbers_that_highs_takes_for_infinite_are_one_error() -> None:
         solved(rows, of_labels(rows[:, 0] + RNG.standard_normal(50)), Hinge(1.0), kernel=Linear())
 
 
-@pytest.mark.parametrize("weight", [1e-15, 1e-100])
+@pytest.mark.parametrize("weight", [1e-15, 1e-30])
 def test_small_weights_are_as_a_small_cost(weight: float) -> None:
     """A tolerance of HiGHS would be wider than the boxes."""
     weights = np.where(SIGNS > 0.0, weight, 0.3 * weight)
