@@ -70,11 +70,10 @@ def rows_of_model(
         )
     if model.record.table_schema is not None:
         schema = schema_of_model(model, targets=targets)
-        in_schema = schema if targets else schema_of_model(model, targets=True)
-        if target and tuple(target) != in_schema.targets:
+        if target and tuple(target) != (in_schema := schema_of_model(model, targets=True).targets):
             raise ParameterError(
                 f"--target {target[0]}: the columns of the model have a schema, in which the target is "
-                f"{', '.join(in_schema.targets)}; give a file with that name, without --target"
+                f"{', '.join(in_schema)}; give a file with that name, without --target"
             )
         with _ingested(
             source,

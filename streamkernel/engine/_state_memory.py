@@ -21,7 +21,7 @@ class StateMemory:
     """
 
     def __init__(self, reduction: AnyReduction) -> None:
-        self._reduction = reduction
+        self._reduction, self._seals = reduction, reduction.lower_bytes > 0
         self._spare: list[State] = []  # open ones
         self._spare_sealed: list[State] = []
         self._lock = Lock()
@@ -34,7 +34,7 @@ class StateMemory:
 
     def sealed(self, state: State) -> State:
         """`Reduction.sealed`, which keeps the memory of the open state; that itself where nothing is to be sealed."""
-        if not self._reduction.lower_bytes:
+        if not self._seals:
             return state
         found = self._reduction.sealed(state, self._taken(self._spare_sealed))
         if self._reduction.adds_arrays:
@@ -49,7 +49,7 @@ class StateMemory:
         found = self._reduction.absorb(left, right)
         if found is left:  # a sum in place, which holds nothing of the right state
             with self._lock:
-                (self._spare_sealed if self._reduction.lower_bytes else self._spare).append(right)
+                (self._spare_sealed if self._seals else self._spare).append(right)
         return found
 
     def _taken(self, spare: list[State]) -> State | None:

@@ -6,14 +6,10 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from streamkernel.byte_counts import parse_bytes
-from streamkernel.engine import Session, resident_bytes
-from streamkernel.estimators.base import SavedEstimator, checked, is_array_like, names_of, opened
+from streamkernel.estimators.base import SavedEstimator
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.settings.transformers import TransformerSettings
-from streamkernel.table import Table
-from streamkernel.table.columns import frame_names
-from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked
+from streamkernel.type_aliases import ArrayOrDask, Unchecked
 
 
 class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
@@ -26,17 +22,6 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
     def _settings(self) -> TransformerSettings:
         """The settings that the parameters describe."""
         return self._settings_class.from_parameters(self.get_params(deep=False))
-
-    def _opened(self, X: Unchecked, sample_weight: Unchecked) -> tuple[Table, Session, Fields]:
-        """Rows of a fit, its session, and the bytes that it may take and those that are taken already."""
-        limit, names = parse_bytes(self.memory_limit), None
-        if is_array_like(X):
-            frame_names(X)
-            X = checked(self, X)
-            names = names_of(self)
-        before = resident_bytes()
-        table = opened(X, None, sample_weight, names)
-        return table, self._session(), {"memory_limit": limit, "driver_bytes": before}
 
     def _adopt(self, model: Any) -> Self:
         super()._adopt(model)

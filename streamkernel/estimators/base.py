@@ -197,6 +197,17 @@ class SavedEstimator(BaseEstimator, ABC):
         """Set the parameters as attributes, as scikit-learn wants it; `given` are the locals of a constructor."""
         self.__dict__.update({name: value for name, value in given.items() if name != "self"})
 
+    def _opened(self, X: Unchecked, sample_weight: Unchecked) -> tuple[Table, Session, Fields]:
+        """Rows of a fit without targets, its session, and the bytes that it may take and those that are taken."""
+        limit, names = parse_bytes(self.memory_limit), None
+        if is_array_like(X):
+            frame_names(X)
+            X = checked(self, X)
+            names = names_of(self)
+        before = resident_bytes()
+        table = opened(X, None, sample_weight, names)
+        return table, self._session(), {"memory_limit": limit, "driver_bytes": before}
+
     def _session(self) -> Session:
         return Session(executor_of(self.client), progress=self.progress)
 

@@ -6,14 +6,12 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import OutlierMixin
 
-from streamkernel.byte_counts import parse_bytes
-from streamkernel.engine import Progress, resident_bytes
+from streamkernel.engine import Progress
 from streamkernel.estimators._kept import kept_if_it_fails
-from streamkernel.estimators.base import PredictingEstimator, checked, is_array_like, names_of, opened
+from streamkernel.estimators.base import PredictingEstimator
 from streamkernel.fits.margins.one_class import fit_one_class
 from streamkernel.models.margins import OneClassModel
 from streamkernel.settings.one_class import OneClassSettings
-from streamkernel.table.columns import frame_names
 from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
 
@@ -115,17 +113,8 @@ class KernelOneClass(OutlierMixin, PredictingEstimator):
         """
         with kept_if_it_fails(self):
             settings: Unchecked = self._settings()
-            limit, names = parse_bytes(self.memory_limit), None
-            if is_array_like(X):
-                frame_names(X)
-                X = checked(self, X)
-                names = names_of(self)
-            before = resident_bytes()
-            table = opened(X, None, sample_weight, names)
-            session = self._session()
-            return self._adopt(
-                self._fit(table, settings, session, memory_limit=limit, estimator=self._kind, driver_bytes=before)
-            )
+            table, session, limits = self._opened(X, sample_weight)
+            return self._adopt(self._fit(table, settings, session, estimator=self._kind, **limits))
 
     def _adopt(self, model: Any) -> Self:
         super()._adopt(model)

@@ -1,4 +1,4 @@
-"""A job's driver at the scheduler: one task, whose key has the number of the job's state that requested it."""
+"""A job's driver at the scheduler: one task, whose key contains the number of the job's state that requested it."""
 
 from __future__ import annotations
 

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from ordered_sums import OrderedSums
+from reduction_rows.steps import STEPS
 
 from streamkernel.basis import Basis
-from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.engine import Session, ThreadExecutor, layout_of
 from streamkernel.engine._state_memory import StateMemory
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import Reweighted, State, contract
 from streamkernel.reductions.pools import PoolColumns, PoolGram
 from streamkernel.reductions.sums import NormalEquations
-from streamkernel.table import open_table
+from streamkernel.table import Table, open_table
 
 ROWS = 60_000
 
@@ -87,6 +88,29 @@ def test_a_sealed_state_holds_nothing_of_the_open_one(monkeypatch: pytest.Monkey
     assert third["gram_triangle"] is sealed[1]["gram_triangle"]  # its memory, once it was added
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_sealed_states_of_a_reduction_that_does_not_only_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open state with rows of the leaf before would add them to the next leaf, too."""
+    rng = np.random.default_rng(2)
+    X, Y = rng.standard_normal((ROWS, 2)), rng.standard_normal((ROWS, 1))
+    work = STEPS["smooth step with a band"](X, Y, list(range(5)))
+    assert not work.adds_arrays
+    table = open_table(X, Y)
+    expected = executed(work, table)
+    monkeypatch.setattr(contract, "_LEAST_SEALED", 1)
+    found = executed(work, table)
+    assert found.keys() == expected.keys()
+    for field, value in expected.items():
+        np.testing.assert_array_equal(found[field], value, err_msg=field)
+
+
+def executed(work: Any, table: Table) -> State:
+    """The open state of all rows, from several leaves of one thread."""
+    layout = layout_of(work, table)
+    assert len(layout.spans) > 2
+    found: State = work.opened(ThreadExecutor(1).reduce(work, table, layout, lambda rows: None))
+    return found
 
 
 def test_small_matrices_stay_as_they_are() -> None:

@@ -60,7 +60,7 @@ def warnings_of(work: Any) -> tuple[Any, list[str]]:
 
 
 GIVEN: dict[str, Any] = {"lengthscale": 0.7, "tune": "none", "signal_variance": 1.0}
-# What is found by evidence takes a hundred fits.
+# A search by evidence takes a hundred fits.
 OPTIONS: dict[str, dict[str, Any]] = {
     "kernel-cca": {"lengthscale": 0.7},
     "gp": {**GIVEN, "noise_variance": 0.1},
