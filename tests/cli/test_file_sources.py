@@ -253,6 +253,15 @@ def test_a_header_is_no_doubt_where_the_target_is_named(cli: Run, tmp_path: Path
     assert cli(*evaluate, "--target", "x2").result["r2"] > 0.9
 
 
+def test_a_map_of_columns_without_names_takes_all_columns_of_a_file(cli: Run, tmp_path: Path) -> None:
+    """It has no targets that a file could have beside them."""
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    pd.DataFrame(X).to_csv(tmp_path / "bare.csv", index=False, header=False)
+    KernelPCA(2, basis_size=10).fit(X).save(tmp_path / "map")
+    found = cli("transform", tmp_path / "map", tmp_path / "bare.csv", tmp_path / "out", "--quiet", *THREADS)
+    assert found.status == 0, found.error
+
+
 def test_a_page_is_of_the_targets_that_an_option_names(cli: Run, tmp_path: Path) -> None:
     X = np.random.default_rng(0).standard_normal((200, 2))
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "mass": X[:, 0] - X[:, 1]}).to_csv(tmp_path / "rows.csv", index=False)
