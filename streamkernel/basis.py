@@ -215,12 +215,12 @@ class Basis:
         iteration, to some percent.
 
         With `leading` functions, that of the sums of `features(leading=...)`: k is then the kernel without what these
-        explain, ``L22 L22^T`` at the other points. Where the pivots alone give more than `most`, that is the result.
+        explain, ``L22 L22^T`` at the other points. A factor above `most` is not computed further than that.
         """
         found: dict[int, float] = self.__dict__.setdefault("_lifts", {})
         if leading in found:
             return found[leading]
-        L = np.ascontiguousarray(self.L[leading:, leading:]) if leading else self.L
+        L = self.L[leading:, leading:]
         if len(L) == 0:
             return 1.0
         diagonal = np.einsum("ij,ij->i", L, L) if leading else self.kernel.diagonal(self.points)
@@ -228,8 +228,10 @@ class Basis:
         if len(L) < 2 or lift > most:
             return lift
         with single_threaded_blas():
-            found[leading] = max(lift, 0.5 * inverse_norm(L, diagonal))
-        return found[leading]
+            lift = max(lift, 0.5 * inverse_norm(np.ascontiguousarray(L), diagonal, 2.0 * most))
+        if lift <= most:
+            found[leading] = lift
+        return lift
 
     def residual(self, X: AnyArray) -> Float:
         """``k(x, x) - |L^-1 k(Z, x)|^2`` of each row, clipped at 0; (b,) float64."""

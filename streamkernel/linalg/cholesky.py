@@ -155,17 +155,24 @@ def independent_rows(
     else:
         first = 0 if known is None else len(known)
         if np.all(np.diagonal(L)[first:] ** 2 > tolerance * diagonal[first:]) and (
-            math.isinf(most_rounding) or inverse_norm(L, diagonal) <= most_rounding
+            math.isinf(most_rounding) or inverse_norm(L, diagonal, most_rounding) <= most_rounding
         ):
             return RankRevealed(everything, L, at_once=True)
     return _skip_dependent(S, diagonal, tolerance, np.zeros((0, 0)) if known is None else known, most_rounding)
 
 
-def inverse_norm(L: Float, diagonal: Float) -> float:
-    """Largest eigenvalue of the inverse of ``L L^T``, scaled to a unit diagonal; by power iteration, to a few %."""
+def inverse_norm(L: Float, diagonal: Float, most: float = math.inf) -> float:
+    """Largest eigenvalue of the inverse of ``L L^T``, scaled to a unit diagonal; by power iteration, to a few %.
+
+    If it is more than `most`, the result is a number above `most`. The estimates of the power iteration never fall, so
+    that the first one above `most` decides.
+    """
     root, largest = np.sqrt(diagonal), 0.0
     v = np.random.Generator(np.random.Philox(0)).standard_normal(len(L))
+    v /= np.linalg.norm(v)
     for _ in range(_ITERATIONS):
+        if largest > most:
+            break
         v = root * solve_lower_t(L, solve_lower(L, root * v))
         largest = float(np.linalg.norm(v))
         v /= largest

@@ -12,6 +12,7 @@ from streamkernel.reductions.sums import FeatureGram, Features, NormalEquations
 from streamkernel.table import RowBlock
 
 EPS = float(np.finfo(np.float64).eps)
+MOST_LIFT = 1e-9 / EPS  # of a basis of one function
 N, ROWS = 144, 10_000
 
 
@@ -49,7 +50,7 @@ def test_many_rows_need_no_more_digits() -> None:
         X = rng.standard_normal((m, 4))
         y = np.sin(X[:, :1]) * X[:, 1:2]
         work = NormalEquations.of(basis, np.zeros(1), m)
-        assert work.leading in (32, 64, 128)
+        assert work.leading in (8, 12, 16, 24, 32, 48, 64, 96, 128)
         solutions = []
         for each in (work, NormalEquations(basis, np.zeros(1))):
             state = each.map_block(RowBlock(0, X[:2000], y[:2000]))
@@ -82,8 +83,9 @@ def test_smooth_functions_need_some_of_them_whitened(lengthscale: float) -> None
     X = rng.standard_normal((4000, 5))
     basis = Basis.empty(Gaussian(lengthscale), 5, X.dtype).append(X[:300], np.arange(300))[0]
     work = NormalEquations.of(basis, np.zeros(1), len(X))
-    assert work.leading in (32, 64, 128)
-    assert basis.lift(work.leading) < 0.1 * basis.lift()
+    assert work.leading in (8, 12, 16, 24, 32, 48, 64, 96, 128)
+    least = NormalEquations(basis, np.zeros(1), work.leading * 2 // 3)  # what was tried before, or less
+    assert basis.lift(least.leading or 0) > MOST_LIFT / np.sqrt(len(basis)) >= basis.lift(work.leading)
     block = RowBlock(0, X, np.sin(X[:, :1]))
     found = work.finalize(work.map_block(block))
     exact = NormalEquations(basis, np.zeros(1))

@@ -24,6 +24,7 @@ to a thousandth, for 6 % more operations. `NormalEquations.of` takes the least t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,9 +41,10 @@ from streamkernel.type_aliases import AnyArray, Float
 # share, because the eigenvalues of H are: rounding moves predictions by as much with many rows as with few.
 _MOST_LIFTED_ROUNDING = 1e-9
 _FEW_ROWS = 3000  # fewer count as so many: alphas below 3e-6 are not chosen from them
-_USUAL_LIFTS = 1e6, 1e3  # some hundred functions of a few-sweep rule have these: with 0 and with 32 leading ones
+_USUAL_LEADING = 32
+_USUAL_LIFTS = 1e6, 1e3  # some hundred functions of a few-sweep rule have these: with 0 and with so many leading ones
 _LINE = 8  # numbers of a cache line
-_LEAST_LEADING = 32  # functions that blocks are whitened of, where they are; then twice as many, till they are enough
+_LEAST_LEADING = 8  # functions that blocks are whitened of, where they are
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,19 @@ class Factors(NamedTuple):
         syrk(columns, into=gram, lower=lower)
 
 
+def _leading_counts(n: int) -> Iterator[int]:
+    """Numbers of leading functions to try: 0, 8, 12, 16, 24, 32, 48, ..., below n.
+
+    Each function costs 2 n operations a row: 16 of n = 300 a tenth of all sums. Each number that is tried costs some
+    passes over the factor, as much as the sums of some hundred rows.
+    """
+    yield from range(min(n, 1))
+    count = _LEAST_LEADING
+    while count < n:
+        yield from (each for each in (count, count + count // 2) if each < n)
+        count *= 2
+
+
 def _most_lift(n: int, rows: int, alpha: float | None) -> float:
     """Largest lift of a basis of n functions whose sums over so many rows keep the digits that are needed."""
     if not n or not rows:
@@ -146,18 +161,16 @@ class NormalEquations(Sums[RidgeSums]):
         alpha : ridge that the user gave, or None if it is chosen from the sums. The rounding error stays below it,
             because a user who gives 1e-9 needs the digits.
         """
-        n, most_lift = len(basis), _most_lift(len(basis), rows, alpha)
-        leading = 0
-        while leading < n and basis.lift(leading, most_lift) > most_lift:
-            leading = 2 * leading or _LEAST_LEADING
-        return cls(basis, centre, leading if leading < n else None)
+        most_lift = _most_lift(len(basis), rows, alpha)
+        counts = _leading_counts(len(basis))
+        return cls(basis, centre, next((each for each in counts if basis.lift(each, most_lift) <= most_lift), None))
 
     @classmethod
     def usual(cls, basis: Basis, centre: Float, rows: int, alpha: float | None = None) -> NormalEquations:
         """The choice of `of` for a basis with a usual lift, before the basis is known: for the time of a plan."""
         n, most_lift = len(basis), _most_lift(len(basis), rows, alpha)
         whole, left = _USUAL_LIFTS
-        leading = 0 if most_lift >= whole else _LEAST_LEADING if most_lift >= left else n
+        leading = 0 if most_lift >= whole else _USUAL_LEADING if most_lift >= left else n
         return cls(basis, centre, leading if leading < n else None)
 
     @property
