@@ -190,7 +190,8 @@ class _Smallest:
         """Add a run with weights w (b,); `some` are the rows whose keys may be below the limit, None for all."""
         at, u = (np.arange(len(w)), row_uniforms(*self._wanted.name, start, len(w))[:, 0]) if some is None else some
         alive = at[w[at] > 0.0]
-        fresh = -np.log(u[w[at] > 0.0]) / w[alive]
+        with np.errstate(over="ignore"):  # weights next to 0, whose rows are drawn after all others
+            fresh = np.minimum(-np.log(u[w[at] > 0.0]) / w[alive], np.finfo(np.float64).max)
         below = fresh <= self._limit
         alive, fresh = alive[below], fresh[below]
         keys, rows = np.concatenate([self.keys, fresh]), np.concatenate([self.rows, start + alive.astype(np.int64)])

@@ -16,6 +16,7 @@ from streamkernel.selection.problem import Problem, distinct_rows, gather_step, 
 from streamkernel.selection.rounds import Fixed, Take
 from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import Table, open_table
+from streamkernel.table.values import LEAST_WEIGHT
 from streamkernel.type_aliases import Float, Int
 
 # Streams of the counter-based generator, one for each kind of draw, so that the draws are independent.
@@ -89,6 +90,10 @@ class Draw(ABC):
 def sample_table(sample: Sample, weights: Float) -> Table:
     """A sample, which is already scaled, as a table in memory."""
     Y = sample.Y if sample.Y.shape[1] else None
+    largest = float(weights.max(initial=0.0))
+    if 0.0 < largest < LEAST_WEIGHT:
+        # The rows that count are in the basis already. What is left is next to nothing, but is no error of the user's.
+        weights = weights / largest * LEAST_WEIGHT
     return open_table(np.ascontiguousarray(sample.X), Y, weights=weights)
 
 

@@ -30,7 +30,7 @@ _HEADROOM = 8.0
 _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
 # Sums of weighted products of a basis are in float32 in part, which ends near 1e38 and 1e-38.
 _MOST_WEIGHT = 1e30
-_LEAST_WEIGHT = 1e-30  # that the largest weight must have
+LEAST_WEIGHT = 1e-30  # that the largest weight must have
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
@@ -208,7 +208,7 @@ def check_finite(
 
 def check_largest_weight(largest: float, n_rows: int) -> None:
     """Refuse the weights of rows whose largest is 0, or so small that products of weights could underflow."""
-    if largest >= _LEAST_WEIGHT:
+    if largest >= LEAST_WEIGHT:
         return
     if not largest > 0.0:
         raise EmptyDataError(f"all {n_rows} weights are zero, so no row counts; give some rows a weight > 0")

@@ -48,12 +48,12 @@ def greedy_points(run: Run, table: Table, kernel: Kernel, n: int, seed: int, str
     residual = diagonal.copy()
     for share in _ROUNDS:
         picks = max(1, n // share) - len(basis)
-        alive = (residual > PIVOT_TOLERANCE * diagonal) & (w > 0.0)
-        if picks <= 0 or not alive.any():
+        weight = np.where(residual > PIVOT_TOLERANCE * diagonal, w * residual, 0.0)
+        if picks <= 0 or not weight.any():
             continue
-        size = min(_CANDIDATES * picks, int(np.count_nonzero(alive)))
-        weight = np.where(alive, w * residual, 0.0)
-        drawn = np.sort(generator.choice(len(X), size, replace=False, p=weight / weight.sum())).astype(np.int64)
+        p = weight / weight.sum()
+        size = min(_CANDIDATES * picks, int(np.count_nonzero(p)))  # a product or share of tiny weights may be 0
+        drawn = np.sort(generator.choice(len(X), size, replace=False, p=p)).astype(np.int64)
         pool = Basis(kernel, np.ascontiguousarray(X[drawn]), drawn)
         sums = run(form.reduction(PoolColumns(basis, pool, np.zeros(0), _SINGLE)), rows)
         with single_threaded_blas():

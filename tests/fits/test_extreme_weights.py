@@ -18,6 +18,7 @@ from streamkernel import (
     KernelMatchingPursuitClassifier,
     KernelRidge,
     KernelRidgeClassifier,
+    Nystroem,
     open_table,
 )
 from streamkernel.errors import EmptyDataError, NumericRangeError
@@ -105,10 +106,26 @@ def test_the_search_for_a_basis_takes_weights_within_the_range(weight: float) ->
         assert np.isfinite(model.fit(X, targets, sample_weight=np.full(60, weight)).predict(apart)).all()
 
 
-def test_tiny_weights_among_others_are_fitted() -> None:
-    weights = np.where(np.arange(60) < 30, 1.0, 1e-300)
+@pytest.mark.parametrize("tiny", [1e-300, 1e-320])
+def test_tiny_weights_among_others_are_fitted(tiny: float) -> None:
+    weights = np.where(np.arange(60) < 30, 1.0, tiny)
     found = KernelRidge(30, alpha=0.1, **GIVEN).fit(X, y, sample_weight=weights)
     assert np.corrcoef(found.predict(X[:30]), y[:30])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("tiny", [1e-44, 1e-307])
+def test_few_rows_that_count_are_in_the_basis_before_the_others(tiny: float) -> None:
+    """The rows that are left are scored with their own weights, which no rule for whole tables may refuse."""
+    weights = np.where(np.arange(60) < 3, 1.0, tiny)
+    model = Nystroem(8, **GIVEN).fit(X, sample_weight=weights)
+    assert set(model.component_indices_) >= {0, 1, 2}
+    assert np.isfinite(model.transform(apart)).all()
+
+
+def test_weights_without_an_inverse_are_named_where_it_is_needed() -> None:
+    """The noise of such a row is infinite; its share in the draw of a sample is 0."""
+    with pytest.raises(NumericRangeError, match="weights near 1"):
+        GaussianProcessRegressor(10).fit(X, y, sample_weight=np.where(np.arange(60) < 10, 1.0, 1e-320))
 
 
 @pytest.mark.parametrize(

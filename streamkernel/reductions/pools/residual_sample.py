@@ -90,7 +90,8 @@ class ResidualSample(Reduction[ResidualSampleResult]):
         alive = alive[~np.isin(block.start + alive, self.basis.rows)]
         r = residual[alive]
         # Keys ascending: candidates by exponential races, scoring rows by negated priority.
-        keys = {"c_": -np.log(variates[alive, 0]) / r, "s_": -r / variates[alive, 1]}
+        with np.errstate(over="ignore"):  # a weight or residual near 0 has the key infinity, and is not drawn
+            keys = {"c_": -np.log(variates[alive, 0]) / r, "s_": -r / variates[alive, 1]}
         if self.folds is not None and self.n_scoring:
             assert block.keys is not None, "folds need a table with keys"
             keys["s_"][self.folds.held_out(block.keys)[alive]] = np.inf
