@@ -48,7 +48,7 @@ def _loop(version: int) -> Untyped:
                     c += 1
                 row[j] = (S[kept[j], i] - ((s0 + s1) + (s2 + s3))) / before[j]
                 pivot -= row[j] * row[j]
-            if pivot <= tolerance * diagonal[i]:
+            if not pivot > tolerance * diagonal[i]:  # NaN, too, where numbers of the row overflow
                 continue
             if most_rounding < np.inf:
                 size = diagonal[i]

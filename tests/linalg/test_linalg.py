@@ -128,6 +128,14 @@ def test_independent_rows_are_kept_in_order(n: int, rank: int, seed: int) -> Non
     np.testing.assert_array_equal(found.L, np.tril(found.L))
 
 
+def test_a_row_whose_numbers_overflow_is_left_out() -> None:
+    """Its entry of 1e350 is infinite, and 0 times this is NaN: a pivot that is no number is no large one."""
+    S = np.array([[1e-300, 0.0, 1e200], [0.0, 1.0, 0.0], [1e200, 0.0, 1e300]])
+    found = independent_rows(S, 1e-10)
+    np.testing.assert_array_equal(found.kept, [0, 1])
+    np.testing.assert_allclose(found.L, np.diag([1e-150, 1.0]), rtol=1e-12)
+
+
 def test_rows_that_are_dependent_together_are_left_out() -> None:
     """Kahan's matrix: pivots .84^i, the last one of 60 is 3e-5, and the inverse has entries of 1e8 and more."""
     n, c = 60, 0.4
