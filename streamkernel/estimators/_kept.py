@@ -19,6 +19,6 @@ def kept_if_it_fails(estimator: Untyped) -> Iterator[None]:
     try:
         yield
     except BaseException:  # also where the user interrupts it
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
+        # At once: threads that predict meanwhile, and a second interrupt, find no estimator without a model.
+        estimator.__dict__ = before
         raise

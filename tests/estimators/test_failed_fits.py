@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from streamkernel import (
     TableEncoder,
 )
 from streamkernel.errors import DataError, ParameterError, ResourceLimitError
+from streamkernel.estimators import _kept
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.standard_normal((60, 3)), columns=["a", "b", "c"])
@@ -123,3 +126,24 @@ def test_a_failure_after_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
             change(0.5 * X, y)
         assert model.__dict__.keys() == before.keys()
         assert all(model.__dict__[name] is value for name, value in before.items())
+
+
+def test_at_no_time_there_is_no_model() -> None:
+    """Attributes are given back at once: other threads predict meanwhile."""
+    model, seen = KernelRidge(5).fit(X, y), []
+
+    def watched(frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename == _kept.__file__:
+            seen.append(hasattr(model, "model_"))
+            return watched
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(watched)
+    try:
+        with pytest.raises(DataError):
+            model.fit(WIDER, y)
+    finally:
+        sys.settrace(before)
+    assert len(seen) > 5
+    assert all(seen)
