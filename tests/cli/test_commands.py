@@ -182,7 +182,6 @@ def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
     assert (classes[group["prediction"][:]] == labels).mean() > 0.9
 
 
-@pytest.mark.slow
 def test_a_local_cluster_has_the_bits_of_threads(
     cli: Callable, store: Path, of_model: tuple[object, ...], model: Path, tmp_path: Path
 ) -> None:

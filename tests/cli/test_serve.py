@@ -158,7 +158,6 @@ def test_processes_share_the_port_and_the_counts(model: Path) -> None:
                 time.sleep(0.05)
 
 
-@pytest.mark.slow
 def test_tls_and_token(model: Path, certificate: tuple[Path, Path], token_file: Path) -> None:
     cert, key = certificate
     options = ("--token-file", token_file, "--tls-cert", cert, "--tls-key", key)
