@@ -32,6 +32,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "linear pca on rows": lambda: KernelPCA(2, kernel="linear", scale="none", basis_size=2).fit(1e120 * X),
     "nystroem": lambda: Nystroem(10, kernel="linear", scale="none").fit(1e120 * X),
     "tiny rows": lambda: Nystroem(10, kernel="linear", scale="none").fit(1e-160 * X),
+    "tiny rows with weights": lambda: Nystroem(10, kernel="linear", scale="none").fit(
+        1e-160 * X, sample_weight=np.ones(120)
+    ),
 }
 
 

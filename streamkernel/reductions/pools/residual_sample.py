@@ -29,6 +29,8 @@ from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.table import Folds, RowBlock
 from streamkernel.type_aliases import Float
 
+_LEAST_RESIDUAL = 1e-300  # whose inverse, times any logarithm of a uniform number, is finite
+
 
 @dataclass(frozen=True)
 class ResidualSampleResult:
@@ -79,19 +81,20 @@ class ResidualSample(Reduction[ResidualSampleResult]):
 
     def map_block(self, block: RowBlock) -> State:
         b = len(block.X)
-        residual = self.basis.residual(block.X)
+        residual = own = self.basis.residual(block.X)
         variates = row_uniforms(self.seed, self.stream, block.start, b)
         diagonal = self.basis.kernel.diagonal(block.X)
         if block.weights is not None:
             residual, diagonal = block.weights * residual, block.weights * diagonal
         state: State = {"totals": np.array([residual.sum(), diagonal.sum(dtype=np.float64)])}
-        alive = np.flatnonzero(residual > 0.0)
+        # A weight next to 0 would make the key of a row infinite: such a row is not drawn. Where the residual without
+        # the weight is so small, rows are out of the range of floating point, which the division below reports.
+        alive = np.flatnonzero((residual > 0.0) & ((residual >= _LEAST_RESIDUAL) | (own < _LEAST_RESIDUAL)))
         # The residual of a chosen row is rounding only, and the row must not be drawn again.
         alive = alive[~np.isin(block.start + alive, self.basis.rows)]
         r = residual[alive]
         # Keys ascending: candidates by exponential races, scoring rows by negated priority.
-        with np.errstate(over="ignore"):  # a weight or residual near 0 has the key infinity, and is not drawn
-            keys = {"c_": -np.log(variates[alive, 0]) / r, "s_": -r / variates[alive, 1]}
+        keys = {"c_": -np.log(variates[alive, 0]) / r, "s_": -r / variates[alive, 1]}
         if self.folds is not None and self.n_scoring:
             assert block.keys is not None, "folds need a table with keys"
             keys["s_"][self.folds.held_out(block.keys)[alive]] = np.inf
