@@ -19,6 +19,7 @@ from streamkernel.linalg import (
     add_product,
     cholesky,
     independent_rows,
+    inverse_norm,
     leading_square,
     mirror_upper,
     require_finite,
@@ -126,6 +127,14 @@ def test_independent_rows_are_kept_in_order(n: int, rank: int, seed: int) -> Non
     assert found.kept.tolist() == expected
     np.testing.assert_allclose(found.L @ found.L.T, S[np.ix_(expected, expected)], atol=1e-8)
     np.testing.assert_array_equal(found.L, np.tril(found.L))
+
+
+@pytest.mark.parametrize(("most", "within"), [(2.1, True), (1.9, False)])
+def test_the_norm_of_an_inverse_is_compared_with_the_most_that_is_asked(most: float, within: bool) -> None:
+    """The first estimate is that of a vector of length 1: of a longer one it would be above any bound."""
+    found = inverse_norm(np.diag(np.where(np.arange(100) < 50, 1.0, np.sqrt(0.5))), np.ones(100), most)
+    assert (found <= most) == within
+    assert found <= 2.0 * (1.0 + 1e-12)
 
 
 def test_a_row_whose_numbers_overflow_is_left_out() -> None:
