@@ -92,7 +92,7 @@ def sample_table(sample: Sample, weights: Float) -> Table:
     Y = sample.Y if sample.Y.shape[1] else None
     largest = float(weights.max(initial=0.0))
     if 0.0 < largest < LEAST_WEIGHT:
-        # The rows that count are in the basis already. What is left is next to nothing, but is no error of the user's.
+        # A table refuses such weights. Here they are no error: the rows with larger weights are in the basis already.
         weights = weights / largest * LEAST_WEIGHT
     return open_table(np.ascontiguousarray(sample.X), Y, weights=weights)
 

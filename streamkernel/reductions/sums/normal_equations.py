@@ -24,7 +24,6 @@ to a thousandth, for 6 % more operations. `NormalEquations.of` takes the least t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -110,17 +109,14 @@ class Factors(NamedTuple):
         syrk(columns, into=gram, lower=lower)
 
 
-def _leading_counts(n: int) -> Iterator[int]:
+def _leading_counts(n: int) -> list[int]:
     """Numbers of leading functions to try: 0, 8, 12, 16, 24, 32, 48, ..., below n.
 
     Each function costs 2 n operations a row: 16 of n = 300 a tenth of all sums. Each number that is tried costs some
     passes over the factor, as much as the sums of some hundred rows.
     """
-    yield from range(min(n, 1))
-    count = _LEAST_LEADING
-    while count < n:
-        yield from (each for each in (count, count + count // 2) if each < n)
-        count *= 2
+    counts = [0, *(half * _LEAST_LEADING // 2 << octave for octave in range(n.bit_length()) for half in (2, 3))]
+    return [count for count in counts if count < n]
 
 
 def _most_lift(n: int, rows: int, alpha: float | None) -> float:
