@@ -80,6 +80,10 @@ class Branches(Generic[F]):
     add_tasks : function for the task that adds the results of tasks. It gets their leaves, counted from the first leaf
         of the sum, and the tasks.
     add_states : function that adds two states.
+
+    Attributes
+    ----------
+    sums : the tree of the driver. Its leaves are the sums of branches.
     """
 
     def __init__(
@@ -93,7 +97,7 @@ class Branches(Generic[F]):
         self._leaves, self._size, self._add_tasks = leaves, size, add_tasks
         self._levels = [nodes for nodes, _ in levels_of(size, summed)]
         self._open: dict[tuple[int, int], dict[int, tuple[range, F]]] = {}  # parts of a sum, by its size and number
-        self._driver: PairingTree[State] = PairingTree(-(-leaves // size), add_states)
+        self.sums: PairingTree[State] = PairingTree(-(-leaves // size), add_states)
 
     def of(self, leaf: int) -> int:
         """Number of the branch of a leaf."""
@@ -122,14 +126,6 @@ class Branches(Generic[F]):
             places = [range(part.start - whole.start, part.stop - whole.start) for part, _ in ordered]
             leaves, task = whole, self._add_tasks(places, [each for _, each in ordered])
         return task
-
-    def add_sum(self, branch: int, state: State) -> None:
-        """Add the sum of a branch, as it has come to the driver."""
-        self._driver.add(branch, state)
-
-    def root(self) -> State:
-        """The sum of all leaves."""
-        return self._driver.root()
 
     def _node(self, nodes: int, number: int) -> range:
         return range(number * nodes, min((number + 1) * nodes, self._leaves))

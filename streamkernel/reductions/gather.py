@@ -85,6 +85,9 @@ class Gather(Reduction[Sample]):
         return state if block.keys is None else state | {"keys": block.keys[local]}
 
     def combine(self, left: State, right: State) -> State:
+        # A state of no rows costs no copy: all rows may be those of one leaf.
+        if not len(left["rows"]) or not len(right["rows"]):
+            return dict(right if len(right["rows"]) else left)
         return {name: np.concatenate([left[name], right[name]]) for name in left}
 
     def finalize(self, state: State) -> Sample:

@@ -240,8 +240,8 @@ def test_tasks_and_branches_are_parts_of_the_tree(leaves: int, size: int, summed
             one.add(leaf - few.start, str(leaf))
         complete = branches.add_leaves(few, one.root())
         if complete is not None:
-            branches.add_sum(branches.of(few.start), complete)  # type: ignore[arg-type]
-    assert branches.root() == whole.root()
+            branches.sums.add(branches.of(few.start), complete)  # type: ignore[arg-type]
+    assert branches.sums.root() == whole.root()
 
 
 @pytest.mark.parametrize(

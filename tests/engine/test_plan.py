@@ -393,6 +393,17 @@ def test_rows_that_are_gathered_count_once() -> None:
     assert 0.9 * state < peak <= planned / SLACK < 3 * state
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+def test_rows_of_one_leaf_are_gathered_without_copies(threads: int) -> None:
+    """The states of all other leaves have no rows: to add them is not to copy the sample."""
+    X = np.random.default_rng(0).standard_normal((160_000, 100), dtype=np.float32)
+    table = open_table(X)
+    work = Gather(np.arange(span_rows(len(X), 100.0, 400)), 100, 0, table.dtype)
+    with traced() as memory:
+        Session(ThreadExecutor(threads)).sweep(work, table, "gather")
+    assert memory.peak < 1.3 * work.state_bytes() + 1e6
+
+
 @pytest.mark.parametrize("workers", [1, 2, 8])
 def test_workers_together_hold_gathered_rows_a_few_times_and_the_driver_twice(workers: int) -> None:
     """Whichever of them joins the parts holds these and the sum; the others then hold theirs."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from distributed import Client
@@ -76,20 +77,28 @@ class BranchSums:
         """
         if wait:
             await_ready(self._client, lambda: any(each.done() for each in self._coming), 0.5)
-        here = [each for each in self._coming if each.done()]
-        for each in here:
-            branch, _ = self._coming.pop(each)
-            if branch in self._here:
-                continue  # the second sum, or its error
-            if each.cancelled():
-                raise ClosedClientError("the client was closed")
-            self._branches.add_sum(branch, _aligned(each.result()))
-            self._here.add(branch)
-            self._since.pop(branch)
-            if branch in self._again:
-                self._tasks.drop(self._tasks.given(self._branches.leaves(branch)))
+        ended = deque(each for each in self._coming if each.done())
+        found = bool(ended)
+        while ended:
+            branch, _ = self._coming.pop(ended[0])
+            self._add(branch, ended.popleft())
         self._repeat(time.monotonic())
-        return bool(here)
+        return found
+
+    def _add(self, branch: int, ended: concurrent.futures.Future[State]) -> None:
+        if branch in self._here:
+            return  # the second sum, or its error
+        if ended.cancelled():
+            raise ClosedClientError("the client was closed")
+        # Nothing but the tree holds a state while it is added up, and the tree frees what it has added: states of
+        # gathered rows together are as large as the sample, of which the plan counts two.
+        states = [_aligned(ended.result())]
+        del ended
+        self._branches.sums.add(branch, states.pop())
+        self._here.add(branch)
+        self._since.pop(branch)
+        if branch in self._again:
+            self._tasks.drop(self._tasks.given(self._branches.leaves(branch)))
 
     def _repeat(self, now: float) -> None:
         """Run branches again whose sums do not come, if a worker is not heard of."""

@@ -181,7 +181,7 @@ class ClusterExecutor:
                         raise ClusterError("no worker is left for the sums; start workers and resume") from error
             finally:
                 sums.cancel()
-            return branches.root()
+            return branches.sums.root()
 
     def write(
         self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Advance, written: Receiver
