@@ -206,6 +206,13 @@ class Basis:
             return 1.0
         return float(np.min(np.diagonal(self.L) ** 2 / self.kernel.diagonal(self.points)))
 
+    def unexplained(self, leading: int) -> float:
+        """Share of k(z, z) that the first functions leave, as a mean over the points of the others; 1 for none."""
+        if not 0 < leading < len(self):
+            return 1.0 if leading == 0 else 0.0
+        L22 = self.L[leading:, leading:]
+        return float(np.einsum("ij,ij->", L22, L22) / len(L22) / self.kernel.diagonal(self.points).mean())
+
     def lift(self, leading: int = 0, most: float = math.inf) -> float:
         """Factor by which whitening lifts the rounding of sums of kernel values, relative to k(z, z); at least 1.
 
@@ -214,8 +221,9 @@ class Basis:
         that uses targets, functions may be dependent without a single small pivot. The eigenvalue is computed by power
         iteration, to some percent.
 
-        With `leading` functions, that of the sums of `features(leading=...)`: k is then the kernel without what these
-        explain, ``L22 L22^T`` at the other points. A factor above `most` is not computed further than that.
+        With `leading` functions, that of the sums of `features(leading=...)`. The kernel is then what these leave
+        of k, ``L22 L22^T`` at the other points, and rows have as small a share of it as these points (`unexplained`).
+        A factor above `most` is not computed further than that.
         """
         found: dict[int, float] = self.__dict__.setdefault("_lifts", {})
         if leading in found:
@@ -224,11 +232,12 @@ class Basis:
         if len(L) == 0:
             return 1.0
         diagonal = np.einsum("ij,ij->i", L, L) if leading else self.kernel.diagonal(self.points)
-        lift = float((diagonal / np.diagonal(L) ** 2).max())
+        left = self.unexplained(leading)
+        lift = max(1.0, left * float((diagonal / np.diagonal(L) ** 2).max()))
         if len(L) < 2 or lift > most:
             return lift
         with single_threaded_blas():
-            lift = max(lift, 0.5 * inverse_norm(np.ascontiguousarray(L), diagonal, 2.0 * most))
+            lift = max(lift, 0.5 * left * inverse_norm(np.ascontiguousarray(L), diagonal, 2.0 * most / left))
         if lift <= most:
             found[leading] = lift
         return lift

@@ -249,7 +249,8 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     assert "uniform, {} to {} per pick".format(*pool) in text
     assert "on {} to {} uniform rows per basis function, at least {:,}".format(*rows, draw.least_scoring) in text
     assert f"rho is {picks.FIRST_RHO} times the mean" in text
-    assert f"relative to k(z, z)) <= {normal_equations._MOST_LIFTED_ROUNDING:.0e}".replace("e-0", "e-") in text
+    bounds = normal_equations._ROUNDING, normal_equations._ROOT_ROUNDING
+    assert "<= max({:.0e} q_t, {:.0e} r)".format(*bounds).replace("e-0", "e-") in text
     assert f"argmin GCV_{ridge._INFLATION}" in text
     sampled, rounds = GaussianSettings.SAMPLE_ROWS["evidence"], inspect.signature(tune).parameters
     assert f"FITC evidence of {sampled:,} rows, drawn with the seed, with {tuning.SAMPLE_BASIS} basis points" in text

@@ -41,8 +41,8 @@ KIND = "checkpoint"
 # 3: more functions whitened; 4: up to 16,384 spans of a sweep in place of 256, so that sums have other last digits;
 # 5: the same, for sweeps of more than 2,048 spans; 6: the sums of a ridge regression in one matrix;
 # 7: equal spans of short sweeps; 8: rows as stored, and statistics of the columns, in the first sweep;
-# 9: upper triangles of symmetric sums.
-REVISION = 9
+# 9: upper triangles of symmetric sums; 10: other numbers of whitened functions.
+REVISION = 10
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _STEP = re.compile(r"(\d{4,})-([a-z][a-z0-9_]*)")

@@ -332,7 +332,7 @@ def metric_steps(problem: Problem, rows: int, *, metrics: bool) -> list[Step]:
         )
         return replace(one, rows_bytes=held + extra, beside=beside)
 
-    sums, usual = NormalEquations(basis, centre), NormalEquations.usual(basis, centre, trained)
+    sums, usual = NormalEquations(basis, centre), NormalEquations.usual(basis, centre)
     regressions = step("regressions for the metric", sums, trained, _MOST_FITS, 8 * 30 * n * n)
     regressions = replace(regressions, usual=replace(regressions, flops_per_row=usual.flops_per_row()))
     if not metrics:

@@ -87,11 +87,13 @@ def test_the_final_sweep_is_the_syrk_and_its_kernel_block() -> None:
     at = [step.name for step in plan.steps].index("final sweep")
     entry, flops = rates.entry_seconds("gaussian", "float32", 20), rates.sum_flops("float32", 1000)
     whole = 1000 * entry + 1002**2 / flops + plan.table.row_bytes / rates.decode_bytes
-    row = whole + 32 * (2 * 1000 - 32) / flops  # blocks are whitened of 32 functions, as for a usual basis
+    row = whole + 8 * (2 * 1000 - 8) / flops  # blocks are whitened of 8 functions, as for a usual basis
     assert plan_seconds(plan, rates, Slots(1)).steps[at] == pytest.approx(1e6 * row, rel=1e-6)
-    # A ridge that needs the digits whitens every block, for as many operations again.
-    whitened = plan_seconds(ridge(1_000_000, alpha=1e-12), rates, Slots(1)).steps[at]
-    assert whitened == pytest.approx(1e6 * (whole + 1000**2 / flops), rel=1e-6)
+    # Of few functions none is whitened before the sum.
+    plan = ridge(1_000_000, n_components=100)
+    at = [step.name for step in plan.steps].index("final sweep")
+    row = 100 * entry + 102**2 / rates.sum_flops("float32", 100) + plan.table.row_bytes / rates.decode_bytes
+    assert plan_seconds(plan, rates, Slots(1)).steps[at] == pytest.approx(1e6 * row, rel=1e-6)
 
 
 def test_the_part_that_is_a_guess_is_told() -> None:

@@ -85,7 +85,7 @@ def decomposition_steps(
     """
     table, d = problem.table, problem.table.n_targets
     plain = NormalEquations(unfilled_basis(problem, n), problem.centre)
-    usual = NormalEquations.usual(plain.basis, problem.centre, table.counted, alpha)
+    usual = NormalEquations.usual(plain.basis, problem.centre)
     final: NormalEquations | FoldEquations = plain
     count = 0
     if problem.folds is not None:

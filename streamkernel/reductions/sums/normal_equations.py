@@ -36,14 +36,15 @@ from streamkernel.reductions.contract import State, Sums
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 
-# Largest harmless rounding error of the whitened sums, as a share of m (docs/methods.md has what was measured). It is a
-# share, because the eigenvalues of H are: rounding moves predictions by as much with many rows as with few.
-_MOST_LIFTED_ROUNDING = 1e-9
-_FEW_ROWS = 3000  # fewer count as so many: alphas below 3e-6 are not chosen from them
-_USUAL_LEADING = 32
-_USUAL_LIFTS = 1e6, 1e3  # some hundred functions of a few-sweep rule have these: with 0 and with so many leading ones
+# Harmless rounding of the whitened sums, as shares of m (docs/methods.md has what was measured). They are shares,
+# because the eigenvalues of H are: rounding moves predictions by as much with many rows as with few.
+_ROUNDING = 1e-9  # in what the whitened functions leave of the kernel
+_FEW_ROWS = 3000  # fewer count as so many: alphas below 3e-6 are rarely chosen from them
+_ROOT_ROUNDING = 1e-7  # in roots of the least pivot: predictions move by rounding over the root of an eigenvalue
+_FEATURE_ROUNDING = 1e-3  # in the rounding of the features, eps / root: less of the sums is not noticed beside it
 _LINE = 8  # numbers of a cache line
 _LEAST_LEADING = 8  # functions that blocks are whitened of, where they are
+_WHOLE = 200  # functions that most tables have whitened sums of, and some more of them blocks of the least number
 
 
 @dataclass(frozen=True)
@@ -119,14 +120,15 @@ def _leading_counts(n: int) -> list[int]:
     return [count for count in counts if count < n]
 
 
-def _most_lift(n: int, rows: int, alpha: float | None) -> float:
-    """Largest lift of a basis of n functions whose sums over so many rows keep the digits that are needed."""
-    if not n or not rows:
+def _most_lift(basis: Basis, leading: int, rows: int, alpha: float | None) -> float:
+    """Largest lift of sums over so many rows that keep the digits that are needed."""
+    if not len(basis):
         return np.inf
-    most = _MOST_LIFTED_ROUNDING * max(rows, _FEW_ROWS)
+    eps, root, m = float(np.finfo(np.float64).eps), float(np.sqrt(basis.least_pivot)), max(rows, 1)
+    harmless = max(_ROUNDING * basis.unexplained(leading) * max(1.0, _FEW_ROWS / m), _ROOT_ROUNDING * root)
     if alpha is not None:
-        most = min(most, alpha)
-    return float(most / (np.finfo(np.float64).eps * rows * np.sqrt(n)))
+        harmless = min(harmless, max(alpha / m, _FEATURE_ROUNDING * eps / root))
+    return harmless / (eps * float(np.sqrt(len(basis))))
 
 
 @dataclass(frozen=True)
@@ -155,19 +157,20 @@ class NormalEquations(Sums[RidgeSums]):
         ----------
         rows : number of rows m of the table.
         alpha : ridge that the user gave, or None if it is chosen from the sums. The rounding error stays below it,
-            because a user who gives 1e-9 needs the digits.
+            because a user who gives 1e-9 needs the digits; or below that of the features themselves, which whitened
+            blocks have, too.
         """
-        most_lift = _most_lift(len(basis), rows, alpha)
-        counts = _leading_counts(len(basis))
-        return cls(basis, centre, next((each for each in counts if basis.lift(each, most_lift) <= most_lift), None))
+
+        def enough(leading: int) -> bool:
+            most = _most_lift(basis, leading, rows, alpha)
+            return basis.lift(leading, most) <= most
+
+        return cls(basis, centre, next(filter(enough, _leading_counts(len(basis))), None))
 
     @classmethod
-    def usual(cls, basis: Basis, centre: Float, rows: int, alpha: float | None = None) -> NormalEquations:
-        """The choice of `of` for a basis with a usual lift, before the basis is known: for the time of a plan."""
-        n, most_lift = len(basis), _most_lift(len(basis), rows, alpha)
-        whole, left = _USUAL_LIFTS
-        leading = 0 if most_lift >= whole else _USUAL_LEADING if most_lift >= left else n
-        return cls(basis, centre, leading if leading < n else None)
+    def usual(cls, basis: Basis, centre: Float) -> NormalEquations:
+        """The choice of `of` that most tables have, before the basis is known: for the time of a plan."""
+        return cls(basis, centre, 0 if len(basis) < _WHOLE else _LEAST_LEADING)
 
     @property
     def width(self) -> int:
