@@ -20,7 +20,7 @@ from streamkernel.linalg import solve_lower
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.transformers import InverseMap, KernelPCAModel, NystroemModel
 from streamkernel.records import FittedRecord, Run, StopRecord
-from streamkernel.reductions.sums import FeatureGram, Features, FeatureSums, FeatureTimes, NormalEquations, PreImages
+from streamkernel.reductions.sums import Features, FeatureSums, FeatureTimes, NormalEquations, PreImages, RidgeSums
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.basis import BasisSettings
@@ -29,8 +29,6 @@ from streamkernel.solvers import RidgeSystem
 from streamkernel.table import RowBlock, Table
 from streamkernel.type_aliases import AnyArray, Fields
 from streamkernel.wording import option
-
-_ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
 
 
 def fit_nystroem(
@@ -47,8 +45,7 @@ def fit_nystroem(
     n, plan = _planned(table, settings, session, memory_limit, driver_bytes, plan)
     with measured(session, plan) as run:
         chosen = choose_basis(settings.kernel_rows(table), settings, session, n)
-        basis, rows = chosen.selection.basis, FeatureRows(chosen.table, chosen.selection.basis)
-        sums = _sums(FeatureGram.within(rows.features, _ROUNDING), chosen, session)
+        basis, sums = chosen.selection.basis, _sums(chosen, session)
         inverse = np.ascontiguousarray(solve_lower(basis.L, np.eye(len(basis))))
     fields, arrays = _parts(NystroemModel.KIND, chosen, settings, n, sums, run())
     model = NystroemModel(FittedRecord(**fields), {**arrays, "normalization": inverse})
@@ -71,7 +68,8 @@ def fit_kernel_pca(
     with measured(session, plan) as run:
         chosen = choose_basis(settings.kernel_rows(table), settings, session, n)
         rows = FeatureRows(chosen.table, chosen.selection.basis)
-        sums = _sums(FeatureGram.within(rows.features, 0.0), chosen, session)
+        # As for an alpha of 0: the least eigenvalues are to have the digits that sums of whitened blocks have.
+        sums = _sums(chosen, session, alpha=0.0)
         if settings.cuts_at_bound:
             stop = _least_bound(rows, sums, wanted or 1)
             if stop.size < len(chosen.selection.basis):
@@ -95,10 +93,12 @@ def fit_kernel_pca(
     return model.with_basis(basis_of_model(chosen))
 
 
-def _sums(work: FeatureGram, chosen: Chosen, session: Session) -> FeatureSums:
-    found = session.sweep(final_work(work, chosen.table, chosen.selection.basis), chosen.table, "final sweep")
-    sums: FeatureSums = final_sums(found, chosen.table, told=chosen.indefinite)
-    return sums
+def _sums(chosen: Chosen, session: Session, alpha: float | None = None) -> FeatureSums:
+    table, basis = chosen.table, chosen.selection.basis
+    work = NormalEquations.of(basis, np.zeros(0), table.counted, alpha)
+    found = session.sweep(final_work(work, table, basis), table, "final sweep")
+    sums: RidgeSums = final_sums(found, table, told=chosen.indefinite)
+    return FeatureSums(sums.H, sums.G1, sums.weight, sums.trace)
 
 
 def plan_transformer(table: Table, settings: TransformerSettings, machine: Machine, n: int | None = None) -> Plan:

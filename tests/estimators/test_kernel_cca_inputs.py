@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from pickles import is_pickle
 from problems import zarr_of_chunks
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -199,7 +200,7 @@ def test_plain_zarr_has_the_variates(fitted: KernelCCA, saved: Path) -> None:
         left = group[f"residual_path{suffix}"][:]
         assert left[0] == 400.0
         assert (np.diff(left) < 0).all()
-    assert not any(path.read_bytes().startswith(b"\x80") for path in saved.rglob("*") if path.is_file())
+    assert not any(is_pickle(path.read_bytes()) for path in saved.rglob("*") if path.is_file())
 
 
 def test_what_is_no_whole_model(fitted: KernelCCA, saved: Path, tmp_path: Path) -> None:

@@ -108,9 +108,6 @@ SUMS: dict[str, Make] = {
         _projections(X, Y, chosen), VIEWS, 0.4, np.asarray(chosen, np.int64), np.arange(1, len(chosen) + 1)
     ),
     "feature gram": lambda X, Y, chosen: FeatureGram(features_of(X, chosen)),
-    "feature gram, whitened at the end": lambda X, Y, chosen: FeatureGram(
-        Features.of_basis(basis_of(X, chosen, Laplacian(2.0))), whiten_first=False
-    ),
     "feature gram of a stored factor": lambda X, Y, chosen: FeatureGram(Features(None, X.shape[1])),
     "feature transposed": lambda X, Y, chosen: FeatureTransposed(features_of(X, chosen), Y, 0),
     "column squares": lambda X, Y, chosen: ColumnSquares(X.shape[1]),

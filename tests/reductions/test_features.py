@@ -31,8 +31,7 @@ from streamkernel.table import RowBlock
 FIRST = 100  # tables begin anywhere in their input
 WEIGHT = 3.0
 WORK: dict[str, Callable[[Features, Float, Float], Reduction[Any]]] = {
-    "gram": lambda features, V, A: FeatureGram(features, whiten_first=features.basis is not None),
-    "gram, whitened at the end": lambda features, V, A: FeatureGram(features, whiten_first=False),
+    "gram": lambda features, V, A: FeatureGram(features),
     "transposed": lambda features, V, A: FeatureTransposed(features, V, FIRST),
     "times": lambda features, V, A: Collect(FeatureTimes.of(features, A), "values", len(V)),
     "features": lambda features, V, A: Collect(FeatureMap(features), "G", len(V)),
@@ -128,7 +127,7 @@ def test_sums_are_those_of_the_normal_equations() -> None:
     basis = basis_of(X, range(40), Polynomial(degree=5))
     plain = NormalEquations(basis, np.zeros(0))
     block = next(blocks(X, None, [300]))
-    expected, work = plain.finalize(plain.map_block(block)), FeatureGram.within(Features.of_basis(basis), 1e-9)
+    expected, work = plain.finalize(plain.map_block(block)), FeatureGram(Features.of_basis(basis))
     found = work.finalize(work.map_block(block))
     for name in ("H", "G1", "trace"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-8, atol=1e-8)
@@ -144,17 +143,14 @@ def test_the_careful_way_is_taken_where_the_basis_asks_for_it() -> None:
     """
     X = np.sort(np.random.default_rng(0).uniform(0, 60, 3000))[:, None]
     basis = basis_of(X, np.linspace(0, 2999, 60).astype(int), Gaussian(2.3))
-    features = Features.of_basis(basis)
-    assert FeatureGram.within(features, 1e-9).whiten_first
-    assert not FeatureGram.within(Features.of_basis(basis_of(X, [0, 1000, 2000])), 1e-9).whiten_first
-    assert FeatureGram.within(features, 1e-6).whiten_first
-    assert FeatureGram(features).whiten_first
-    fewer = Features.of_basis(basis_of(X, np.linspace(0, 2999, 24).astype(int), Gaussian(3.0)))
-    assert FeatureGram.within(fewer, 1e-14).whiten_first
-    assert not FeatureGram.within(fewer, 1e-6).whiten_first
+    assert NormalEquations.of(basis, np.zeros(0), 3000).leading != 0
+    assert NormalEquations.of(basis_of(X, [0, 1000, 2000]), np.zeros(0), 3000).leading == 0
+    fewer = basis_of(X, np.linspace(0, 2999, 24).astype(int), Gaussian(3.0))
+    assert NormalEquations.of(fewer, np.zeros(0), 3000, 0.0).leading != 0
+    assert NormalEquations.of(fewer, np.zeros(0), 3000).leading == 0
     G = basis.features(X)
-    found = swept(FeatureGram(features), X, [1000, 2000])
-    np.testing.assert_allclose(found["H"], WEIGHT * G.T @ G, atol=1e-11 * 3000)
+    for work in (FeatureGram(Features.of_basis(basis)), NormalEquations.of(basis, np.zeros(0), 3000, 0.0)):
+        np.testing.assert_allclose(swept(work, X, [1000, 2000])["H"], WEIGHT * G.T @ G, atol=1e-11 * 3000)
 
 
 def test_offsets_names_and_widths_of_row_maps() -> None:

@@ -8,7 +8,7 @@ import pytest
 from streamkernel import KernelRidge
 from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions.sums import FeatureGram, Features, NormalEquations
+from streamkernel.reductions.sums import NormalEquations
 from streamkernel.table import RowBlock
 
 EPS = float(np.finfo(np.float64).eps)
@@ -32,7 +32,6 @@ def test_rounding_of_a_sum_of_squares_grows_with_the_root_of_n(basis: Basis, tim
     leading = NormalEquations.of(basis, np.zeros(1), ROWS, times * ROWS * unit).leading
     # The near points are the last ones.
     assert leading == (None if whitened else 0)
-    assert FeatureGram.within(Features.of_basis(basis), times * unit).whiten_first == whitened
     # Of a chosen alpha no more is known than that rounding must not be noticed: many rows bring both more of it, and
     # larger eigenvalues.
     assert NormalEquations.of(basis, np.zeros(1), ROWS).leading == 0

@@ -111,24 +111,14 @@ class FeatureSums:
 
 @dataclass(frozen=True)
 class FeatureGram(Sums[FeatureSums]):
-    """Accumulate `FeatureSums`.
+    """Accumulate `FeatureSums`; every block is whitened before the sum (`NormalEquations` may whiten less).
 
     Parameters
     ----------
     features : Features of n functions.
-    whiten_first : True to whiten every block before the sum, which is accurate for the most ill-conditioned basis;
-        False to whiten the sums, which halves the operations.
     """
 
     features: Features
-    whiten_first: bool = True
-
-    @classmethod
-    def within(cls, features: Features, rounding: float) -> FeatureGram:
-        """Whiten the sums, at half the operations, if their rounding stays below the share `rounding` of m."""
-        lift = 1.0 if features.basis is None else features.basis.lift()
-        lifted = np.finfo(np.float64).eps * np.sqrt(features.width) * lift
-        return cls(features, whiten_first=bool(lifted > rounding))
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -143,7 +133,7 @@ class FeatureGram(Sums[FeatureSums]):
         basis, w = self.features.basis, block.weights
         # Rows of a stored factor that have no weights are read where they are.
         out = None if basis is None and w is None else block_array("features", (len(block), self.features.width))
-        F = self.features.of(block.X, out) if self.whiten_first else self.features.raw(block.X, out)
+        F = self.features.of(block.X, out)
         diagonal = np.zeros(1) if basis is None else basis.kernel.diagonal(block.X)
         if w is None:
             syrk(F, into=state["H"])
@@ -157,21 +147,15 @@ class FeatureGram(Sums[FeatureSums]):
         return state
 
     def finalize(self, state: State) -> FeatureSums:
-        H, G1 = mirror_upper(state["H"]), state["G1"]
-        if not self.whiten_first:
-            with single_threaded_blas():
-                H = self.features.whitened(self.features.whitened(H).T)
-                # Two triangular solves round the two triangles differently; an eigendecomposition reads one of them.
-                H, G1 = 0.5 * (H + H.T), self.features.whitened(G1)
         count, trace = (float(value) for value in state["totals"])
-        return FeatureSums(H, G1, count, None if self.features.basis is None else trace)
+        return FeatureSums(mirror_upper(state["H"]), state["G1"], count, None if self.features.basis is None else trace)
 
     def scratch_bytes(self, rows: int) -> int:
         return self.features.scratch_bytes(rows) + 8 * rows
 
     def flops_per_row(self) -> float:
         n = self.features.width
-        return self.features.raw_flops() + (2 if self.whiten_first and self.features.basis is not None else 1) * n * n
+        return self.features.raw_flops() + (1 if self.features.basis is None else 2) * n * n
 
 
 @dataclass(frozen=True)

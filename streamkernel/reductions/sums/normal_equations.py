@@ -128,7 +128,7 @@ def _most_lift(basis: Basis, leading: int, rows: int, alpha: float | None) -> fl
     harmless = max(_ROUNDING * basis.unexplained(leading) * max(1.0, _FEW_ROWS / m), _ROOT_ROUNDING * root)
     if alpha is not None:
         harmless = min(harmless, max(alpha / m, _FEATURE_ROUNDING * eps / root))
-    return harmless / (eps * float(np.sqrt(len(basis))))
+    return max(harmless / (eps * float(np.sqrt(len(basis)))), 1.0)  # of whitened blocks
 
 
 @dataclass(frozen=True)
