@@ -24,6 +24,7 @@ from forks import Forks
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 from s3_server import S3Server, running_s3
+from searches import few_points
 
 # Deterministic and without a deadline: a busy machine is no failure. HYPOTHESIS_PROFILE=thorough digs deeper.
 settings.register_profile(
@@ -110,6 +111,13 @@ def garbage_is_collected() -> Iterator[None]:
     """No module leaves the collector off behind: all later tests of the process would keep their garbage."""
     yield
     assert gc.isenabled(), "something here has turned the collection of garbage off"
+
+
+@pytest.fixture(scope="module", name="few_points")
+def searches_have_few_points() -> Iterator[None]:
+    """For modules that are not about what a search by evidence finds: see `searches`."""
+    with few_points():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,8 @@ from streamkernel.errors import (
 from streamkernel.fits.gaussian.gaussian import plan_gaussian
 from streamkernel.settings.gaussian import GaussianSettings
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 # --- awkward data -------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,8 @@ from streamkernel.fits import fit_generalised, plan_generalised
 from streamkernel.kernels import Gaussian
 from streamkernel.settings import GeneralisedSettings
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 
 def latent(model: Any, asked: NDArray[Any]) -> NDArray[Any]:
     """E f (q, c) of a model without a scaler."""

@@ -17,6 +17,8 @@ from streamkernel.errors import (
     SingleClassError,
 )
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 # --- what is refused ----------------------------------------------------------------------------------------------
 
 

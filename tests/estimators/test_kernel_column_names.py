@@ -29,6 +29,8 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Kernel, Linear, OfColumns, as_kernel, located, sees_names
 from streamkernel.table.columns import columns_named
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 pd = pytest.importorskip("pandas")
 
 M = 240

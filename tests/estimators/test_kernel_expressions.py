@@ -14,6 +14,8 @@ from streamkernel.jobs.requests import requested
 from streamkernel.kernels import Fixed, Gaussian, Laplacian, Linear, Matern
 from streamkernel.settings.ridge import RidgeSettings
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 RNG = np.random.default_rng(20261126)
 X = RNG.standard_normal((300, 3))
 Y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * RNG.standard_normal(300)

@@ -58,7 +58,7 @@ def stored(tmp_path):
     return open_table(group)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*no checksum codec")
+pytestmark = [pytest.mark.usefixtures("few_points"), pytest.mark.filterwarnings("ignore:.*no checksum codec")]
 
 
 def test_a_full_basis_is_scikit_learns_ridge():

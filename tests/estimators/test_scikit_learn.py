@@ -37,6 +37,8 @@ from streamkernel import (
     KernelSVR,
 )
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 # The checks are about the classes. What is found by evidence takes its time: `FOUND` does it on the poorest rows.
 GIVEN: dict[str, Any] = {"tune": "none", "signal_variance": 4.0}
 FOUND = [check_fit2d_1feature, check_fit2d_1sample, check_regressors_int, check_regressors_train]

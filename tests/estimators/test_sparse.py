@@ -43,6 +43,8 @@ from streamkernel.kinds import KINDS
 from streamkernel.planning import plan
 from streamkernel.table import open_table
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 OPTIONS = {"kernel": "gaussian", "metric": "none"}
 
 

@@ -35,7 +35,10 @@ views = np.column_stack([y, np.round(1024.0 * rng.standard_normal(150)) / 1024.0
 
 OFFSET = 1e10
 
-pytestmark = pytest.mark.filterwarnings("ignore:only .* basis functions")
+pytestmark = [
+    pytest.mark.usefixtures("few_points"),
+    pytest.mark.filterwarnings("ignore:only .* basis functions"),
+]
 
 MODELS: dict[str, tuple[Any, Any]] = {
     "ridge": (KernelRidge(40), y),

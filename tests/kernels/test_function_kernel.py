@@ -24,6 +24,8 @@ from streamkernel.jobs.requests import requested
 from streamkernel.kernels import FunctionKernel, Gaussian, OfColumns, as_kernel
 from streamkernel.models import RidgeModel
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 X = np.random.default_rng(0).standard_normal((200, 3))
 Y = np.sin(X[:, 0]) + X[:, 1]
 OPTIONS: dict[str, Any] = {"alpha": 0.1, "rule": "rpcholesky"}

@@ -18,6 +18,8 @@ from streamkernel.reductions.sums import ConstantNoise, GaussianEquations
 from streamkernel.settings import GaussianSettings
 from streamkernel.solvers import GaussianSystem
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 # --- hyper-parameters ---------------------------------------------------------------------------------------------
 
 
