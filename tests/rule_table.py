@@ -12,7 +12,7 @@ import pytest
 
 from streamkernel.selection import RULES, SCORES
 
-__all__ = ["ALGORITHMS", "CASES", "RULES_OF_ROWS", "TABLE", "WITHOUT_ROWS", "title"]
+__all__ = ["ALGORITHMS", "CASES", "FIRST_ALGORITHMS", "RULES_OF_ROWS", "TABLE", "WITHOUT_ROWS", "title"]
 
 WITHOUT_ROWS = ("columns",)
 RULES_OF_ROWS = tuple(rule for rule in RULES if rule not in WITHOUT_ROWS)
@@ -65,3 +65,7 @@ def title(name: str, options: dict[str, Any]) -> str:
 
 # The table as cases of `("name", "options")`.
 CASES = [pytest.param(*row, id=title(*row), marks=[pytest.mark.slow] * (row in _ONE_AT_A_TIME)) for row in TABLE]
+# For what another test shows of each row, too: those of `ALGORITHMS`, the rest slow.
+FIRST_ALGORITHMS = [
+    pytest.param(*row, id=title(*row), marks=[pytest.mark.slow] * (row not in ALGORITHMS)) for row in TABLE
+]

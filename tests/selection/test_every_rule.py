@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from problems import cut_session, select
-from rule_table import ALGORITHMS, CASES, TABLE, WITHOUT_ROWS, title
+from rule_table import ALGORITHMS, CASES, FIRST_ALGORITHMS, TABLE, WITHOUT_ROWS, title
 from sklearn.metrics.pairwise import rbf_kernel
 
 from streamkernel.engine import Session, ThreadExecutor
@@ -18,6 +18,7 @@ from streamkernel.selection import RULES, Problem, Selection, as_rule
 from streamkernel.table import open_table
 
 every_rule = pytest.mark.parametrize(("name", "options"), CASES)
+first_algorithms = pytest.mark.parametrize(("name", "options"), FIRST_ALGORITHMS)
 # What the score has no say in.
 every_algorithm = pytest.mark.parametrize(("name", "options"), ALGORITHMS, ids=[title(*row) for row in ALGORITHMS])
 
@@ -96,7 +97,7 @@ def test_another_seed_is_another_draw(name: str, options: dict[str, Any]) -> Non
     assert np.array_equal(first.basis.points, second.basis.points) != drawn
 
 
-@every_rule
+@first_algorithms
 def test_picks_are_rows_and_leave_less_and_less(name: str, options: dict[str, Any]) -> None:
     X, Y = rows(200, 3)
     found = choose(name, options, X, Y, 20)
@@ -106,7 +107,7 @@ def test_picks_are_rows_and_leave_less_and_less(name: str, options: dict[str, An
     assert np.all(np.diff(left) < 0)
 
 
-@every_rule
+@first_algorithms
 def test_duplicate_rows_end_with_the_rank(name: str, options: dict[str, Any]) -> None:
     X, Y = rows(6, 1)
     X, Y = np.tile(X, (4, 1)), np.tile(Y, (4, 1))

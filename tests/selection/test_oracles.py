@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from problems import Recorded, basis_of, cut_session, select
 from rule_table import WITHOUT_ROWS
+from slow_cases import slow_but
 from strategies import cuts, few_examples
 
 from streamkernel.kernels import Gaussian
@@ -249,7 +250,16 @@ def test_the_table_has_every_rule() -> None:
     assert set(SGMA) == set(SCORES)
 
 
-@pytest.mark.parametrize("name", TABLE)
+# Each score with one of the three ways to draw its pool: no score knows how its rows were drawn.
+OTHER_POOLS = {
+    f"sgma {score}{pool}"
+    for number, score in enumerate(SCORES)
+    for at, pool in enumerate(("", " split", " shared"))
+    if at != number % 3
+}
+
+
+@pytest.mark.parametrize("name", slow_but(TABLE.keys() - OTHER_POOLS, TABLE))
 @few_examples(0.1)
 @example(chunks=(1,) * 40, block_rows=1, threads=2)
 @given(chunks=cuts(40), block_rows=st.sampled_from([1, 3, 40]), threads=st.sampled_from([1, 2]))
