@@ -73,8 +73,15 @@ def shaped(rows: int, features: int = 20, chunk: int = 65_536, dtype: Any = np.f
 class TestArithmetic:
     """No row is read; none exists until it is asked for."""
 
-    @pytest.mark.parametrize("options", RULES, ids=str)
-    @pytest.mark.parametrize("machine", [Machine(0, 2), Machine(2, 1), Machine(1, 2)], ids=str)
+    # Each rule with one of the machines.
+    @pytest.mark.parametrize(
+        ("machine", "options"),
+        [
+            pytest.param(machine, options, id=f"{machine}-{options}", marks=[pytest.mark.slow] * (at % 3 != number))
+            for number, machine in enumerate([Machine(0, 2), Machine(2, 1), Machine(1, 2)])
+            for at, options in enumerate(RULES)
+        ],
+    )
     def test_memory_grows_less_than_ten_percent_with_the_rows(self, machine: Machine, options: dict[str, Any]) -> None:
         settings = RidgeSettings(n_components=1000, **options)
         # Of one rule, which takes fewer candidates from few rows, and of as many spans.

@@ -341,7 +341,7 @@ def test_cells_are_centres_of_the_rows() -> None:
     ],
     ids=["constant", "diagonal", "blocks", "large blocks", "small blocks", "cells"],
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_a_block_holds_what_it_promises(noise: RowNoise, n: int, dtype: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((9000, 12)).astype(dtype)

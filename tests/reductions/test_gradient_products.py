@@ -143,7 +143,7 @@ def test_a_kernel_without_a_gradient_is_refused() -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_a_block_holds_what_it_promises(kernel: Kernel, n: int, p: int, d: int, dtype: Any) -> None:
     X = np.random.default_rng(0).standard_normal((1100, p)).astype(dtype)
     work = GradientProducts(basis_of(X, range(n), kernel), np.ones((n, d)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import naive
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from forks import Forks
 from problems import cut_session, table_of_chunks
+from slow_cases import slow_but
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericalError, ResourceLimitError
@@ -96,8 +97,9 @@ def expected(loss: Any, k: Any, y: Any, w: Any, intercept: bool = True) -> Any:
     return naive.linear_machine(np.concatenate([k] * len(kinks)), targets, low, high, intercept)
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("weighted", "intercept"), slow_but([(True, True), (False, False)], product([False, True], [True, False]))
+)
 @pytest.mark.parametrize("case", LOSSES)
 def test_the_optimum_is_that_of_the_whole_program(
     case: str, weighted: bool, intercept: bool, monkeypatch: pytest.MonkeyPatch

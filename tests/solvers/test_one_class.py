@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from problems import cut_session
 from sklearn.svm import SVC, SVR, OneClassSVM
+from slow_cases import slow_but
 
 from streamkernel.engine import Session
 from streamkernel.reductions.margins import EpsilonInsensitive, Hinge, OneClass, PiecewiseLinear, Pinball, Target
@@ -126,7 +127,7 @@ def test_integer_weights_are_repeated_rows(case: str) -> None:
     assert weighted.primal == pytest.approx(repeated.primal, rel=1e-10)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", slow_but(CASES.keys() - {"tube"}, CASES))  # whose many sweeps take seconds
 def test_workers_do_not_matter(case: str) -> None:
     loss, y = CASES[case]
     Y, rows = None if y is None else np.tile(y, 2), np.tile(G, (2, 1)) + 0.1 * RNG.standard_normal((600, 6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from slow_cases import slow_but
 
 from streamkernel import KernelRidge
 from streamkernel.errors import EmptyDataError, NonFiniteDataError, ParameterError
@@ -44,8 +46,15 @@ def smallest_keys(w: Any, size: int, seed: int, stream: tuple[int, ...]) -> Draw
 
 
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.UncheckedChunksWarning")
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "ones"])
-@pytest.mark.parametrize("size", [1, 40, 3000, M])
+# Each kind of weights, and each size with weights that are alike and with those that are not.
+@pytest.mark.parametrize(
+    ("size", "kind"),
+    slow_but(
+        [(1, "heavy tails"), (1, "one large"), (40, "whole"), (40, "tiny"), (3000, "one large"), (3000, "alike"),
+         (M, "few"), (M, "heavy tails")],
+        product([1, 40, 3000, M], [kind for kind in KINDS if kind != "ones"]),
+    ),
+)  # fmt: skip
 def test_a_draw_has_the_smallest_of_all_keys(kind: str, size: int) -> None:
     w = KINDS[kind]
     found, wanted = draw_rows(lazy(w), size, 3, (1, 2)), smallest_keys(w, size, 3, (1, 2))

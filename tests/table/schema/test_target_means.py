@@ -42,9 +42,16 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("given", [None, ("a", "b")])
-@pytest.mark.parametrize("case", CASES)
+# Each case in two of the four ways, with weights and without, categories given and found.
+@pytest.mark.parametrize(
+    ("case", "given", "weighted"),
+    [
+        pytest.param(case, given, weighted, marks=[pytest.mark.slow] * ((number + (given is None) + weighted) % 2))
+        for number, case in enumerate(CASES)
+        for given in (None, ("a", "b"))
+        for weighted in (False, True)
+    ],
+)
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 def test_no_target_is_in_its_own_feature(tmp_path, case, given, weighted):
     labels = CASES[case]
