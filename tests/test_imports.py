@@ -90,32 +90,41 @@ def test_the_list_of_commands_loads_click_alone() -> None:
     assert loaded_of((f"{WITHOUT_PANDAS}{code}", ("numpy", *HEAVY))) == [{"click"}]
 
 
-def test_a_command_on_threads_loads_what_it_needs(tmp_path: Path) -> None:
-    """One process for all commands. What one of them loads is there for the next ones, so that the order matters."""
-    ingest(open_table(np.eye(50), np.arange(50.0)), tmp_path / "x")
+@pytest.fixture(scope="module")
+def of_commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What each command on threads has loaded, of what the tests ask for.
+
+    One process for all commands. What one of them loads is there for the next ones, so that the order matters.
+    """
+    folder = tmp_path_factory.mktemp("commands")
+    ingest(open_table(np.eye(50), np.arange(50.0)), folder / "x")
     run = "assert main([*{!r}, '--scheduler', 'threads', '--quiet']) == 0"
     made = "synthetic://friedman?rows=500&features=5"
     # scikit-learn takes a second and 100 MB, with pandas and pyarrow where these are installed; scipy.stats another.
     learning = ("scipy.stats", "sklearn", "pandas", "pyarrow")
     # A tenth of the start of a command.
     optimisation = ("scipy.optimize", "scipy.sparse.linalg")
-    first = (*HEAVY, "scipy.special")  # a twentieth of it
-    found = loaded_of(
-        (f"from streamkernel.cli import main\n{run.format(['plan', str(tmp_path / 'x')])}", first),
-        (f"{run.format(['plan', made])}\nimport streamkernel.fits.boosting.boosting", (*optimisation, *learning)),
-        (run.format(["fit", made, "MODEL", "--basis", "10"]), (*optimisation, *learning)),
-    )
-    assert found == [{"click", "rich"}, set(), set()]
+    steps = {
+        # scipy.special takes a twentieth of the start.
+        "plan": (f"from streamkernel.cli import main\n{run.format(['plan', str(folder / 'x')])}",
+                 (*HEAVY, "scipy.special")),
+        "fit": (run.format(["fit", made, "MODEL", "--basis", "10"]), (*optimisation, *learning, *OF_OTHER_KINDS)),
+        "predict": (run.format(["predict", "MODEL", made, str(folder / "y")]),
+                    (*OF_OTHER_KINDS, "streamkernel.fits.margins")),
+        "plan of made rows": (f"{run.format(['plan', made])}\nimport streamkernel.fits.boosting.boosting",
+                              (*optimisation, *learning)),
+    }  # fmt: skip
+    return dict(zip(steps, loaded_of(*steps.values()), strict=True))
 
 
-def test_a_fit_and_predictions_load_no_other_kind(tmp_path: Path) -> None:
-    run = "assert main([*{!r}, '--scheduler', 'threads', '--quiet']) == 0"
-    made, code = "synthetic://friedman?rows=500&features=5", "from streamkernel.cli import main\n"
-    found = loaded_of(
-        (f"{code}{run.format(['fit', made, 'MODEL', '--basis', '10'])}", OF_OTHER_KINDS),
-        (run.format(["predict", "MODEL", made, str(tmp_path / "y")]), [*OF_OTHER_KINDS, "streamkernel.fits.margins"]),
-    )
-    assert found == [set(), {"streamkernel.models.transformers"}]
+def test_a_command_on_threads_loads_what_it_needs(of_commands: dict[str, set[str]]) -> None:
+    assert of_commands["plan"] == {"click", "rich"}
+    assert of_commands["plan of made rows"] == set()
+
+
+def test_a_fit_and_predictions_load_no_other_kind(of_commands: dict[str, set[str]]) -> None:
+    assert of_commands["fit"] == set()
+    assert of_commands["predict"] == {"streamkernel.models.transformers"}
 
 
 def test_a_look_at_a_job_loads_no_fit(tmp_path: Path) -> None:
