@@ -154,7 +154,7 @@ def test_rows_of_weight_2_are_rows_that_stand_twice() -> None:
 
 def test_fits_side_by_side_give_the_same_bits() -> None:
     """Records, too, stand in one order, whichever task ends first. Products of 40 columns are worth BLAS threads."""
-    sample, kernels = _sample(1500, 40), [Gaussian(1.0), Laplacian(1.0)]
+    sample, kernels = _sample(700, 40), [Gaussian(1.0), Laplacian(1.0)]
     found = []
     for executor in (ThreadExecutor(1, lambda tasks: tasks[::-1]), ThreadExecutor(3)):
         search = MetricSearch(sample, kernels, Session(executor), centre=np.zeros(1), scale=np.ones(1))
