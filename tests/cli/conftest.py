@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import data_sets
 import numpy as np
 import pytest
+from report.rendered import without_figures
 
 from streamkernel.cli import main
 
@@ -46,6 +47,16 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
         return Ran(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def bare_pages() -> Iterator[None]:
+    """Pages have nothing in the places of their figures, for tests that are about their text and their command.
+
+    `test_commands.py` has whole pages, and tests/report each figure.
+    """
+    with without_figures():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ import pytest
 import zarr
 from report.rendered import without_figures
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 M = 400
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (M, 2))

@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +17,13 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import zarr
+from slow_cases import slow_but
 
 from streamkernel import KernelPCA, KernelRidge, ingest, open_table
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError, SourceFormatError
+
+pytestmark = pytest.mark.usefixtures("bare_pages")
 
 Run = Callable[..., Any]
 THREADS = ("--scheduler", "threads", "--quiet")
@@ -194,8 +198,9 @@ def test_a_model_of_arrays_leaves_out_the_column_of_its_targets_name(cli: Run, t
     assert np.corrcoef(pd.read_csv(tmp_path / "p.csv")["prediction"], X[:, 0] - X[:, 1])[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    ("several", "named"), slow_but([(False, True), (True, False)], product([False, True], [False, True]))
+)
 def test_targets_of_a_model_of_arrays_are_named_by_an_option(
     cli: Run, tmp_path: Path, named: bool, several: bool
 ) -> None:

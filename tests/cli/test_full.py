@@ -20,6 +20,8 @@ from streamkernel.cli import main
 from streamkernel.errors import StoreAccessError, StoreError
 from streamkernel.report.publish import publish_file
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 _PROGRAM = "import sys; from streamkernel.cli import main; sys.exit(main())"
 # No file may grow: what a full disk says, without one.
 _FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)); " + _PROGRAM

@@ -25,6 +25,8 @@ from streamkernel.cli import main
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.fits.gaussian import gaussian, generalised
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 THREADS = ("--scheduler", "threads", "--quiet")
 M, FITTED = 900, 700
 RNG = np.random.default_rng(0)

@@ -12,6 +12,8 @@ import pytest
 from streamkernel import Factor, KernelCCA, KernelPCA, Nystroem, factorize, open_table
 from streamkernel.models import RidgeModel
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 THREADS = ("--scheduler", "threads", "--quiet")
 
 

@@ -12,6 +12,8 @@ import zarr
 
 from streamkernel.kernels import Gaussian
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 Run = Callable[..., Any]
 THREADS = ("--scheduler", "threads", "--quiet")
 GIVEN = ("--kernel", "precomputed", "--basis", "30", "--rows", "0:200")

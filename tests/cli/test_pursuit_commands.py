@@ -12,6 +12,8 @@ import zarr
 
 from streamkernel import KernelMatchingPursuit, KernelMatchingPursuitClassifier, PursuitModel, ingest, open_table
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 THREADS = ("--scheduler", "threads", "--quiet")
 M, FITTED = 700, 500
 RNG = np.random.default_rng(0)

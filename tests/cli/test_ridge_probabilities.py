@@ -17,6 +17,8 @@ from streamkernel import KernelRidgeClassifier, ingest, open_table
 from streamkernel.comparison import cross_validate
 from streamkernel.service.loaded_model import load
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 Run = Callable[..., Any]
 THREADS = ("--scheduler", "threads", "--quiet")
 OPTIONS: dict[str, Any] = {"alpha": "cv", "kernel": "gaussian", "lengthscale": 1.0, "metric": "none"}

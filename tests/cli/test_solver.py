@@ -12,6 +12,8 @@ from streamkernel import KernelRidge, open_table
 from streamkernel.cli import main
 from streamkernel.models import RidgeModel
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 THREADS = ("--scheduler", "threads", "--quiet")
 
 

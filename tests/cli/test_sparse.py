@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import zarr
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 Run = Callable[..., Any]
 THREADS = ("--scheduler", "threads", "--quiet")
 

@@ -12,6 +12,8 @@ import pytest
 from streamkernel import KernelRidge, open_table
 from streamkernel.models import RidgeModel
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 ROWS = "synthetic://friedman?rows=3000&features=5&seed=1"
 THREADS = ("--scheduler", "threads", "--quiet")
 FIT = ("--basis", 30, "--metric", "none", "--kernel", "gaussian", *THREADS)

@@ -21,6 +21,8 @@ from streamkernel.cli.main import main
 from streamkernel.following import update_saved as updating_saved
 from streamkernel.models import RidgeModel
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 THREADS = ("--scheduler", "threads")
 KEYS = {
     "model", "store", "rows_folded", "rows_seen_before", "rows", "residual_of_fit", "residual_of_new", "stale", "grown",

@@ -11,6 +11,8 @@ import pytest
 from streamkernel import Factor, KernelRidge, open_table
 from streamkernel.jobs.specification import JobSpecification
 
+pytestmark = pytest.mark.usefixtures("bare_pages")
+
 M = 400
 PLAIN = (
     *("--basis", 30, "--kernel", "gaussian", "--lengthscale", 1.5, "--alpha", 0.1, "--scale", "none"),
