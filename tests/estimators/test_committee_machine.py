@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor, ope
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError, ResourceLimitError, StreamKernelWarning
 from streamkernel.fits import fit_gaussian
+from streamkernel.fits.gaussian import _members
 from streamkernel.settings import CommitteeSettings
 
-M, BLOCK, N = 1500, 100, 80
+pytestmark = pytest.mark.usefixtures("few_points", "few_rows_for_degrees")
+
+M, BLOCK, N, SAMPLED = 1500, 100, 80, 400
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (M, 2))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.1 * RNG.standard_normal(M)
@@ -29,6 +33,14 @@ GIVEN: dict[str, Any] = {"lengthscale": 0.6, "signal_variance": 1.5, "noise_vari
 
 def machine(n: int = N, **options: Any) -> BayesianCommitteeMachine:
     return BayesianCommitteeMachine(n, **{**GIVEN, **options})
+
+
+@pytest.fixture(scope="module")
+def few_rows_for_degrees() -> Iterator[None]:
+    """The degrees of freedom are estimated from 400 rows, not from all: it costs their cube, in every fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_members, "DEGREES_ROWS", SAMPLED)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +124,7 @@ def test_too_few_query_points_are_warned_of() -> None:
     assert len(caught) == 1
     rule = model.model_.config["query_set"]
     assert rule["points"] == 6 < rule["from_sample"]
-    assert rule["sample"] == M
+    assert rule["sample"] == SAMPLED
     # No warning with as many as it says.
     enough = machine(int(np.ceil(rule["from_sample"]))).fit(X, Y)
     assert enough.model_.config["query_set"]["points"] >= rule["from_sample"]
