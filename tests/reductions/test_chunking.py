@@ -94,7 +94,7 @@ def _digest(state: State) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
-@few_examples(0.4)
+@few_examples(0.25)
 @given(case=cases(), data=st.data())
 def test_any_chunking_is_one_chunk(name: str, case: Any, data: st.DataObject) -> None:
     """In any order and block by block; no argument changes, and equal blocks give equal bits."""
