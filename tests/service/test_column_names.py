@@ -21,14 +21,23 @@ NAMES = ["age", "income in €", "Age"]
 TURNED = [2, 0, 1]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
-MODEL = KernelRidge(10).fit(pd.DataFrame(X, columns=NAMES), X[:, 0] + X[:, 1] ** 2)
-EXPECTED = MODEL.predict(pd.DataFrame(X, columns=NAMES)).tolist()
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Any], httpx.Response]]:
+def model() -> KernelRidge:
+    return KernelRidge(10).fit(pd.DataFrame(X, columns=NAMES), X[:, 0] + X[:, 1] ** 2)
+
+
+@pytest.fixture(scope="module")
+def expected(model: KernelRidge) -> list[float]:
+    found: list[float] = model.predict(pd.DataFrame(X, columns=NAMES)).tolist()
+    return found
+
+
+@pytest.fixture(scope="module")
+def ask(model: KernelRidge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Any], httpx.Response]]:
     folder = tmp_path_factory.mktemp("models")
-    MODEL.save(folder / "named")
+    model.save(folder / "named")
     running = Live(Settings(folder))
     client = httpx.Client(base_url=running.url, trust_env=False, timeout=30)
 
@@ -43,7 +52,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Any], ht
     running.stop()
 
 
-def test_in_any_order(ask: Any) -> None:
+def test_in_any_order(ask: Any, expected: list[float]) -> None:
     names = [NAMES[position] for position in TURNED]
     rows = X[:, TURNED].tolist()
     objects = [dict(zip(names, row, strict=True)) for row in rows]
@@ -57,7 +66,7 @@ def test_in_any_order(ask: Any) -> None:
     ):
         answer = ask(body)
         assert answer.status_code == 200, answer.text
-        assert answer.json()["prediction"] == EXPECTED
+        assert answer.json()["prediction"] == expected
     assert ask({"row": objects[3]}).json() == ask({"row": X[3].tolist()}).json()
     assert ask({"columns": names, "row": rows[3]}).json() == ask({"row": X[3].tolist()}).json()
 
