@@ -51,7 +51,8 @@ def test_plan_reads_nothing_and_says_what_fit_will_say(
 
 
 def test_fit_prints_its_contract(cli: Callable, store: Path, tmp_path: Path) -> None:
-    result = cli("fit", store, tmp_path / "m", "--basis", 50, "--scheduler", "threads", "--json").result
+    options = ("--basis", 50, "--kernel", "gaussian", "--scheduler", "threads", "--json")
+    result = cli("fit", store, tmp_path / "m", *options).result
     assert result.keys() >= FIT_KEYS
     assert result["basis_size"] == 50
     assert 0.0 < result["relative_residual_trace"] < 1.0

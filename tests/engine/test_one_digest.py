@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,17 @@ from fitting import CHUNK, ROWS, SETTINGS, fit, fit_in_memory, make_store
 
 from streamkernel.engine import Silent, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor, local_cluster
+from streamkernel.settings import _kernel_choice as searched
 
 RULES = list(SETTINGS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_rows_of_the_search() -> Iterator[None]:
+    """The search of the defaults, which goes through no tasks of the rows, has a sample of 2,000 rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searched, "METRIC_ROWS", 2_000)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import data_sets
 import fitting
 import pytest
 from fitting import fit, make_store, run_of
+from forks import Forks
 from problems import zarr_of_chunks
 
 from streamkernel.engine import Session, Silent, ThreadExecutor
@@ -34,12 +32,10 @@ def whole(store: str) -> Any:
     return fit(store)
 
 
-def killed(store: str, folder: Path, *when: int) -> None:
+def killed(forks: Forks, store: str, folder: Path, *when: int) -> None:
     """Run the fit in another process until it kills itself."""
-    places = [str(Path(fitting.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
-    command = [sys.executable, fitting.__file__, store, str(folder), *map(str, when)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    program = f"import runpy; runpy.run_path({fitting.__file__!r}, run_name='__main__')"
+    done = forks.run(program, store, folder, *when)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
@@ -52,9 +48,9 @@ class Counter(Silent):
 
 
 @pytest.mark.slow
-def test_killed_after_the_second_sweep_and_resumed(store: str, whole: Any, tmp_path: Path) -> None:
+def test_killed_after_the_second_sweep_and_resumed(forks: Forks, store: str, whole: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    killed(store, folder, 2)
+    killed(forks, store, folder, 2)
     counter = Counter()
     with run_of(store, folder) as checkpoints:
         assert [step for step, _ in checkpoints.steps()] == [0, 1]
@@ -64,9 +60,9 @@ def test_killed_after_the_second_sweep_and_resumed(store: str, whole: Any, tmp_p
     assert [record["resumed"] for record in model.config["run"]["sweeps"]][:3] == [True, True, False]
 
 
-def test_killed_in_the_middle_of_a_sweep(store: str, whole: Any, tmp_path: Path) -> None:
+def test_killed_in_the_middle_of_a_sweep(forks: Forks, store: str, whole: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    killed(store, folder, 3, 40_000)
+    killed(forks, store, folder, 3, 40_000)
     with run_of(store, folder) as checkpoints:
         assert len(checkpoints.steps()) == 3
         assert fit(store, checkpoints=checkpoints).digest == whole.digest
@@ -76,9 +72,9 @@ MADE = "synthetic://friedman?rows=40000&features=5&chunk=2000"
 
 
 @pytest.mark.slow
-def test_rows_that_are_made_when_they_are_read(tmp_path: Path) -> None:
+def test_rows_that_are_made_when_they_are_read(forks: Forks, tmp_path: Path) -> None:
     made, folder = MADE, tmp_path / "run"
-    killed(made, folder, 1, 20_000)
+    killed(forks, made, folder, 1, 20_000)
     with run_of(made, folder) as checkpoints:
         assert len(checkpoints.steps()) == 1
         assert fit(made, executor=ThreadExecutor(2), checkpoints=checkpoints).digest == fit(made).digest
@@ -92,11 +88,11 @@ def test_rows_that_are_made_otherwise_are_another_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_resumed_twice_and_from_the_end(store: str, whole: Any, tmp_path: Path) -> None:
+def test_resumed_twice_and_from_the_end(forks: Forks, store: str, whole: Any, tmp_path: Path) -> None:
     """Killed after every sweep or two: each life adds its own; the last one reads no row."""
     folder = tmp_path / "run"
-    killed(store, folder, 1)
-    killed(store, folder, 5)
+    killed(forks, store, folder, 1)
+    killed(forks, store, folder, 5)
     with run_of(store, folder) as checkpoints:
         assert fit(store, checkpoints=checkpoints).digest == whole.digest
     counter = Counter()
@@ -130,9 +126,9 @@ def test_a_metric_is_learned_again_from_the_same_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_torn_newest_checkpoint_is_done_again(store: str, whole: Any, tmp_path: Path) -> None:
+def test_a_torn_newest_checkpoint_is_done_again(forks: Forks, store: str, whole: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    killed(store, folder, 3)
+    killed(forks, store, folder, 3)
     newest = min(folder.glob("0002-*"))
     (newest / "COMPLETE").unlink()
     stray = folder / ".0003-look.partial-1"

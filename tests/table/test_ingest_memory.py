@@ -83,11 +83,9 @@ ingest(sys.argv[1], sys.argv[2], progress=watch)
 """
 
 
-def test_a_killed_writer_leaves_no_table(tmp_path):
+def test_a_killed_writer_leaves_no_table(forks, tmp_path):
     write_csv(tmp_path / "s.csv", 15)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    arguments = [sys.executable, "-c", KILLED, str(tmp_path / "s.csv"), str(tmp_path / "store")]
-    assert subprocess.run(arguments, env=environment).returncode == -9
+    assert forks.run(KILLED, tmp_path / "s.csv", tmp_path / "store").returncode == -9
     assert not (tmp_path / "store").exists()
     (left,) = tmp_path.glob(".store.*.partial")
     with pytest.raises(IncompleteStoreError):
