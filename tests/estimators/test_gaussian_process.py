@@ -28,6 +28,8 @@ from streamkernel.fits import fit_gaussian, plan_gaussian
 from streamkernel.kernels import Gaussian
 from streamkernel.settings import GaussianSettings
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 
 def exact(unit: Any, y: Any = FEW_Y) -> Any:
     kernel = ConstantKernel(SIGNAL, "fixed") * unit + WhiteKernel(NOISE, "fixed")
@@ -222,9 +224,9 @@ def test_the_promise_of_memory_is_kept_by_searches_and_blocks(tmp_path: Path, op
     assert peak <= planned
 
 
+@pytest.mark.filterwarnings("ignore:the committee has 70 query points")
 @pytest.mark.parametrize("options", [{}, {"tune": "none", "approximation": "dtc"}, {"approximation": "pitc"}], ids=str)
 def test_the_fit_sweeps_as_often_as_planned(options: dict[str, Any]) -> None:
-    # The search takes all of the rows as its basis, and its time grows with their cube.
     table, session = open_table(X[:150], Y[:150]), Session(ThreadExecutor(1))
     settings = GaussianSettings(n_components=70, block_size=20, **options)
     model = fit_gaussian(table, settings, session)
