@@ -32,6 +32,8 @@ from streamkernel.solvers import (
     solve_smo,
 )
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "methods.md"
 

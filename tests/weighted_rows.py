@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from streamkernel import (
@@ -34,7 +35,17 @@ from streamkernel.selection.problem import Problem, Rule, Selection, gather_step
 from streamkernel.selection.row_cache import RowCache
 from streamkernel.table import Table, open_table
 
-__all__ = ["CASES", "TRANSFORMS", "Case", "FixedRows", "WeightedRows", "assert_same", "scores_of", "weighted_rows"]
+__all__ = [
+    "CASES",
+    "TRANSFORMS",
+    "Case",
+    "FixedRows",
+    "WeightedRows",
+    "assert_same",
+    "marked",
+    "scores_of",
+    "weighted_rows",
+]
 
 Float = NDArray[np.float64]
 
@@ -268,3 +279,16 @@ TRANSFORMS = [
         "kernel-cca", KernelCCA, {"lengthscale": 1.5, "basis_size": 5, "n_components": 1, "pool": "all"}, "two", False
     ),
 ]
+
+
+# Sums, loss or search of each is that of another case.
+_REPEATING = {
+    "ridge, two targets, gcv", "ridge, cg, cv", "ridge, robust", "ridge-classifier, labels, gcv",
+    "ridge-classifier, cv", "lp, three classes", "kmp, basic", "kmp-classifier, held out", "kmp-classifier, labels",
+    "gp, two targets", "gp-classifier, labels", "gp, evidence", "poisson, evidence",
+}  # fmt: skip
+
+
+def marked(cases: Iterable[Case]) -> list[Any]:
+    """These as parameters of a test, with their titles; what only repeats another case is slow."""
+    return [pytest.param(each, id=each.title, marks=[pytest.mark.slow] * (each.title in _REPEATING)) for each in cases]

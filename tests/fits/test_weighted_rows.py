@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weighted_rows import CASES, TRANSFORMS, Case, WeightedRows, assert_same
+from weighted_rows import CASES, TRANSFORMS, Case, WeightedRows, assert_same, marked
 
 from streamkernel import KernelBoostingClassifier
 from streamkernel.kinds import PREDICTORS, TRANSFORMERS
@@ -25,18 +25,7 @@ def queries(rows: WeightedRows) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.random.default_rng(1).standard_normal((40, rows.X.shape[1]))
 
 
-# Sums, loss or search of each is that of another case.
-REPEATING = {
-    "ridge, two targets, gcv", "ridge, cg, cv", "ridge, robust", "ridge-classifier, labels, gcv",
-    "ridge-classifier, cv", "lp, three classes", "kmp, basic", "kmp-classifier, held out", "kmp-classifier, labels",
-    "gp, two targets", "gp-classifier, labels", "gp, evidence", "poisson, evidence",
-}  # fmt: skip
-SLOW_OR_NOT = [
-    pytest.param(case, id=case.title, marks=[pytest.mark.slow] * (case.title in REPEATING)) for case in CASES
-]
-
-
-@pytest.mark.parametrize("case", SLOW_OR_NOT)
+@pytest.mark.parametrize("case", marked(CASES))
 def test_a_fit_to_weighted_rows_is_that_to_repeated_rows(case: Case) -> None:
     rows = case.rows()
     weighted, repeated = case.fitted(rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weighted_rows import CASES, Case, WeightedRows, assert_same, scores_of, weighted_rows
+from weighted_rows import CASES, Case, WeightedRows, assert_same, marked, scores_of, weighted_rows
 
 from streamkernel import KernelRidge
 from streamkernel.engine import Session
@@ -16,7 +16,7 @@ from streamkernel.table import Table, open_table
 pytestmark = pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
+@pytest.mark.parametrize("case", marked(CASES))
 def test_scores_of_weighted_rows_are_those_of_repeated_rows(case: Case) -> None:
     rows = weighted_rows(case.targets)
     model = case.estimator(n_components=5, random_state=0, **_given(case)).fit(rows.repeated).model_

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weighted_rows import CASES, Case, WeightedRows, assert_same, weighted_rows
+from weighted_rows import CASES, Case, WeightedRows, assert_same, marked, weighted_rows
 
 from streamkernel.engine import Session
 from streamkernel.kinds import PREDICTORS
@@ -31,7 +31,7 @@ def more(rows: WeightedRows, targets: str) -> WeightedRows:
     return weighted_rows(targets, m=30, seed=9)
 
 
-@pytest.mark.parametrize("case", UPDATED, ids=[case.title for case in UPDATED])
+@pytest.mark.parametrize("case", marked(UPDATED))
 def test_an_update_by_weighted_rows_is_one_by_repeated_rows(case: Case) -> None:
     rows = case.rows()
     fitted, _ = case.fitted(rows)
@@ -40,7 +40,7 @@ def test_an_update_by_weighted_rows_is_one_by_repeated_rows(case: Case) -> None:
     _assert_models(*found, case.tolerance)
 
 
-@pytest.mark.parametrize("case", UPDATED, ids=[case.title for case in UPDATED])
+@pytest.mark.parametrize("case", marked(UPDATED))
 def test_updates_of_both_fits_agree(case: Case) -> None:
     """Fit and update with weights, or with copies in both."""
     rows, others = case.rows(), more(weighted_rows(), case.targets)
