@@ -26,6 +26,8 @@ from streamkernel import (
 )
 from streamkernel.errors import StreamKernelWarning
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "model.md").read_text(encoding="utf-8")
 Table = list[list[str]]
 

@@ -20,6 +20,8 @@ from streamkernel.kernels import ArcCosine, Cosine, Gaussian, Kernel, Linear, as
 from streamkernel.models import RidgeModel
 from streamkernel.service import Settings
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 KERNELS: list[Kernel] = [Cosine(), ArcCosine(0), ArcCosine(1), ArcCosine(2)]
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-14}
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
