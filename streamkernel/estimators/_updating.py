@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import resident_bytes
-from streamkernel.estimators._kept import kept_if_it_fails
+from streamkernel.estimators._apart import apart
 from streamkernel.estimators.base import SupervisedEstimator, in_order, is_array_like, names_of, warn_of_names
 from streamkernel.table.columns import with_names
 from streamkernel.type_aliases import Fields, Unchecked
@@ -75,23 +75,24 @@ class UpdatingEstimator(SupervisedEstimator):
         self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, *, choices: Fields | None = None, **how: Unchecked
     ) -> Self:
         """The model with further rows; `how` are options of `update_model`."""
-        with kept_if_it_fails(self):
-            model = self._fitted()
+        with apart(self) as new:
+            model = new._fitted()
             if is_array_like(X):
-                X, y = self._checked(in_order(X, model.known_columns), y, reset=False)
+                X, y = new._checked(in_order(X, model.known_columns), y, reset=False)
                 before = resident_bytes()
-                table = with_names(new_rows(model, X, y, sample_weight), names_of(self))
+                table = with_names(new_rows(model, X, y, sample_weight), names_of(new))
             else:
                 before = resident_bytes()
-                table = warn_of_names(self, model.known_columns, new_rows(model, X, y, sample_weight))
+                table = warn_of_names(new, model.known_columns, new_rows(model, X, y, sample_weight))
             done = update_model(
                 model,
                 table,
-                self._session(),
+                new._session(),
                 choices=choices or {},
                 **how,
-                memory_limit=parse_bytes(self.memory_limit),
+                memory_limit=parse_bytes(new.memory_limit),
                 driver_bytes=before,
             )
-            self.last_update_ = done
-            return self._adopt(done.model)
+            new.last_update_ = done
+            new._adopt(done.model)
+        return self

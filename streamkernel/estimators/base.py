@@ -16,7 +16,7 @@ from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
-from streamkernel.estimators._kept import kept_if_it_fails
+from streamkernel.estimators._apart import apart
 from streamkernel.estimators._text_columns import refuse_times, validated
 from streamkernel.kernels import Precomputed, UserKernel
 from streamkernel.kernels.parameters import checked_columns
@@ -363,27 +363,28 @@ class SupervisedEstimator(PredictingEstimator):
 
     def _fitted_to(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, classes: Unchecked = None) -> Self:
         """The fit, to rows of which some of the classes may have none."""
-        with kept_if_it_fails(self):
-            settings = self._settings()
-            limit = parse_bytes(self.memory_limit)
+        with apart(self) as new:
+            settings = new._settings()
+            limit = parse_bytes(new.memory_limit)
             flat, names = False, None
             if is_array_like(X):
-                X, y = self._validated(X, y)
-                flat, names = np.ndim(y) == 2, names_of(self)
+                X, y = new._validated(X, y)
+                flat, names = np.ndim(y) == 2, names_of(new)
             before = resident_bytes()
-            table = opened(X, y, sample_weight, names, classify=self._classify, multilabel=self._several_labels)
+            table = opened(X, y, sample_weight, names, classify=new._classify, multilabel=new._several_labels)
             if classes is not None:
                 table = of_classes(table, classes)
-            model = self._fit(
+            model = new._fit(
                 table,
                 settings,
-                self._session(),
+                new._session(),
                 memory_limit=limit,
-                estimator=self._kind,
+                estimator=new._kind,
                 targets_are_2d=flat,
                 driver_bytes=before,
             )
-            return self._adopt(model)
+            new._adopt(model)
+        return self
 
     def _score_of_table(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked, name: str) -> float:
         """The score of this name of rows that are not plain arrays, from one sweep."""

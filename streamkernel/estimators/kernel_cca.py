@@ -11,7 +11,7 @@ from streamkernel.bounds import MatchingPursuitBound
 from streamkernel.byte_counts import parse_bytes
 from streamkernel.engine import Progress, resident_bytes
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
-from streamkernel.estimators._kept import kept_if_it_fails
+from streamkernel.estimators._apart import apart
 from streamkernel.estimators.base import (
     SavedEstimator,
     checked,
@@ -137,20 +137,21 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimato
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        with kept_if_it_fails(self):
-            parameters = self.get_params(deep=False)
+        with apart(self) as new:
+            parameters = new.get_params(deep=False)
             CCASettings.from_parameters(parameters, None)
-            limit = parse_bytes(self.memory_limit)
+            limit = parse_bytes(new.memory_limit)
             names, second_names = None, frame_names(y, "the second view")
             if is_array_like(X):
-                X, y = self._validated(X, y)
-                names = names_of(self)
+                X, y = new._validated(X, y)
+                names = names_of(new)
             before = resident_bytes()
-            paired = paired_table(X, y, self.view_columns, names, second_names, weights=sample_weight)
+            paired = paired_table(X, y, new.view_columns, names, second_names, weights=sample_weight)
             if paired.table.n_rows < 2:
                 raise EmptyDataError("n_samples = 1: correlations need at least two rows")
             settings = CCASettings.from_parameters(parameters, paired.table.counted)
-            return self._adopt(fit_cca(paired, settings, self._session(), memory_limit=limit, driver_bytes=before))
+            new._adopt(fit_cca(paired, settings, new._session(), memory_limit=limit, driver_bytes=before))
+        return self
 
     def _settings(self) -> KernelCCASettings:
         """The settings of a fit to one stored table, as jobs have them."""

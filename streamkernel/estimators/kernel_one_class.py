@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import OutlierMixin
 
 from streamkernel.engine import Progress
-from streamkernel.estimators._kept import kept_if_it_fails
+from streamkernel.estimators._apart import apart
 from streamkernel.estimators.base import PredictingEstimator
 from streamkernel.fits.margins.one_class import fit_one_class
 from streamkernel.models.margins import OneClassModel
@@ -111,10 +111,11 @@ class KernelOneClass(OutlierMixin, PredictingEstimator):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        with kept_if_it_fails(self):
-            settings: Unchecked = self._settings()
-            table, session, limits = self._opened(X, sample_weight)
-            return self._adopt(self._fit(table, settings, session, estimator=self._kind, **limits))
+        with apart(self) as new:
+            settings: Unchecked = new._settings()
+            table, session, limits = new._opened(X, sample_weight)
+            new._adopt(new._fit(table, settings, session, estimator=new._kind, **limits))
+        return self
 
     def _adopt(self, model: Any) -> Self:
         super()._adopt(model)

@@ -7,7 +7,7 @@ from typing import Any, Self
 from streamkernel.bounds import CompressionBound
 from streamkernel.engine import Progress
 from streamkernel.errors import ShapeError
-from streamkernel.estimators._kept import kept_if_it_fails
+from streamkernel.estimators._apart import apart
 from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.estimators.base import is_array_like, values_later, values_now
 from streamkernel.fits.transformer import fit_kernel_pca
@@ -124,10 +124,11 @@ class KernelPCA(BasisTransformer):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        with kept_if_it_fails(self):
-            settings = self._settings()
-            table, session, limits = self._opened(X, sample_weight)
-            return self._adopt(fit_kernel_pca(table, settings, session, **limits))
+        with apart(self) as new:
+            settings = new._settings()
+            table, session, limits = new._opened(X, sample_weight)
+            new._adopt(fit_kernel_pca(table, settings, session, **limits))
+        return self
 
     def _adopt(self, model: KernelPCAModel) -> Self:
         super()._adopt(model)

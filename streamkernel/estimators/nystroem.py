@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from streamkernel.engine import Progress
-from streamkernel.estimators._kept import kept_if_it_fails
+from streamkernel.estimators._apart import apart
 from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.fits.transformer import fit_nystroem
 from streamkernel.models.transformers import NystroemModel
@@ -105,10 +105,11 @@ class Nystroem(BasisTransformer):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        with kept_if_it_fails(self):
-            settings = self._settings()
-            table, session, limits = self._opened(X, sample_weight)
-            return self._adopt(fit_nystroem(table, settings, session, **limits))
+        with apart(self) as new:
+            settings = new._settings()
+            table, session, limits = new._opened(X, sample_weight)
+            new._adopt(fit_nystroem(table, settings, session, **limits))
+        return self
 
     def _adopt(self, model: NystroemModel) -> Self:
         super()._adopt(model)

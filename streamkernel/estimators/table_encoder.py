@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from streamkernel.errors import DataError, DTypeError, ParameterError, ShapeError, ShapeMismatchError
-from streamkernel.estimators._kept import kept_if_it_fails
+from streamkernel.estimators._apart import apart
 from streamkernel.table.columns import default_names, frame_names
 from streamkernel.table.schema import Schema
 from streamkernel.table.schema.schema import as_schema
@@ -114,14 +114,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         DataError, ParameterError
             As of `ingest`.
         """
-        with kept_if_it_fails(self):
-            self._encoded(X, y, sample_weight)
-            return self
+        with apart(self) as new:
+            new._encoded(X, y, sample_weight)
+        return self
 
     def fit_transform(self, X: Unchecked, y: Unchecked = None, sample_weight: Unchecked = None) -> Float:
         """`fit`, and the features (m, q) of the same rows; target means are of the other rows alone."""
-        with kept_if_it_fails(self):
-            return np.concatenate(list(self._encoded(X, y, sample_weight).batches()))
+        with apart(self) as new:
+            return np.concatenate(list(new._encoded(X, y, sample_weight).batches()))
 
     def transform(self, X: Unchecked) -> Float:
         """Features (m, q) float64 of rows; columns go by name, where the rows have names.

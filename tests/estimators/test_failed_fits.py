@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -36,7 +38,7 @@ from streamkernel import (
     TableEncoder,
 )
 from streamkernel.errors import DataError, ParameterError, ResourceLimitError
-from streamkernel.estimators import _kept
+from streamkernel.estimators import _apart
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.standard_normal((60, 3)), columns=["a", "b", "c"])
@@ -129,12 +131,14 @@ def test_a_failure_after_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_at_no_time_there_is_no_model() -> None:
-    """Attributes are given back at once: other threads predict meanwhile."""
-    model, seen = KernelRidge(5).fit(X, y), []
+    """Attributes change at once: other threads predict meanwhile."""
+    model, seen = KernelRidge(5).fit(X, y), set()
+    first = model.model_
 
     def watched(frame: FrameType, event: str, argument: object) -> Any:
-        if frame.f_code.co_filename == _kept.__file__:
-            seen.append(hasattr(model, "model_"))
+        if Path(frame.f_code.co_filename).parent == Path(_apart.__file__).parent:
+            known = model.__dict__
+            seen.add((id(known.get("model_")), known.get("n_features_in_"), len(known.get("feature_names_in_", ()))))
             return watched
         return None
 
@@ -143,7 +147,35 @@ def test_at_no_time_there_is_no_model() -> None:
     try:
         with pytest.raises(DataError):
             model.fit(WIDER, y)
+        assert seen == {(id(first), 3, 3)}
+        model.fit(np.nan_to_num(WIDER), y)
     finally:
         sys.settrace(before)
-    assert len(seen) > 5
-    assert all(seen)
+    assert seen <= {(id(first), 3, 3), (id(model.model_), 5, 0)}
+
+
+def test_two_failing_fits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second began while the first had the names of its own rows in the estimator, and gave these back."""
+    model = KernelRidge(5).fit(X, y)
+    before, turns = dict(model.__dict__), [threading.Event() for _ in range(4)]
+
+    def waits(rows: np.ndarray, *_: object, **__: object) -> None:
+        number = rows.shape[1] - 4
+        turns[number].set()
+        assert turns[2 + number].wait(60.0)
+        raise MemoryError
+
+    monkeypatch.setattr("streamkernel.estimators.base.opened", waits)
+    fits = [threading.Thread(target=_fails, args=(model, np.ones((60, 4 + number)))) for number in range(2)]
+    for number, thread in enumerate(fits):
+        thread.start()
+        assert turns[number].wait(60.0)
+    for number, thread in enumerate(fits):
+        turns[2 + number].set()
+        thread.join(60.0)
+    assert model.__dict__ == before
+
+
+def _fails(model: KernelRidge, rows: np.ndarray) -> None:
+    with pytest.raises(MemoryError):
+        model.fit(rows, y)
