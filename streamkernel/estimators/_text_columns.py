@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from streamkernel.errors import DataError, DTypeError
-from streamkernel.table.frames import first_time, names_in
+from streamkernel.table.frames import first_time, first_union, names_in
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import estimator as named
 
@@ -38,20 +38,37 @@ def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Uncheck
     other = _first_other(X)
     if other is not None:
         raise _refused(estimator, "X", *other) from error
-    text = None if isinstance(y, str) or y is None else _first_text(y)
-    if text is not None:
-        raise DTypeError(
-            f"y holds text, such as {text[:60]!r}; give numbers, or for class labels "
-            f"{named('KernelRidgeClassifier')} or another classifier"
-        ) from error
     other = _first_other(y)
-    if other is not None:
+    if other is not None and not isinstance(other[1], str):
         raise _refused(estimator, "y", *other) from error
+    value = None if isinstance(y, str) or y is None else _first_odd(y)
+    if value is not None:
+        for_labels = f", or for class labels {named('KernelRidgeClassifier')} or another classifier"
+        raise DTypeError(
+            f"y holds {_kind(value)}, such as {str(value)[:60]!r}; give numbers"
+            f"{for_labels if isinstance(value, str) else ''}"
+        ) from error
     if error is not None:
         raise error
     # scikit-learn 1.6 leaves pandas' columns of text objects, also where the text is numbers.
     numbers = rows.astype(np.float64)
     return (numbers, *found[1:]) if isinstance(found, tuple) else numbers
+
+
+def refuse_unions(values: Unchecked, rows: str) -> None:
+    """Refuse unions of Arrow, which no other library converts.
+
+    Raises
+    ------
+    DTypeError
+        The frame or column, which `rows` names, is or has one.
+    """
+    union = first_union(values)
+    if union is not None:
+        column = f": column {union!r}" if union else ""
+        raise DTypeError(
+            f"{rows}{column} holds values of several types, a union of Arrow; give it one type, or leave it out"
+        )
 
 
 def refuse_times(estimator: Untyped, values: Unchecked, rows: str) -> None:
@@ -73,9 +90,9 @@ def _refused(estimator: Untyped, rows: str, name: object, value: object) -> DTyp
         if rows == "X"
         else "leave it out, or give numbers"
     )
-    return DTypeError(
-        f"{rows}: column {name!r} holds {_kind(value)}, such as {str(value)[:60]!r}, and numbers are needed; {way}"
-    )
+    # A column of times without any value has none to show.
+    shown = "dates or times" if value is None else f"{_kind(value)}, such as {str(value)[:60]!r}"
+    return DTypeError(f"{rows}: column {name!r} holds {shown}, and numbers are needed; {way}")
 
 
 def _is_complex(values: Unchecked) -> bool:
@@ -106,9 +123,11 @@ def _first_other(X: Unchecked) -> tuple[Any, Any] | None:
     return None
 
 
-def _first_text(y: Unchecked) -> str | None:
+def _first_odd(y: Unchecked) -> Any | None:
+    """The first value of an array, a column or a list that is no number; text before others."""
     values = np.asarray(y, dtype=object).ravel()
-    return next((value for value in values if isinstance(value, str) and not _is_number(value)), None)
+    odd = [value for value in values if not _is_number(value)]
+    return next((value for value in odd if isinstance(value, str)), odd[0] if odd else None)
 
 
 def _are_numbers(column: Untyped) -> bool:

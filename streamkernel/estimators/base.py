@@ -17,7 +17,7 @@ from streamkernel.engine import Progress, Session, executor_of, layout_of, resid
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
 from streamkernel.estimators._apart import apart
-from streamkernel.estimators._text_columns import refuse_times, validated
+from streamkernel.estimators._text_columns import refuse_times, refuse_unions, validated
 from streamkernel.kernels import Precomputed, UserKernel
 from streamkernel.kernels.parameters import checked_columns
 from streamkernel.models.predicting import PredictingModel
@@ -73,11 +73,13 @@ def names_of(estimator: Untyped) -> list[str] | None:
 
 def checked(estimator: Untyped, X: Unchecked, y: Unchecked = _NO_TARGETS, **options: Unchecked) -> Any:
     """X, or X and y, as arrays that scikit-learn has checked; NaN and infinity are found by us, to name their place."""
-    X = known_types(X)
+    refuse_unions(X, "X")
     refuse_times(estimator, X, "X")
+    X = known_types(X)
     if y is not None and y is not _NO_TARGETS:
-        y = known_types(y)
+        refuse_unions(y, "y")
         refuse_times(estimator, y, "y")
+        y = known_types(y)
         require_finite(y, "y")
     sparse = "csr" if takes_sparse(estimator) else False
     found = validated(
@@ -405,6 +407,7 @@ class SupervisedEstimator(PredictingEstimator):
 
     def _checked(self, X: Unchecked, y: Unchecked, **options: Unchecked) -> tuple[AnyArray, AnyArray]:
         refuse_query(y)
+        refuse_unions(y, "y")
         numbers = not self._classify
         y = y if numbers or y is None else plain_labels(y)
         several = numbers or (self._several_labels and _width(y) > 1)

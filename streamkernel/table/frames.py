@@ -60,37 +60,72 @@ def arrow_table(frame: Unchecked) -> Untyped:
 
 
 def known_types(values: Unchecked) -> Unchecked:
-    """The same frame or column, with types that NumPy knows where its library has others for numbers.
+    """The same frame or column, with types that NumPy knows where its library has others for the same values.
 
-    These are whole numbers of 128 bits of polars, which become float64, and runs of equal values of Arrow in pandas,
-    which become the values.
+    ====================================================  ============================================
+    type                                                  becomes
+    ====================================================  ============================================
+    polars: whole numbers of 128 bits; a column of        float64
+    decimals, or of truth values with gaps
+    Arrow: a column of numbers or truth values            NumPy's, as of `column_numbers`
+    pandas: a column in a type of Arrow                   the same; objects, where it is of other values
+    pandas: its own types with gaps, where there are      float64 with NaN, of text objects with None
+    some
+    ====================================================  ============================================
     """
     if library(values) == "polars":
-        pl: Untyped = sys.modules["polars"]
-        wide = [getattr(pl, name) for name in ("Int128", "UInt128") if hasattr(pl, name)]  # by the version
-        if isinstance(values, pl.DataFrame):
-            return values.cast(dict.fromkeys(wide, pl.Float64))
-        return values.cast(pl.Float64) if getattr(values, "dtype", None) in wide else values
-    if is_pandas(values):
-        kinds = list(values.dtypes) if values.ndim == 2 else [values.dtype]
-        runs = [place for place, kind in enumerate(kinds) if str(kind).startswith("run_end_encoded<")]
-        if runs and values.ndim == 1:
-            return _without_runs(values)
-        if runs:
-            columns = [values.iloc[:, place] for place in range(len(kinds))]
-            found = [_without_runs(column) if place in runs else column for place, column in enumerate(columns)]
-            import pandas as pd
+        return _known_to_polars(values)
+    if library(values) == "pyarrow":
+        from streamkernel.table._arrow_columns import numbers_if_there_are, without_dictionaries
 
-            return pd.concat(found, axis=1)
+        if hasattr(values, "null_count"):
+            return numbers_if_there_are(values)
+        return without_dictionaries(arrow_table(values)) if is_arrow_frame(values) else values
+    if not is_pandas(values) or not hasattr(values, "dtypes" if getattr(values, "ndim", 1) == 2 else "dtype"):
+        return values
+    if values.ndim == 1:
+        found = _known_values(values)
+        return values if found is None else found
+    known = {place: _known_values(values.iloc[:, place]) for place, kind in enumerate(values.dtypes) if _is_odd(kind)}
+    if any(column is not None for column in known.values()):
+        values = values.copy(deep=False)
+        for place, column in known.items():
+            if column is not None:
+                values.isetitem(place, column)
     return values
 
 
-def _without_runs(column: Untyped) -> Untyped:
-    import pandas as pd
-    from pyarrow.compute import run_end_decode
+def _known_to_polars(values: Untyped) -> Untyped:
+    pl: Untyped = sys.modules["polars"]
+    wide = [getattr(pl, name) for name in ("Int128", "UInt128") if hasattr(pl, name)]  # by the version
+    if isinstance(values, pl.DataFrame):
+        return values.cast(dict.fromkeys(wide, pl.Float64))  # which shares all other columns
+    kind = getattr(values, "dtype", None)
+    odd = kind in (*wide, pl.Decimal) or (kind == pl.Boolean and values.null_count())
+    return values.cast(pl.Float64) if odd else values
 
-    values = pd.arrays.ArrowExtensionArray(run_end_decode(column.array.__arrow_array__()))
-    return pd.Series(values, index=column.index, name=column.name)
+
+def _is_odd(kind: Untyped) -> bool:
+    """Whether a column of pandas of this type may have values that NumPy or scikit-learn do not know."""
+    if library(kind) != "pandas":
+        return False
+    return hasattr(kind, "pyarrow_dtype") or getattr(kind, "kind", "O") in "fiub" or kind.type is str
+
+
+def _known_values(column: Untyped) -> Untyped | None:
+    """Values of a column of pandas by the table of `known_types`; None where they are known as they are."""
+    kind, values = column.dtype, getattr(column, "array", column)
+    if not _is_odd(kind):
+        return None
+    if hasattr(kind, "pyarrow_dtype"):
+        from streamkernel.table._arrow_columns import known_values
+
+        return known_values(values.__arrow_array__())
+    if not values.isna().any():
+        return None
+    if kind.type is str:
+        return values.to_numpy(dtype=object, na_value=None)
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def refuse_query(source: Unchecked) -> None:
@@ -108,26 +143,50 @@ def refuse_query(source: Unchecked) -> None:
 
 
 def first_time(frame: Unchecked) -> tuple[str, object] | None:
-    """Name and a value of the first column of a frame whose type is one of dates, times or durations.
+    """Name and a value (None where there is none) of the first column of a frame of dates, times or durations.
 
     Some libraries make numbers of these beside other numbers, in units that nobody sees.
     """
     if not (hasattr(frame, "columns") or hasattr(frame, "column_names")) or getattr(frame, "ndim", 2) != 2:
         return None
-    arrow = library(frame) == "pyarrow"
-    kinds: Sequence[Untyped] = frame.schema.types if arrow else list(getattr(frame, "dtypes", ()))
-    place = next((place for place, kind in enumerate(kinds) if _is_time(kind)), None)
+    place = next((place for place, kind in enumerate(_types_in(frame)) if _is_time(kind)), None)
     if place is None:
         return None
     name = names_in(frame)[place]
-    if arrow:
+    if library(frame) == "pyarrow":
         there = frame.column(place).drop_null().to_pylist()
     else:
         there = frame.iloc[:, place].dropna() if is_pandas(frame) else frame[name].drop_nulls()
-    return str(name), next(iter(there), "no value")
+    return str(name), next(iter(there), None)
+
+
+def first_union(values: Unchecked) -> str | None:
+    """Name of the first column of a frame that is a union of Arrow, which other libraries cannot read; None for none.
+
+    A column by itself has the name "".
+    """
+    kinds: Sequence[Untyped]
+    names: list[Unchecked]
+    if is_rows_frame(values):
+        kinds, names = _types_in(values), names_in(values)
+    else:
+        kinds, names = [getattr(values, "type" if library(values) == "pyarrow" else "dtype", None)], [""]
+    # By its text: importing Arrow takes longer than many a fit.
+    unions = [str(_of_arrow(kind)).startswith(("sparse_union<", "dense_union<")) for kind in kinds]
+    return str(names[unions.index(True)]) if any(unions) else None
+
+
+def _types_in(frame: Unchecked) -> Sequence[Untyped]:
+    return frame.schema.types if library(frame) == "pyarrow" else list(getattr(frame, "dtypes", ()))
+
+
+def _of_arrow(kind: Untyped) -> Untyped:
+    """The type of Arrow of a column of pandas that has one; any other type as it is."""
+    return getattr(kind, "pyarrow_dtype", kind)
 
 
 def _is_time(kind: Untyped) -> bool:
+    kind = _of_arrow(kind)
     if library(kind) == "pyarrow":
         from pyarrow.types import is_temporal
 
@@ -149,8 +208,9 @@ def frame_numbers(frame: Unchecked, columns: Sequence[int], way: str) -> AnyArra
         table = arrow_table(frame)
         found = [column_numbers(table.column(index), table.column_names[index], way) for index in columns]
         return np.column_stack(found) if found else np.empty((table.num_rows, 0))
-    values = known_types(frame.iloc[:, list(columns)])
-    kind = _number_type(values, way)
+    frame = frame.iloc[:, list(columns)]
+    values = known_types(frame)
+    kind = _number_type(values, way, frame.dtypes)
     # Missing values of nullable columns become NaN, which the finite check then names.
     gaps = {"na_value": np.nan} if _is_nullable(values) else {}
     return np.asarray(values.to_numpy(dtype=kind, **gaps))
@@ -159,14 +219,14 @@ def frame_numbers(frame: Unchecked, columns: Sequence[int], way: str) -> AnyArra
 def lazy_numbers(frame: Unchecked, columns: Sequence[int], way: str) -> Untyped:
     """The same of a frame of Dask, as an array of Dask: its rows are counted, and computed block by block when read."""
     values = frame.iloc[:, list(columns)]
-    return values.astype(_number_type(values, way)).to_dask_array(lengths=True)
+    return values.astype(_number_type(values, way, values.dtypes)).to_dask_array(lengths=True)
 
 
-def _number_type(values: Untyped, way: str) -> AnyDType:
-    """The type of the numbers in the columns of a frame of pandas or Dask."""
-    for name, kind in zip(values.columns, values.dtypes, strict=True):
+def _number_type(values: Untyped, way: str, given: Untyped) -> AnyDType:
+    """The type of the numbers in the columns of a frame of pandas or Dask; `given` are types for a message."""
+    for name, kind, shown in zip(values.columns, values.dtypes, given, strict=True):
         if getattr(kind, "kind", "O") not in "fiub":
-            raise DTypeError(f"column {str(name)!r} holds {kind}; {way}")
+            raise DTypeError(f"column {str(name)!r} holds {shown}; {way}")
     # By itself pandas makes objects of truth values beside numbers.
     return np.dtype(np.float64) if _is_nullable(values) else np.result_type(np.bool_, *values.dtypes)
 

@@ -28,11 +28,13 @@ from streamkernel.table.columns import check_distinct, default_names, target_pos
 from streamkernel.table.frames import (
     arrow_table,
     first_time,
+    first_union,
     frame_numbers,
     is_arrow_frame,
     is_dask_frame,
     is_pandas,
     is_rows_frame,
+    known_types,
     lazy_numbers,
     names_in,
     refuse_query,
@@ -217,7 +219,7 @@ def _target_rows(y: Unchecked, classify: bool) -> tuple[RowArray, tuple[str, ...
     # Times beside other values have no array of NumPy; one column of labels is checked as labels.
     if is_rows_frame(y) and (not classify or (len(names_in(y)) > 1 and first_time(y) is not None)):
         y = frame_numbers(y, range(len(names_in(y))), "leave it out, or give numbers")
-    rows = _opened(y.to_numpy() if _is_pandas(y) else y, "y").X
+    rows = _opened(_column(y, "y"), "y").X
     if len(rows.shape) not in (1, 2):
         raise ShapeError(f"y has shape {rows.shape}; give one target per row (m,) or several (m, d)")
     if rows.width == 1:
@@ -267,6 +269,21 @@ def _as_array(value: Unchecked, name: str) -> AnyArray:
     return values
 
 
+def _column(values: Unchecked, name: str) -> Unchecked:
+    """Values of a column of pandas, polars or Arrow in types that NumPy knows; anything else unchanged.
+
+    Raises
+    ------
+    DTypeError
+        It is a union of Arrow.
+    """
+    refuse_query(values)
+    if first_union(values) is not None:
+        raise DTypeError(f"{name} holds values of several types, a union of Arrow; give it one type")
+    found = known_types(values)
+    return found.to_numpy() if _is_pandas(found) else found
+
+
 def _is_pandas(value: Unchecked) -> bool:
     return is_pandas(value) and type(value).__name__ in ("DataFrame", "Series")
 
@@ -291,7 +308,7 @@ def _from_frame(frame: Unchecked, target: str | int | None) -> Opened:
         else:
             y = frame.iloc[:, [position]]
             y = (y.compute() if is_dask_frame(frame) else y).iloc[:, 0]
-        opened.y = NumpyRows(_as_array(y.to_numpy(), "y"), "y")
+        opened.y = NumpyRows(_as_array(_column(y, "y"), "y"), "y")
         opened.target_names = (names[position],)
     return opened
 
@@ -304,7 +321,7 @@ def _weights(weights: Unchecked, shape: tuple[int, ...]) -> RowArray | None:
         raise ParameterError("weights cannot be a Table; give an array or a path")
     if isinstance(weights, (int, float, np.integer, np.floating)):
         return _same_weight(float(weights), shape[0])
-    rows = _opened(weights.to_numpy() if _is_pandas(weights) else weights, "weights").X
+    rows = _opened(_column(weights, "weights"), "weights").X
     if rows.shape != shape[:1]:
         raise ShapeMismatchError(
             f"weights have shape {rows.shape} and X has shape {shape}; give one weight per row of X"
