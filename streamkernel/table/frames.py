@@ -114,7 +114,8 @@ def _is_odd(kind: Untyped) -> bool:
 
 def _known_values(column: Untyped) -> Untyped | None:
     """Values of a column of pandas by the table of `known_types`; None where they are known as they are."""
-    kind, values = column.dtype, getattr(column, "array", column)
+    kind: Untyped = column.dtype
+    values: Untyped = getattr(column, "array", column)
     if not _is_odd(kind):
         return None
     if hasattr(kind, "pyarrow_dtype"):
