@@ -132,7 +132,7 @@ class GaussianModel(UpdatableModel):
         signal, noise = made
         if self.record.block_size is None:
             return DiagonalNoise(signal, noise)
-        return BlockNoise(signal, noise, self.record.block_size, self.arrays.get("cells"))
+        return BlockNoise(signal, noise, self.record.block_size, self.arrays.get("cells"), self.record.independent)
 
     def reduction_of_rows(self, rows: int) -> GaussianEquations:
         # Blocks of noise begin with the first of these rows.

@@ -30,12 +30,16 @@ def noise_of_members(
 ) -> BlockNoise:
     """The blocks of rows, and their noise: where variances are searched, at least what the members' digits carry."""
     cells = cells_of(settings.partition, chosen.table, chosen.kernel, session=session, seed=settings.seed)
-    found = BlockNoise(signal, noise, settings.block_size, cells)
+    found = BlockNoise(signal, noise, settings.block_size, cells, chosen.independent)
     if not settings.searches_variances or chosen.sample is None:
         return found
     size = min(settings.block_size, chosen.table.n_rows)
-    least = least_ratio(chosen.selection.basis, chosen.sample.X[:DEGREES_ROWS], size, noise / signal)
-    return _lifted(found, least, settings, session) if least > noise / signal else found
+    # The noise of a row is divided by its weight, as far as it is of independent copies.
+    sums = chosen.table.weight_sums
+    largest = 1.0 if sums is None else float(sums.largest.max()) * chosen.independent
+    ratio = noise / signal / largest
+    least = least_ratio(chosen.selection.basis, chosen.sample.X[:DEGREES_ROWS], size, ratio)
+    return _lifted(found, least * largest, settings, session) if least > ratio else found
 
 
 def sums_of_members(

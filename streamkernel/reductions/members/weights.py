@@ -91,7 +91,7 @@ class MemberWeights(Reduction[MemberSums]):
 
     def fold(self, state: State, block: RowBlock) -> State:
         noise = self._noise
-        recorder = _MemberRecorder(noise.signal, noise.noise, noise.block_size, noise.cells)
+        recorder = _MemberRecorder(noise.signal, noise.noise, noise.block_size, noise.cells, noise.share)
         sums = replace(self.equations, row_noise=recorder).fold(_without_members(state), block)
         found = {"member_rows": np.array(recorder.rows, np.int64), "member_precision": np.array(recorder.precision)}
         return sums | _joined_members(state, found)

@@ -143,7 +143,7 @@ class DiagonalNoise(RowNoise):
 
 @dataclass(frozen=True)
 class BlockNoise(RowNoise):
-    """``Om_b = noise diag(1 / w) + s (k(X_b, X_b) - G_b G_b^T)``, one matrix per member (ALGORITHMS 6.1).
+    """``Om_b = noise diag(1 / (share w)) + s (k(X_b, X_b) - G_b G_b^T)``, one matrix per member (ALGORITHMS 6.1).
 
     The assignment of rows to members is part of the model. Rows are counted from the table's first row, and the
     assignment does not depend on chunks or workers.
@@ -155,12 +155,16 @@ class BlockNoise(RowNoise):
     cells : (c, p) centres, in the units of the rows. The rows of 16 members are then sorted by their nearest centre,
         measured in the kernel's lengthscales; rows of one cell stay in the order of the table. A member ends at the end
         of a cell, or at `block_size` rows.
+    share : share of the rows whose errors are independent (`Repeats.share`). Where every row occurs k times, or has the
+        weight k, it is 1 / k, and the noise of one is k times as large. The sums are then those of `share` copies of
+        the rows times ``1 / share``: times `share`, as `GaussianSystem` takes them, they are those of each row once.
     """
 
     signal: float
     noise: float
     block_size: int
     cells: AnyArray | None = None
+    share: float = 1.0
 
     def __post_init__(self) -> None:
         _check_variances(self)
@@ -213,6 +217,8 @@ class BlockNoise(RowNoise):
         weights = _weights(block, members)
         if weights is not None and not weights.all():
             return self._whiten_positive(block, members, kernel, weights, residual, G, Y)
+        if self.share != 1.0:
+            weights = np.full(len(G), self.share) if weights is None else self.share * weights
         X = np.ascontiguousarray(block.X[members.rows], np.float64)
         largest = max(members.sizes)
         memory = np.empty(largest * largest)
@@ -228,13 +234,13 @@ class BlockNoise(RowNoise):
             add_to_diagonal(C, self.noise / self.signal / (1.0 if weights is None else weights[rows]))
             factor = InPlaceCholesky(C)
             if factor.failed is not None:
-                self._refuse(block, members, rows, factor.failed)
+                self._refuse(block, members, rows, factor.failed, weights)
             log_det += factor.log_det()
             factor.solve(G[rows])
             factor.solve(Y[rows])
             first += size
-        _scale(1.0 / np.sqrt(self.signal), G, Y)
-        return log_det
+        _scale(1.0 / np.sqrt(self.signal * self.share), G, Y)
+        return log_det / self.share
 
     def _whiten_positive(
         self, block: RowBlock, members: Members, kernel: Kernel, weights: Float, residual: Float, G: Float, Y: Float
@@ -251,13 +257,16 @@ class BlockNoise(RowNoise):
         G[kept], Y[kept] = G_kept, Y_kept
         return log_det
 
-    def _refuse(self, block: RowBlock, members: Members, rows: slice, failed: int) -> NoReturn:
+    def _refuse(self, block: RowBlock, members: Members, rows: slice, failed: int, weights: Float | None) -> NoReturn:
         numbers = block.start + np.arange(len(block))[members.rows][rows]
-        least = 100.0 * len(numbers) * float(np.finfo(np.float64).eps) * self.signal
+        largest = 1.0 if weights is None else float(weights[rows].max())
+        least = 100.0 * len(numbers) * float(np.finfo(np.float64).eps) * self.signal * largest
+        by, way = ("", "") if weights is None else (f" by row weights up to {largest:.3g}", ", or smaller weights")
         raise NumericalError(
             f"the covariance of a member, {len(numbers)} rows of {numbers.min()}:{numbers.max() + 1}, is not positive "
-            f"definite at row {numbers[failed]}: noise variance {self.noise:.3g} is lost in the rounding of signal "
-            f"variance {self.signal:.3g}; give a noise variance of {max(least, 10.0 * self.noise):.1g} or more"
+            f"definite at row {numbers[failed]}: noise variance {self.noise:.3g}{by} is lost in the rounding of "
+            f"signal variance {self.signal:.3g}; give a noise variance of {max(least, 10.0 * self.noise):.1g} or "
+            f"more{way}"
         )
 
     def scratch_bytes(self, rows: int, n_features: int, formulas: int) -> int:
