@@ -29,7 +29,7 @@ _HEADROOM = 8.0
 
 _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
 # Sums of weighted products of a basis are in float32 in part, which ends near 1e38 and 1e-38.
-_MOST_WEIGHT = 1e30
+_MOST_WEIGHT = float(np.float32(1e30))  # which is above 1e30
 LEAST_WEIGHT = 1e-30  # that the largest weight must have
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -82,6 +83,7 @@ def tune_likelihood(
         raise ParameterError(f"fixed = {fixed!r} names what cannot move; give some of {', '.join(MOVABLE)}")
     require_finite(sample.X, "the sample")
     sample, likelihood = _commonest(sample, likelihood)
+    sample = _heavier(sample)
     n = min(checked_integer("n_basis", n_basis), max(10, _MOST_UNKNOWNS // likelihood.free), len(sample))
     if ard:
         kernel = spread_lengthscales(kernel, sample.X)
@@ -184,6 +186,19 @@ class _Search:
         if value > self.best[1]:
             self.best = values, value
         return value, evidence.gradient(at) / m if stage == "search" else np.zeros(len(values))
+
+
+def _heavier(sample: Sample) -> Sample:
+    """The sample with weights of a sum of about one row, where they are less together.
+
+    The evidence of such rows is of first order in their weights, and its maximum that of their multiples. Its own
+    digits are lost beside the 1 of the prior's precision: of tiny weights the largest signal variance looks as good as
+    any.
+    """
+    total = float(sample.weights.sum())
+    if not 0.0 < total < 0.5:
+        return sample
+    return replace(sample, weights=np.ldexp(sample.weights, round(-np.log2(total))))
 
 
 def _commonest(sample: Sample, likelihood: Likelihood) -> tuple[Sample, Likelihood]:

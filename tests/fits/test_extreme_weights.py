@@ -11,9 +11,12 @@ import pytest
 from slow_cases import slow_but
 
 from streamkernel import (
+    BayesianCommitteeMachine,
     GaussianProcessClassifier,
     GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
+    KernelLPClassifier,
+    KernelLPRegressor,
     KernelMatchingPursuit,
     KernelMatchingPursuitClassifier,
     KernelRidge,
@@ -95,6 +98,29 @@ def test_weights_that_are_less_than_one_row_together_leave_the_prior(weight: flo
     assert 0.5 * counts.mean() < rates.min() <= rates.max() < 2.0 * counts.mean()
 
 
+@pytest.mark.parametrize("weight", [1e-12, 1e-17, 1e-28])
+def test_the_evidence_of_tiny_weights_has_the_maximum_of_small_ones(weight: float) -> None:
+    """Its digits were lost beside the prior's, the largest signal variance looked best, and rates were 8,000-fold."""
+    model = GaussianProcessPoissonRegressor(20).fit(X, counts, sample_weight=np.full(60, weight))
+    rates = model.predict(X)
+    assert 0.5 * counts.mean() < rates.min() <= rates.max() < 2.0 * counts.mean()
+    small = GaussianProcessPoissonRegressor(20).fit(X, counts, sample_weight=np.full(60, 1e-3))
+    assert model.signal_variance_ == pytest.approx(small.signal_variance_, rel=0.2)
+
+
+@pytest.mark.parametrize("kind", [KernelLPClassifier, KernelLPRegressor])
+def test_costs_that_a_linear_program_takes_for_infinite_are_refused_at_once(kind: Any) -> None:
+    """The program was unbounded after the sweeps."""
+    with pytest.raises(NumericRangeError, match=r"C = 2 times the largest row weight, 1e\+29, is 2e\+29, .*smaller C"):
+        kind(10, C=2.0).fit(X, labels, sample_weight=np.full(60, 1e29))
+
+
+def test_the_bound_is_that_of_float32_too() -> None:
+    """float32(1e30) is 1.0000000150474662e30."""
+    for weight in (np.float32(1e30), np.float64(1e30), np.float32(1e-30), 1e-30):
+        assert open_table(X, y, weights=np.full(60, weight)).read(0, 1).weights is not None
+
+
 @pytest.mark.parametrize("weight", [1e-29, 1e29])
 def test_the_search_for_a_basis_takes_weights_within_the_range(weight: float) -> None:
     """Its sums are in float32, which ends near 1e38."""
@@ -139,6 +165,21 @@ def test_a_common_factor_is_that_of_copies(approximation: str, weight: float) ->
     found = model.fit(_table(X, y, np.full(60, weight))).predict(apart)
     np.testing.assert_allclose(found, plain, atol=0.02)
     assert model.noise_variance_[0] == pytest.approx(noise, rel=0.2)
+
+
+@pytest.mark.parametrize("weight", [7.0, 1e6, 1e29])
+def test_a_common_factor_is_that_of_copies_in_members_of_a_committee(weight: float) -> None:
+    """Members had all of the factor in their noise, and their sum had it once more: 1e6 doubled the error."""
+    own = np.random.default_rng(1)
+    more = own.uniform(-3.0, 3.0, (240, 2))
+    values = np.sin(more[:, 0]) + 0.3 * own.standard_normal(240)
+    model = BayesianCommitteeMachine(40, block_size=80)
+    plain, error = model.fit(_table(more, values)).predict(apart, return_std=True)
+    noise = model.noise_variance_[0]
+    found, spread = model.fit(_table(more, values, np.full(240, weight))).predict(apart, return_std=True)
+    assert np.sqrt(np.mean((found - plain) ** 2)) < 0.02
+    np.testing.assert_allclose(spread, error, rtol=0.1)
+    assert model.noise_variance_[0] == pytest.approx(noise, rel=0.05)
 
 
 def test_features_whose_squares_vanish() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.errors import ResourceLimitError
+from streamkernel.errors import NumericRangeError, ResourceLimitError
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import Sample
 from streamkernel.reductions.margins import PiecewiseLinear, PricedFunction, Prices, Target, violations
@@ -25,6 +25,7 @@ _IDLE_SHARE, _FALLEN = 0.15, 1e-12  # share of the columns that may be idle; fal
 _MOST_LOCAL = 60  # programs between two sweeps
 # Tolerances of violations and prices, as a share of that of the gap; their factor where nothing violates by more and
 # the gap is too large; and the least.
+_MOST_BOX = 1e19  # HiGHS has no end of a box, and no cost, from 1e20 on
 _SHARE, _TIGHTER, _LEAST_TOLERANCE = 0.25, 0.1, 1e-9
 _NOTHING = 1e-15  # least objective to which a gap is compared, as a share of C for each row
 
@@ -72,7 +73,13 @@ class LinearFunction:
 
     def _set_up(self, columns: Sample) -> None:
         sums = self.table.weight_sums
-        widest = self.loss.C * (1.0 if sums is None else float(sums.largest.max(initial=0.0)))
+        largest = 1.0 if sums is None else float(sums.largest.max(initial=0.0))
+        widest = self.loss.C * largest
+        if widest * max(self.times, 1.0) > _MOST_BOX:
+            raise NumericRangeError(
+                f"C = {self.loss.C:.3g} times the largest row weight, {largest:.3g}, is {widest:.3g}, and the solver "
+                "takes such costs for infinite; give a smaller C, or divide the weights by their largest"
+            )
         self.program = SiftedProgram(min(widest, 1.0) or 1.0, intercept=self.intercept)
         self.rows, self.columns = columns.at_positions(np.zeros(0, np.intp)), columns.at_positions(np.zeros(0, np.intp))
         self.found = self.columns

@@ -29,7 +29,7 @@ _BISECTIONS = 30
 
 def newton_step(system: Float, gradient: Float) -> Float:
     """``-system^-1 gradient``."""
-    L = cholesky(system, "the Hessian of the losses", "take a smaller C")
+    L = cholesky(system, "the Hessian of the losses", "take a smaller C, or smaller row weights")
     return -solve_lower_t(L, solve_lower(L, gradient))
 
 

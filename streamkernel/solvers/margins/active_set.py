@@ -41,7 +41,7 @@ def face_minimum(gram: Float, labels: Float, nu: float, width: int) -> Float:
     """``(I / nu + H_B^T H_B)^-1 H_B^T e`` (n + 1,), with zeros from position `width` on."""
     system = gram[:width, :width].copy()
     system[np.diag_indices(width)] += 1.0 / nu
-    L = cholesky(system, "the system of the active rows", "take a smaller C")
+    L = cholesky(system, "the system of the active rows", "take a smaller C, or smaller row weights")
     found = np.zeros(len(labels))
     found[:width] = solve_lower_t(L, solve_lower(L, labels[:width]))
     return found

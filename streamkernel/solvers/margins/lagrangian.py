@@ -80,7 +80,9 @@ def solve_lagrangian(
         # At b = 0 all rows are inside the margin: their sums are those of the table, and z = e.
         system = first.grams[0, :n, :n].copy()
         system[np.diag_indices(n)] += 1.0 / nu
-        L = cholesky(system, "the matrix of the Lagrangian method", "take a smaller C")
+        L = cholesky(
+            system, "the matrix of the Lagrangian method", "take a smaller C, by which row weights are multiplied"
+        )
     target, steps = first.labels[0], np.empty((0, features.width + 1))
     remembered = steps_remembered(c)
     best, primal, dual = np.zeros(features.width + 1), math.inf, -math.inf
