@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from streamkernel.errors import DataError, DTypeError
-from streamkernel.table.frames import first_time, first_union, names_in
+from streamkernel.errors import DataError, DTypeError, EmptyDataError
+from streamkernel.table.frames import first_time, first_union, is_rows_frame, names_in
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import estimator as named
 
@@ -21,12 +21,19 @@ def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Uncheck
     DTypeError
         A column of a frame holds text, dates or other values that are no numbers; or y of numbers holds such values.
     DataError
-        X or y holds complex numbers.
+        X or y holds complex numbers, or structured values; or a frame has no columns.
     """
+    if is_rows_frame(X) and not len(names_in(X)):
+        raise EmptyDataError(f"X has 0 feature(s), shape {np.shape(X)}; give at least one column")
     for name, values in (("X", X), ("y", y)):
         if _is_complex(values):
             # scikit-learn prints them all, and NumPy warns of what a cast of a frame leaves out.
             raise DataError(f"Complex data not supported: {name} holds complex numbers; give real ones")
+        fields = getattr(getattr(values, "dtype", None), "names", None)
+        if isinstance(fields, tuple):
+            raise DTypeError(
+                f"{name} holds structured values ({', '.join(fields)}); give a frame, pandas.DataFrame({name})"
+            )
     try:
         found = validate_data(estimator, X, y, **options)
         rows = found[0] if isinstance(found, tuple) else found

@@ -57,7 +57,17 @@ class DaskRows(RowArray):
     def load(self, first: int, last: int) -> AnyArray:
         """Compute one row of blocks."""
         block = self._array[first:last].compute(scheduler="synchronous")
-        return np.asarray(unmasked(block, self.name, self.where(first), first))
+        values = np.asarray(unmasked(block, self.name, self.where(first), first))
+        shape = (last - first, *self.shape[1:])
+        # Of functions of blocks Dask believes what it is told, or what a block of no rows gave.
+        numbers = values.dtype.kind in "fiub" and np.can_cast(values.dtype, self.dtype, "same_kind")
+        if values.shape != shape or not (numbers or values.dtype.kind == self.dtype.kind):
+            found = type(block).__name__ if values.dtype.kind == "O" and not values.ndim else values.dtype
+            raise DTypeError(
+                f"{self.where(first)} holds {found} of shape {np.shape(block)}, and the array says {self.dtype} of "
+                f"shape {shape}; give the function that makes its blocks the right dtype= and chunks="
+            )
+        return values.astype(self.dtype, copy=False) if numbers else values
 
 
 def is_xarray(value: object) -> bool:

@@ -71,6 +71,7 @@ def known_types(values: Unchecked) -> Unchecked:
     pandas: a column in a type of Arrow                   the same; objects, where it is of other values
     pandas: its own types with gaps, where there are      float64 with NaN, of text objects with None
     some
+    pandas: sparse columns that leave out NaN             all their values
     ====================================================  ============================================
     """
     if library(values) == "polars":
@@ -86,6 +87,8 @@ def known_types(values: Unchecked) -> Unchecked:
     if values.ndim == 1:
         found = _known_values(values)
         return values if found is None else found
+    if _is_sparse_with_gaps(values):
+        return values.sparse.to_dense()
     known = {place: _known_values(values.iloc[:, place]) for place, kind in enumerate(values.dtypes) if _is_odd(kind)}
     if any(column is not None for column in known.values()):
         values = values.copy(deep=False)
@@ -103,6 +106,12 @@ def _known_to_polars(values: Untyped) -> Untyped:
     kind = getattr(values, "dtype", None)
     odd = kind in (*wide, pl.Decimal) or (kind == pl.Boolean and values.null_count())
     return values.cast(pl.Float64) if odd else values
+
+
+def _is_sparse_with_gaps(frame: Untyped) -> bool:
+    """Whether all columns of a frame of pandas are sparse, and what they leave out is not 0 in all of them."""
+    fills = [getattr(kind, "fill_value", None) if str(kind).startswith("Sparse[") else None for kind in frame.dtypes]
+    return bool(fills) and None not in fills and any(fill != 0 for fill in fills)
 
 
 def _is_odd(kind: Untyped) -> bool:

@@ -146,7 +146,10 @@ class RowReader:
         while row < stop:
             chunk = self._take(row)
             end = min(stop, self._last)
-            part, into = chunk[row - self._first : end - self._first], out[row - start : end - start]
+            part = chunk[row - self._first : end - self._first]
+            if part.dtype.kind == "U" and part.dtype > out.dtype:  # longer texts than in the first chunk
+                out = out.astype(part.dtype)
+            into = out[row - start : end - start]
             if self._order is None:
                 into[:] = part
             else:

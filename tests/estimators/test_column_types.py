@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from streamkernel import KernelRidge, KernelRidgeClassifier, open_table
-from streamkernel.errors import DTypeError, NonFiniteDataError
+from streamkernel import KernelRidge, KernelRidgeClassifier, TableEncoder, open_table
+from streamkernel.errors import DTypeError, EmptyDataError, NonFiniteDataError
 
 pl: Any = import_module("polars") if find_spec("polars") else None
 X = np.random.default_rng(0).standard_normal((60, 2))
@@ -137,6 +137,27 @@ def test_columns_of_equal_numbers_stored_once(make: Any) -> None:
     plain = make({"a": X[:, 0], "c": [3, 4] * 30})
     wanted = KernelRidge(10, **PLAIN).fit(plain, X[:, 1]).predict(plain)
     np.testing.assert_array_equal(KernelRidge(10, **PLAIN).fit(frame, X[:, 1]).predict(frame), wanted)
+
+
+def test_sparse_columns_of_pandas_that_leave_out_gaps() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    wanted = KernelRidge(10, **PLAIN).fit(frame, X[:, 1]).predict(frame)
+    for fill in (np.nan, 0.0, X[0, 0]):
+        sparse = frame.astype(pd.SparseDtype(float, fill))
+        np.testing.assert_allclose(KernelRidge(10, **PLAIN).fit(sparse, X[:, 1]).predict(sparse), wanted, rtol=1e-6)
+    with pytest.raises(NonFiniteDataError, match="column 'a'"):
+        KernelRidge(10, **PLAIN).fit(frame.mask(frame > 1).astype(pd.SparseDtype(float)), X[:, 1])
+
+
+def test_rows_without_columns_and_records() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for rows in (frame[[]], pa.table(frame).select([])):
+        with pytest.raises(EmptyDataError, match=r"X has 0 feature\(s\).*give at least one column"):
+            KernelRidge(10, **PLAIN).fit(rows, X[:, 1])
+    with pytest.raises(EmptyDataError, match="DataFrame has no columns; give at least one"):
+        TableEncoder().fit(frame[[]])
+    with pytest.raises(DTypeError, match=r"X holds structured values \(a, b\); give a frame"):
+        KernelRidge(10, **PLAIN).fit(frame.to_records(index=False), X[:, 1])
 
 
 DAYS = pd.date_range("2020-01-01", periods=60)

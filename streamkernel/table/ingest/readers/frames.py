@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from streamkernel.errors import DTypeError, EmptyDataError
+from streamkernel.errors import DTypeError, EmptyDataError, ShapeError
 from streamkernel.table.columns import check_distinct, default_names
 from streamkernel.table.frames import arrow_table, is_dask_frame, is_pandas, refuse_query
 from streamkernel.table.ingest.readers._pandas_columns import pandas_as_arrow
@@ -66,6 +66,8 @@ class FrameStream(ColumnStream):
         self.names = list(self.table.column_names)
         check_distinct(self.names, place)
         self.n_rows = self.estimated_rows = self.total = self.table.num_rows
+        if not self.names:
+            raise EmptyDataError(f"{place} has no columns; give at least one")
         if not self.n_rows:
             raise EmptyDataError(f"{place} has no rows; give at least one")
 
@@ -124,7 +126,14 @@ class DaskFrameStream(ColumnStream):
             part = self._part(number)
             self._starts.append(row)
             if len(part):
-                yield from FrameStream(part, f"partition {number} of {self._place}").batches(names, text, missing)
+                stream = FrameStream(part, f"partition {number} of {self._place}")
+                lacking = next((name for name in names if name not in stream.names), None)
+                if lacking is not None:
+                    raise ShapeError(
+                        f"partition {number} of {self._place} has no column {lacking!r}, which those before it have; "
+                        "give all partitions the same columns"
+                    )
+                yield from stream.batches(names, text, missing)
                 row += len(part)
 
     def where(self, row: int) -> str:
