@@ -1,5 +1,6 @@
 """What is refused: one line with the place, and nothing is left."""
 
+import base64
 import gzip
 import os
 import zipfile
@@ -62,6 +63,12 @@ BAD_SOURCES = {
         None,
         SourceFormatError,
         r"s\.csv:1:1: the file is UTF-16",
+    ),
+    "utf-32": (
+        write("s.csv", "a,b\n1,2\n".encode("utf-32")),
+        None,
+        SourceFormatError,
+        r"s\.csv:1:1: the file is UTF-32.* encoding='utf-32'",
     ),
     "binary": (write("s.csv", b"\x00\x01\x02\x03"), None, SourceFormatError, r"s\.csv:1:1: .* zero bytes"),
     "empty": (write("s.csv", ""), None, SourceFormatError, r"s\.csv:1:1: the file is empty"),
@@ -198,6 +205,31 @@ def test_damaged_parquet_page(tmp_path):
     (tmp_path / "s.parquet").write_bytes(bytes(content))
     with pytest.raises(SourceFormatError, match="damaged"):
         ingest(tmp_path / "s.parquet", tmp_path / "store")
+
+
+@pytest.mark.parametrize("footer", [False, True])
+def test_an_encrypted_file_is_no_damaged_one(tmp_path, footer):
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Keys(encryption.KmsClient):
+        def __init__(self, config):
+            encryption.KmsClient.__init__(self)
+
+        def wrap_key(self, key, name):
+            return base64.b64encode(key)
+
+    how = encryption.EncryptionConfiguration(footer_key="f", column_keys={"c": ["a"]}, plaintext_footer=not footer)
+    keys = encryption.CryptoFactory(Keys).file_encryption_properties(encryption.KmsConnectionConfig(), how)
+    pq.write_table(pa.table({"a": np.arange(9.0)}), tmp_path / "s.parquet", encryption_properties=keys)
+    with pytest.raises(SourceFormatError, match=r"s\.parquet is encrypted \(.*\); write it without encryption"):
+        ingest(tmp_path / "s.parquet", tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_column_without_a_name_is_renamed_in_the_source(tmp_path):
+    pq.write_table(pa.table({"": np.arange(9.0)}), tmp_path / "s.parquet")
+    with pytest.raises(ParameterError, match="a column has the empty text as its name; rename it"):
+        ingest(tmp_path / "s.parquet", tmp_path / "store", schema="auto")
 
 
 def test_flipped_bit_in_a_compressed_member(tmp_path):

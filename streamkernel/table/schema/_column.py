@@ -105,7 +105,9 @@ class Column:
     origin: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
+        if self.name == "":
+            raise ParameterError("a column has the empty text as its name; rename it in the source")
+        if not isinstance(self.name, str):
             raise ParameterError(f"the name of a column must be text, not {self.name!r}")
         for field, allowed in _CHOICES.items():
             value = getattr(self, field)

@@ -49,6 +49,8 @@ class ColumnFile(ABC):
         except (pa.ArrowException, OSError, EOFError) as error:
             if isinstance(error, OSError) and error.errno is not None:  # pyarrow raises a bare one for damage
                 raise
+            if "crypt" in str(error):  # keys, footers and columns have messages of their own
+                what = "is encrypted ({}); write it without encryption"
             raise SourceFormatError(f"{self.file} {what.format(first_line(error))}") from error
 
 

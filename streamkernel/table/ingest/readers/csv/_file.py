@@ -208,6 +208,8 @@ def _is_data(fields: list[str], target: str | int | None, decimal: str) -> bool:
 def _refuse_other_encodings(file: SourceFile, encoding: str) -> None:
     with plain_bytes(file.path, str(file), encoding) as (plain, _):
         start = plain.read(4)
+    if start in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"):
+        raise SourceFormatError(f"{file}:1:1: the file is UTF-32, not UTF-8; give {option('encoding', 'utf-32')}")
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise SourceFormatError(f"{file}:1:1: the file is UTF-16, not UTF-8; give {option('encoding', 'utf-16')}")
     if b"\x00" in start:
