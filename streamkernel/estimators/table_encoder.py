@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from streamkernel.errors import DataError, DTypeError, ParameterError, ShapeError, ShapeMismatchError
 from streamkernel.estimators._apart import apart
+from streamkernel.estimators._text_columns import refuse_unions
 from streamkernel.table.columns import default_names, frame_names
+from streamkernel.table.frames import known_types
 from streamkernel.table.schema import Schema
 from streamkernel.table.schema.schema import as_schema
 from streamkernel.table.targets import plain_labels
-from streamkernel.table.values import native_type, unmasked
+from streamkernel.table.values import check_weights, native_type, unmasked
 from streamkernel.type_aliases import AnyArray, Float, Unchecked, Untyped
 
 # Names of columns that stand beside the features for the fit.
@@ -227,7 +229,9 @@ def _beside(table: Untyped, y: Unchecked, sample_weight: Unchecked) -> tuple[Unt
     """The columns with targets and weights as further ones, and the names of these."""
     targets: list[str] = []
     if y is not None:
-        values = np.asarray(unmasked(plain_labels(y), "y"))
+        values = np.asarray(unmasked(plain_labels(_known(y, "y")), "y"))
+        if values.dtype.kind not in "biufUTO":
+            raise DTypeError(f"y holds {values.dtype}; give numbers, or class labels of text or whole numbers")
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.ndim not in (1, 2):
@@ -240,9 +244,30 @@ def _beside(table: Untyped, y: Unchecked, sample_weight: Unchecked) -> tuple[Unt
     weight = None
     if sample_weight is not None:
         weight = _WEIGHT
-        weights = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=np.float64)
+        weights = _weights(sample_weight)
         table = _extended(table, weight, weights, "sample_weight")
     return table, targets, weight
+
+
+def _weights(sample_weight: Unchecked) -> Float:
+    """Checked row weights (m,)."""
+    given = np.asarray(unmasked(_known(sample_weight, "sample_weight"), "sample_weight"))
+    if given.ndim != 1:
+        raise ShapeError(f"sample_weight has shape {given.shape}; give one weight per row, (m,)")
+    try:
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        weights: Float = given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DTypeError(f"sample_weight holds {given.dtype}; give real numbers (float, integer or bool)") from None
+    check_weights(weights, 0, lambda row: "the sample_weight array")
+    return weights
+
+
+def _known(values: Unchecked, name: str) -> Unchecked:
+    """Targets or weights with types that NumPy knows."""
+    refuse_unions(values, name)
+    return known_types(values)
 
 
 def _extended(table: Untyped, name: str, values: AnyArray, what: str) -> Untyped:

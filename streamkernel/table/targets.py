@@ -223,6 +223,8 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> AnyArray:
             )
         row = last
     assert found is not None
+    if found.dtype.kind == "u":
+        _check_whole(int(found.max()))
     if found.dtype.kind in "UT":
         warn_of_variants(found.tolist(), "y")
     if found.dtype.kind == "f" and not rows.in_memory and np.abs(found).max() < 2**53:
@@ -265,11 +267,11 @@ def plain_labels(y: Unchecked) -> Unchecked:
     values = y
     if not isinstance(y, (list, tuple)):
         dtype = getattr(y, "dtype", None)
-        if isinstance(dtype, np.dtype) and dtype.kind in "biufUT":
+        if isinstance(dtype, np.dtype) and dtype.kind in "biufU":
             return y
         # Of pandas' Int64 and boolean scikit-learn would make floats, in which labels beyond 2^53 are one.
         values = np.asarray(y)
-        if values.dtype.kind != "O":
+        if values.dtype.kind not in "OT":
             return y if dtype is None else values
     flat = np.empty(len(values), dtype=object)
     try:
@@ -284,7 +286,8 @@ def plain_labels(y: Unchecked) -> Unchecked:
 def _text(values: AnyArray) -> AnyArray:
     """Labels of one kind: Python objects must all be text, or all numbers (a mixture cannot be sorted)."""
     if values.dtype.kind == "T":
-        return values.astype(np.str_)
+        # NumPy casts it by way of objects alone; a missing one is an object of its own.
+        return _text(values.astype(object))
     if values.dtype.kind != "O":
         return values
     kinds: dict[str, int] = {}
@@ -302,7 +305,21 @@ def _text(values: AnyArray) -> AnyArray:
             f"({values[kinds['numbers']]!r:.60}, position {kinds['numbers']}) among its labels; give labels of one "
             "kind, such as [str(label) for label in y]"
         )
-    return values.astype(np.str_) if "text" in kinds else np.array(values.tolist())
+    if "text" in kinds:
+        return values.astype(np.str_)
+    labels = values.tolist()
+    if not any(isinstance(label, float) for label in labels):
+        _check_whole(max(labels, key=abs))
+    return np.array(labels)
+
+
+def _check_whole(label: int) -> None:
+    """Refuse labels beyond 64 bits with a sign: NumPy makes floats of them beside others, in which several are one."""
+    if not -(2**63) <= label < 2**63:
+        raise DTypeError(
+            f"y holds {label} among its labels, and whole numbers as labels lie below 2^63; give text, such as "
+            "[str(label) for label in y]"
+        )
 
 
 def _kind_of(value: Unchecked) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, TableEncoder, open_table
-from streamkernel.errors import DTypeError, EmptyDataError, NonFiniteDataError
+from streamkernel.errors import DTypeError, EmptyDataError, NonFiniteDataError, ShapeError
 
 pl: Any = import_module("polars") if find_spec("polars") else None
 X = np.random.default_rng(0).standard_normal((60, 2))
@@ -177,3 +177,59 @@ DAYS = pd.date_range("2020-01-01", periods=60)
 def test_targets_that_are_no_numbers(y: Any, says: str) -> None:
     with pytest.raises(DTypeError, match=f"y holds {says}"):
         KernelRidge(10, **PLAIN).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        (DAYS, r"y holds datetime64\[us\]; give numbers, or class labels"),
+        (DAYS - DAYS[0], r"y holds timedelta64\[us\]; give numbers"),
+        (np.full(60, 1j), "y holds complex128; give numbers"),
+        (UNION, "y holds values of several types, a union of Arrow"),
+    ],
+)
+def test_targets_of_the_encoder_are_numbers_or_labels(y: Any, says: str) -> None:
+    """Each date was a class, and each complex number."""
+    with pytest.raises(DTypeError, match=says):
+        TableEncoder().fit(pd.DataFrame({"t": TEXTS}), y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "says"),
+    [
+        (TEXTS, DTypeError, "sample_weight holds <U1; give real numbers"),
+        (DAYS, DTypeError, r"sample_weight holds datetime64\[us\]; give real"),
+        (UNION, DTypeError, "sample_weight holds values of several types"),
+        (np.array([{}] * 60), DTypeError, "sample_weight holds object; give real numbers"),
+        (np.ones((60, 1)), ShapeError, r"sample_weight has shape \(60, 1\); give one weight per row"),
+        (pd.array([1, None] * 30, dtype="Int64"), NonFiniteDataError, "first in row 1 in the sample_weight array"),
+    ],
+)
+def test_weights_of_the_encoder(weights: Any, error: Any, says: str) -> None:
+    with pytest.raises(error, match=says):
+        TableEncoder().fit(pd.DataFrame({"t": TEXTS}), X[:, 0], weights)
+
+
+def test_decimals_are_targets_and_weights_of_the_encoder() -> None:
+    values = pa.array([Decimal("1.5")] * 60)
+    encoder = TableEncoder().fit(pd.DataFrame({"t": TEXTS}), values, values)
+    assert encoder.get_feature_names_out().tolist() == ["t"]
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy has no such type")
+def test_labels_of_strings_of_any_length() -> None:
+    """NumPy's new type of text cannot be cast to the old one."""
+    labels = np.array(["short", "a longer one", "long"] * 20)
+    new = labels.astype(np.dtypes.StringDType())
+    assert open_table(X, new, classify=True).classes.tolist() == sorted(set(labels.tolist()))
+    model = KernelRidgeClassifier(10, **PLAIN)
+    np.testing.assert_array_equal(model.fit(X, new).predict(X), model.fit(X, labels).predict(X))
+
+
+@pytest.mark.parametrize("kind", [np.array, list, pd.Series])
+def test_labels_that_no_signed_number_holds(kind: Any) -> None:
+    """They became floats, of which two labels may be one, and the model could not be saved."""
+    labels = np.array([2**64 - 1, 2**64 - 2, 3] * 20, dtype=np.uint64)
+    with pytest.raises(DTypeError, match=r"y holds 18446744073709551615 among its labels.* below 2\^63; give text"):
+        KernelRidgeClassifier(10, **PLAIN).fit(X, kind(labels.tolist() if kind is list else labels))
+    assert KernelRidgeClassifier(10, **PLAIN).fit(X, kind(labels >> np.uint64(1))).classes_.max() == 2**63 - 1
