@@ -139,8 +139,14 @@ class RecordLog:
         return numbers[-1] >= number if numbers else after is not None
 
     def _follows(self, numbers: list[int], number: int) -> bool:
-        """Whether no number from this one to the latest is missing; the oldest records are always removed first."""
-        return number in numbers and numbers[numbers.index(number) :] == list(range(number, numbers[-1] + 1))
+        """Whether this number is new: none from it to the latest is missing, and it is one that is still kept.
+
+        The oldest records are always removed first. The number just below those that remain is not missed among them:
+        so it must not be so old that its record may have been removed.
+        """
+        if number not in numbers or (self.kept is not None and number <= numbers[-1] - self.kept):
+            return False
+        return numbers[numbers.index(number) :] == list(range(number, numbers[-1] + 1))
 
     def _numbers(self) -> list[int]:
         return sorted(self.stamps())

@@ -38,13 +38,31 @@ def test_records_follow_each_other(blobs: Blobs) -> None:
     assert [entry.value["n"] for entry in log.all()] == [4, 5, 6]
 
 
-def test_who_slept_while_numbers_were_cleared_away_has_lost(blobs: Blobs) -> None:
+@pytest.mark.parametrize("later", range(1, 7))
+def test_who_slept_while_numbers_were_cleared_away_has_lost(blobs: Blobs, later: int) -> None:
+    """Also whose number is the one just below those that are left."""
     log = RecordLog(blobs, "log", kept=2)
     stale = record = log.append({"n": 1}, after=None)
-    for n in range(2, 7):
+    for n in range(later):
         record = log.append({"n": n}, after=record)
     assert log.append({"n": "late"}, after=stale) is None
     assert log.latest() == record
+    assert len(log.all()) == 2
+
+
+def test_a_holder_that_slept_has_lost_its_lease_whenever_it_wakes(tmp_path: Path) -> None:
+    """Also where the next one has just renewed it so often that the number which the sleeper makes is free again."""
+    for renewals in range(12):
+        place, clock = blobs_at(tmp_path / str(renewals)), Clock()
+        asleep = taken(place, clock)
+        clock.now += 11.0
+        awake = taken(place, clock, wait=11.0)
+        assert awake is not None
+        assert all(awake.renew() for _ in range(renewals))
+        assert asleep is not None
+        assert asleep.renew() is False
+        assert awake.held
+        assert not asleep.held
 
 
 def test_a_lost_answer_is_not_a_lost_record(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
