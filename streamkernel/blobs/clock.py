@@ -18,6 +18,7 @@ CLOCK = "CLOCK-"
 
 _GOOD_FOR = 60 * 10**9  # steady clocks drift, and stop while a machine sleeps
 _MOST = 256
+_STRAY_NS = 3600 * 10**9
 _set: dict[str, tuple[int, int]] = {}
 _guard = threading.Lock()
 
@@ -45,9 +46,12 @@ def _stamp(blobs: Blobs) -> int:
     try:
         blobs.write(key, b"")
         try:
-            stamps = blobs.stamps(key)
+            stamps = blobs.stamps(CLOCK)
         finally:
             blobs.remove(key)
+        now = stamps[key].time if key in stamps else 0
+        # Processes that were killed between the two have left theirs.
+        blobs.remove_all([each for each, stamp in stamps.items() if 0 < stamp.time < now - _STRAY_NS])
     except StoreError:
         return 0
-    return stamps[key].time if key in stamps else 0
+    return now

@@ -45,6 +45,8 @@ class LocalBlobs(Blobs):
         with self._errors("writing", key), self._written(key, value) as (temporary, path):
             os.replace(temporary, path)
             fsync_path(path.parent)
+            with suppress(OSError):
+                _remove_strays(path.parent)
 
     def write_pieces(self, key: str, pieces: Iterable[Bytes], *, durable: bool) -> None:
         with self._errors("writing", key):

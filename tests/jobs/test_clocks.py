@@ -214,6 +214,16 @@ def test_the_time_of_a_place(request: pytest.FixtureRequest, tmp_path: Path, whe
     assert blobs.keys() == ["later"]
 
 
+def test_what_killed_processes_left_as_they_asked_for_the_time(tmp_path: Path) -> None:
+    left = ["CLOCK-0", ".CLOCK-1.0123abcd.partial"]
+    for name in [*left, "CLOCK-2", "theirs"]:
+        (tmp_path / name).write_bytes(b"")
+        old = time.time() - 7200.0
+        os.utime(tmp_path / name, None if name == "CLOCK-2" else (old, old))
+    assert place_time(blobs_at(tmp_path)) is not None
+    assert sorted(os.listdir(tmp_path)) == ["CLOCK-2", "theirs"]
+
+
 def test_a_clock_that_is_set_back_while_a_driver_works(
     records: JobRecords, lease: Lease, looking: JobsSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
