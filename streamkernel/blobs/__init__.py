@@ -24,7 +24,7 @@ from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
 from streamkernel.blobs.locations import beside, blobs_at, joined, local_path, parent_of
 from streamkernel.blobs.lock import Lock, PathLock, lease_of
-from streamkernel.blobs.os_errors import check_link, first_line, store_error, translated_os_errors
+from streamkernel.blobs.os_errors import check_link, first_line, is_disk_full, store_error, translated_os_errors
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.blobs.retries import with_retries
 from streamkernel.blobs.transfer import at_once, download, upload
@@ -54,6 +54,7 @@ __all__ = [
     "download",
     "first_line",
     "generation_of",
+    "is_disk_full",
     "is_url",
     "joined",
     "lease_of",

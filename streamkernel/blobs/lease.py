@@ -15,6 +15,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.records import Record, RecordLog
@@ -154,7 +155,9 @@ class Lease:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.release()
+        # What the block did is done. A lease that cannot be released, as on a full disk, expires.
+        with suppress(StoreError):
+            self.release()
 
     def __del__(self) -> None:
         self._stop.set()

@@ -61,6 +61,11 @@ def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
     return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}", remedy="run again")
 
 
+def is_disk_full(error: StoreError) -> bool:
+    """Whether an error of ours says that a disk, or the user's share of it, is full."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in _DISK_FULL
+
+
 def check_link(path: Path) -> None:
     """Refuse a symbolic link that leads nowhere: what it names is not there, or is this link again.
 

@@ -2,11 +2,12 @@
 
 The order makes it safe to repeat an interrupted removal. First a last state marks the job as being removed, so that
 nobody resumes it. Then the checkpoints, the log and the spec are removed, and finally the states, the last one last.
+On a full disk the log and the checkpoints make room for this state.
 """
 
 from __future__ import annotations
 
-from streamkernel.blobs import Lease, blobs_at, joined
+from streamkernel.blobs import Lease, blobs_at, is_disk_full, joined
 from streamkernel.errors import ParameterError, StoreError
 from streamkernel.jobs._steps import remove_steps, steps_of, steps_saved
 from streamkernel.jobs.records import ENDED, REMOVING, JobRecords
@@ -18,10 +19,17 @@ def remove_job(records: JobRecords) -> None:
     """Remove a job that has ended; errors are those of `JobsSession.remove`."""
     if records.is_written() or not _was_begun(records):
         work = records.work()
-        _mark(records, work.lease_seconds)
-        _remove_checkpoints(steps_of(records.id, work.model))
-    for name in ("log", "progress"):
-        _remove_below(joined(records.blobs.location, name))
+        steps = steps_of(records.id, work.model)
+        try:
+            _mark(records, work.lease_seconds)
+        except StoreError as error:
+            if not is_disk_full(error) or records.latest().status not in ENDED:
+                raise
+            _remove_log(records)
+            _remove_checkpoints(steps)
+            _mark(records, work.lease_seconds)
+        _remove_checkpoints(steps)
+    _remove_log(records)
     records.forget()
     # The states last, and the oldest first: the remaining one records that the job is being removed.
     for name in ("lease", "state", ""):
@@ -50,6 +58,11 @@ def _mark(records: JobRecords, lease_seconds: float) -> None:
         with lease:
             if records.advance(record, REMOVING) is not None:
                 return
+
+
+def _remove_log(records: JobRecords) -> None:
+    for name in ("log", "progress"):
+        _remove_below(joined(records.blobs.location, name))
 
 
 def _remove_checkpoints(location: str) -> None:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from streamkernel.blobs import Lease, Record, blobs_at, place_time
+from streamkernel.blobs import Lease, Record, blobs_at, is_disk_full, place_time
 from streamkernel.blobs.lease import is_renewed
-from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError, StreamKernelError
+from streamkernel.errors import ClusterError, ParameterError, StoreError, StoreNotFoundError, StreamKernelError
 from streamkernel.jobs._record_fields import Failure
 from streamkernel.jobs._steps import remove_steps, steps_of, steps_saved
 from streamkernel.jobs.records import (
@@ -102,20 +102,27 @@ class Job:
 
     @property
     def error(self) -> dict[str, str] | None:
-        """Class and message of the error that ended a failed job: ``{"type": ..., "message": ...}``; else None."""
+        """Class and message of the error that ended a failed job: ``{"type": ..., "message": ...}``; else None.
+
+        For an interrupted job it is the error that keeps it from going on, if the disk of its records is full.
+        """
         failure = self._failure()
         # The recorded class: this release may not know it.
         return None if failure is None else {"type": failure.type, "message": str(failure.as_error())}
 
     @property
     def failure(self) -> StreamKernelError | None:
-        """The error that ended a failed job, of the class that its driver raised; else None."""
+        """The error that ended a failed job, of the class that its driver raised; else None. See `error`."""
         failure = self._failure()
         return None if failure is None else failure.as_error()
 
     def _failure(self) -> Failure | None:
-        fields = self._records.latest().fields
-        return fields.error if fields.status == FAILED else None
+        status, record = self._current()
+        if status == INTERRUPTED:
+            # Its driver may have ended because of it, and could not record that.
+            full = self._records.full_disk()
+            return None if full is None else Failure.of(full)
+        return record.fields.error if status == FAILED else None
 
     def to_config(self) -> Fields:
         """The whole job as plain JSON."""
@@ -128,7 +135,7 @@ class Job:
             "submitted": self._spec.submitted,
             "changed": record.fields.time,
             "progress": self.progress,
-            "error": self.error if status == FAILED else None,
+            "error": self.error if status in (FAILED, INTERRUPTED) else None,
             "result": record.value.get("result") if status == DONE else None,
         }
 
@@ -297,7 +304,14 @@ class Job:
                     raise ParameterError(
                         f"job {self.id} has published its model; it is too late to cancel it, and resume ends it"
                     )
-            cancelling = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
+            try:
+                cancelling = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
+            except StoreError as error:
+                if running or keep_checkpoints or not is_disk_full(error):
+                    raise
+                # Nobody uses the checkpoints, which are to be removed anyway: they make room for the records.
+                remove_steps(steps_of(self.id, self.model))
+                cancelling = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
             if cancelling is not None:
                 self._records.note(CANCELLING, "cancellation requested")
                 if not running:

@@ -23,7 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from streamkernel.atomic import parsed_json
-from streamkernel.blobs import Lease, Record, RecordLog, Stamp, blobs_at, joined
+from streamkernel.blobs import Lease, Record, RecordLog, Stamp, blobs_at, is_disk_full, joined
+from streamkernel.blobs.clock import CLOCK
 from streamkernel.blobs.lease import this_process
 from streamkernel.errors import (
     CorruptMetadataError,
@@ -53,6 +54,7 @@ LOST = "lost"  # no status: the reason why a driver stops after it has lost its 
 
 _ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
 _SPECS = "specs/"
+_RECORD_BYTES = 4096
 _FORMAT = {"format": "streamkernel.job", "version": 1}
 
 
@@ -250,11 +252,29 @@ class JobRecords:
             if claimed is not None:
                 return claimed
 
+    def full_disk(self) -> StoreError | None:
+        """An error, if nothing can be recorded because the disk of the records is full; else None."""
+        place, key = blobs_at(self.location), f"{CLOCK}{uuid.uuid4().hex}"  # one that is removed if it stays
+        try:
+            # As large as a record: a full disk may still take an empty file.
+            place.write(key, bytes(_RECORD_BYTES))
+        except StoreError as error:
+            if not is_disk_full(error):
+                return None  # a reader may not write, and the drivers may
+            return StoreError(f"no space left for records in {self.location}", remedy="free some, then resume the job")
+        with suppress(StoreError):
+            place.remove(key)
+        return None
+
     # --- its log -----------------------------------------------------------------------------------------------------
 
     def note(self, event: str, text: str, *, level: str = "info") -> None:
-        """Append an event to the log."""
-        self.log.add({"time": time.time(), "event": event, "level": level, "text": text, **this_process()})
+        """Append an event to the log. A full disk is no error: the state that follows the event may still find room."""
+        try:
+            self.log.add({"time": time.time(), "event": event, "level": level, "text": text, **this_process()})
+        except StoreError as error:
+            if not is_disk_full(error):
+                raise
 
     def events(self, after: int = 0) -> list[Record]:
         """Events with a number higher than `after`, checked; a damaged one is a warning that names its file."""

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamkernel.blobs import is_url, joined, parent_of
+from streamkernel.blobs import is_disk_full, is_url, joined, parent_of
 from streamkernel.errors import (
     CorruptMetadataError,
     ParameterError,
@@ -213,7 +213,12 @@ class JobsSession:
         """A job, or an `UnreadableJob` if its records are damaged; None if it has just been removed."""
         try:
             job = Job(records, self._client)
-            job.refresh()
+            try:
+                job.refresh()
+            except StoreError as error:
+                # It cannot be driven now; its `error` says why.
+                if not is_disk_full(error):
+                    raise
             job.to_config()
         except StoreNotFoundError:
             return None

@@ -11,11 +11,12 @@ import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamkernel.blobs import Blobs, Lease, LocalBlobs, RecordLog, blobs_at
-from streamkernel.errors import CorruptMetadataError, RunLockedError
+from streamkernel.errors import CorruptMetadataError, RunLockedError, StoreError
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -285,3 +286,16 @@ def test_what_is_known_of_a_silent_holder_shortens_the_watch(tmp_path: Path) -> 
     began = clock.now
     assert asked(60.0, 8.0) is not None
     assert 4.0 <= clock.now - began < 4.6
+
+
+def test_what_was_done_under_a_lease_that_cannot_be_released_is_done(tmp_path: Path, monkeypatch: Any) -> None:
+    """The disk is full, or the place is down: the lease expires."""
+
+    def full(*arguments: object, **options: object) -> None:
+        raise StoreError("no space left")
+
+    lease = Lease.acquire(blobs_at(tmp_path), keep_alive=False)
+    assert lease is not None
+    with lease:
+        monkeypatch.setattr(RecordLog, "append", full)
+    assert not lease.held

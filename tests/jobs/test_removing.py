@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from clusters import HANG
+from crowded_disk import CrowdedDisk
 from fits import events, rows_at, small, written
 
 from streamkernel import connect
 from streamkernel.blobs import Lease, LocalBlobs
-from streamkernel.errors import CorruptMetadataError, ParameterError, StoreNotFoundError
+from streamkernel.errors import CorruptMetadataError, ParameterError, StoreError, StoreNotFoundError
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs._steps import steps_of
 from streamkernel.jobs.records import JobRecords
@@ -118,6 +119,36 @@ def test_interrupted_anywhere_it_is_safe_to_repeat(
     # An event, the spec, three states, four records of the lease: that of the driver, and that of the first removal.
     assert ends == 9
     assert left(tmp_path) == set()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_full_disk(
+    looking: JobsSession, ended: JobRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    """What goes anyway makes room. If others take that, too, the job stays, the error says so."""
+    with monkeypatch.context() as patched:
+        CrowdedDisk(patched).shared = shared
+        if not shared:
+            looking.remove(ended.id)
+            assert left(tmp_path) == set()
+            return
+        with pytest.raises(StoreError, match=r"no space left .* free some"):
+            looking.remove(ended.id)
+    assert [job.status for job in looking.jobs()] == ["cancelled"]
+    looking.remove(ended.id)
+    assert left(tmp_path) == set()
+
+
+@pytest.mark.parametrize("status", ["queued", "running"])
+def test_what_has_not_ended_is_left_alone_on_a_full_disk(
+    looking: JobsSession, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    records = written(place, "table", tmp_path / "model", status=status)
+    before = left(tmp_path)
+    CrowdedDisk(monkeypatch)
+    with pytest.raises(ParameterError, match="only ended jobs are removed"):
+        looking.remove(records.id)
+    assert left(tmp_path) == before
 
 
 def test_what_is_damaged_is_left(looking: JobsSession, ended: JobRecords, place: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from streamkernel.cli.job_options import JobPlace, job_options, moment
 from streamkernel.cli.options import common
 from streamkernel.cli.output import Display, Output
 from streamkernel.errors import ParameterError, StoreNotFoundError
-from streamkernel.jobs.records import DONE, UNREADABLE
+from streamkernel.jobs.records import DONE, INTERRUPTED, UNREADABLE
 from streamkernel.type_aliases import FieldsView
 
 
@@ -68,6 +68,8 @@ def command(location: str | None, removed: tuple[str, ...], jobs: JobPlace, disp
     for job in found:
         if job["status"] == UNREADABLE:
             print(f"warning: job {job['id']} is unreadable: {job['error']['message']}", file=sys.stderr)
+        elif job["status"] == INTERRUPTED and job["error"]:
+            print(f"warning: job {job['id']} cannot go on: {job['error']['message']}", file=sys.stderr)
 
 
 def _sweeps(status: str, progress: FieldsView | None) -> str:
