@@ -3,7 +3,8 @@
 The holder makes a new record after every third of its time to live. Another process takes the lease if it was released,
 or if it has seen no new record for longer than the holder's time to live. It measures this time by its own clock,
 because the clocks of two machines can differ. A holder that was stopped for that long finds the next number taken. It
-then knows that it has lost the lease, and must publish nothing more.
+then knows that it has lost the lease, and must publish nothing more. A damaged record is that of some holder: if this
+holder lives, it makes the next record.
 """
 
 from __future__ import annotations
@@ -90,12 +91,12 @@ class Lease:
         holder = uuid.uuid4().hex
         value = {"holder": holder, "ttl": ttl, "released": False, **this_process(), **(about or {})}
         began = clock()
-        seen, since = log.latest(), began
+        seen, since = log.latest_or_damaged(), began
         if seen is not None:
-            lived = _ttl(seen)
+            lived = _ttl(seen, ttl)
             since -= max(0.0, min(silent, lived - _watched(lived)))
         while True:
-            if seen is None or seen.value.get("released") or clock() - since > _ttl(seen):
+            if seen is None or seen.value.get("released") or clock() - since > _ttl(seen, ttl):
                 sent = clock()
                 record = log.append(value, after=seen)
                 if record is not None:
@@ -107,7 +108,7 @@ class Lease:
                 return None
             else:
                 sleep(min(0.25, ttl / 10))
-            latest = log.latest()
+            latest = log.latest_or_damaged()
             if latest is None or seen is None or latest.number != seen.number:
                 if while_silent and latest is not None and not latest.value.get("released"):
                     return None
@@ -163,9 +164,10 @@ class Lease:
         self._stop.set()
 
 
-def _ttl(record: Record) -> float:
+def _ttl(record: Record, default: float = 60.0) -> float:
+    """Time to live of a record's holder; `default` for that of a damaged record."""
     ttl = record.value.get("ttl")
-    return float(ttl) if isinstance(ttl, (int, float)) and ttl > 0 else 60.0
+    return float(ttl) if isinstance(ttl, (int, float)) and ttl > 0 else default
 
 
 def _watched(ttl: float) -> float:
@@ -176,7 +178,7 @@ def _watched(ttl: float) -> float:
 def is_renewed(log: RecordLog, seen: Record) -> bool:
     """Whether the record of a lease is not its latest one, or is not for long: it waits for as long as a holder may."""
     until = time.monotonic() + _watched(_ttl(seen))
-    while (latest := log.latest()) is not None and latest.number == seen.number:
+    while (latest := log.latest_or_damaged()) is not None and latest.number == seen.number:
         if time.monotonic() > until:
             return False
         time.sleep(0.25)

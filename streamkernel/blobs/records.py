@@ -68,6 +68,15 @@ class RecordLog:
             if record is not None:
                 return replace(record, written=stamps[number].time)
 
+    def latest_or_damaged(self) -> Record | None:
+        """Like `latest`, but where that is damaged, a record with its number and no value; another can follow it."""
+        try:
+            return self.latest()
+        except CorruptMetadataError:
+            stamps = self.stamps()
+            number = max(stamps, default=0)
+            return Record(number, {}, f"damaged {number}", stamps[number].time) if number else None
+
     def read(self, number: int) -> Record | None:
         """The record with this number; None if it was never made or was removed."""
         content = self.blobs.read(self._key(number))

@@ -65,7 +65,7 @@ def drive(jobs: str, id: str) -> str:
     worker = get_worker()
     records = JobRecords(jobs, id)
     work = records.work()
-    before = records.lease.latest()
+    before = records.lease.latest_or_damaged()
     lease = Lease.acquire(
         records.blobs,
         "lease",
@@ -134,9 +134,8 @@ class _Driver:
         """Record that this driver runs; None if there is nothing to run."""
         before = self.before
         if before is not None and not before.value.get("released"):
-            self.records.note(
-                "lease", f"taken over from {before.value.get('host')}:{before.value.get('process')}, which is gone"
-            )
+            holder = f"{before.value['host']}:{before.value['process']}" if "host" in before.value else "a driver"
+            self.records.note("lease", f"taken over from {holder}, which is gone")
         latest = self.records.latest()
         former = latest.fields
         attempt = former.attempt + 1

@@ -71,7 +71,7 @@ class ProgressWatch:
         self._progress = _ProgressFields(attempt, worker)
         self._written: Fields = {}
         self._written_at = -math.inf
-        self._record: Record | None = records.progress.latest()
+        self._record: Record | None = records.progress.latest_or_damaged()
         self._over = threading.Event()
         self._sweeping = False
         self._time = TimeLeft((), usable_rates())
@@ -144,7 +144,7 @@ class ProgressWatch:
         # After our first progress record, the former driver can append none: its number is taken.
         self._write()
         while self.reason == LOST and self.lease.held:
-            self.reason, self._record = None, self.records.progress.latest()
+            self.reason, self._record = None, self.records.progress.latest_or_damaged()
             self._write()
         self._thread.start()
         return self

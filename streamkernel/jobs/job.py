@@ -175,7 +175,7 @@ class Job:
 
     def _silence(self) -> float:
         """Seconds since the last record of the lease's holder; infinity if there is no holder."""
-        latest = self._records.lease.latest()
+        latest = self._records.lease.latest_or_damaged()
         if latest is None or latest.value.get("released"):
             return math.inf
         age = self._stamped_age(latest)

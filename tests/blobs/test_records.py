@@ -170,6 +170,26 @@ def test_one_holder_at_a_time(blobs: Blobs) -> None:
         first.check()
 
 
+@pytest.mark.parametrize("torn", [b"", b'{"nonce": "ab', b"[]", b"\xff\xfe"])
+def test_a_torn_record_of_a_lease_keeps_nobody_out_for_ever(blobs: Blobs, torn: bytes) -> None:
+    """It may be that of a live holder, who makes the next one; after its time to live it is nobody's."""
+    clock = Clock()
+    first = taken(blobs, clock)
+    assert first is not None
+    assert first.renew()
+    blobs.write("lease/00000002.json", torn)
+    assert taken(blobs, clock, wait=5.0) is None
+    assert first.renew()
+    assert first.held
+    assert taken(blobs, clock, wait=5.0) is None
+    blobs.write("lease/00000003.json", torn)
+    second = taken(blobs, clock, wait=11.0)
+    assert second is not None
+    assert first.renew() is False
+    second.release()
+    assert taken(blobs, clock) is not None
+
+
 def test_a_silent_holder_is_found_out(blobs: Blobs) -> None:
     clock = Clock()
     first = taken(blobs, clock)

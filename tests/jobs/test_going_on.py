@@ -62,6 +62,27 @@ def test_whoever_looks(session: JobsSession, looking: JobsSession, jobs: Path, r
         assert [event["text"] for event in events(job, "resubmitted")] == ["resubmitted: its driver was lost"]
 
 
+@pytest.mark.parametrize("torn", ["lease", "progress"])
+def test_a_torn_record_of_a_lost_driver(
+    session: JobsSession, looking: JobsSession, jobs: Path, rows: str, tmp_path: Path, torn: str
+) -> None:
+    """That of its lease stops nobody who looks, and neither stops the next driver."""
+    records = lost(jobs, rows, tmp_path / "model", lease=1.0)
+    assert records.blobs.create(f"{torn}/00000001.json", b'{"nonce": "0a')
+    if torn == "lease":
+        assert looking.job(records.id).status == "running"
+        until(lambda: looking.job(records.id).status == "interrupted")
+        assert session.job(records.id).wait(60)
+        assert events(looking.job(records.id), "lease")[0]["text"] == "taken over from a driver, which is gone"
+        return
+    queued = records.advance(records.latest(), "queued")
+    assert queued is not None
+    # The scheduler begins the driver again, whoever looks.
+    submit_driver(session._client, records, queued)  # type: ignore[arg-type]
+    until(lambda: records.latest().status == "done")
+    assert looking.job(records.id).progress["attempt"] == 2
+
+
 def test_resume_does_not_wait_for_the_lease(
     session: JobsSession, looking: JobsSession, jobs: Path, rows: str, tmp_path: Path
 ) -> None:
