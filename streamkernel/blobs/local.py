@@ -6,7 +6,6 @@ import fcntl
 import os
 import re
 import shutil
-import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -46,7 +45,7 @@ class LocalBlobs(Blobs):
             os.replace(temporary, path)
             fsync_path(path.parent)
             with suppress(OSError):
-                _remove_strays(path.parent)
+                _remove_strays_beside(path)
 
     def write_pieces(self, key: str, pieces: Iterable[Bytes], *, durable: bool) -> None:
         with self._errors("writing", key):
@@ -61,7 +60,7 @@ class LocalBlobs(Blobs):
                 return False
             fsync_path(path.parent)
             with suppress(OSError):
-                _remove_strays(path.parent)
+                _remove_strays_beside(path)
             return True
 
     def stamps(self, prefix: str = "") -> dict[str, Stamp]:
@@ -145,12 +144,16 @@ class LocalBlobs(Blobs):
         return translated_os_errors(self.folder / key, doing)
 
 
-def _remove_strays(folder: Path) -> None:
-    """Remove the temporary files of writers that were killed: they are old, and nobody holds them."""
-    for path in [each for each in folder.iterdir() if _PARTIAL.fullmatch(each.name)]:
+def _remove_strays_beside(written: Path) -> None:
+    """Remove the temporary files of writers that were killed: they are old, and nobody holds them.
+
+    Their age is measured from the file that was just written: the clock of a shared disk can differ from ours.
+    """
+    now = written.stat().st_mtime
+    for path in [each for each in written.parent.iterdir() if _PARTIAL.fullmatch(each.name)]:
         # Links cannot be locked, and folders not be unlinked: neither is ours. Another process may remove it now.
         with suppress(OSError):
-            lock = HeldLock.acquire_current(path) if time.time() - path.stat().st_mtime > _STRAY_SECONDS else None
+            lock = HeldLock.acquire_current(path) if now - path.stat().st_mtime > _STRAY_SECONDS else None
             if lock is not None:
                 try:
                     path.unlink()

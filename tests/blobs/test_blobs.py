@@ -212,6 +212,20 @@ def test_files_of_killed_writers_are_removed_by_later_ones(tmp_path: Path) -> No
     assert names[1] not in os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("hours", [-2.0, 2.0])
+def test_the_clock_of_the_disk_tells_how_old_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: float
+) -> None:
+    """Not ours, which may be hours ahead of it or behind: a writer locks its file a moment after it has made it."""
+    now = time.time()
+    for name, age in ((".old.0123abcd.partial", 5400.0), (".young.0123abcd.partial", 1.0)):
+        (tmp_path / name).write_bytes(b"half")
+        os.utime(tmp_path / name, (now - age, now - age))
+    monkeypatch.setattr(time, "time", lambda: now + 3600.0 * hours)
+    blobs_at(tmp_path).write("a", b"1")
+    assert sorted(os.listdir(tmp_path)) == [".young.0123abcd.partial", "a"]
+
+
 def test_a_record_is_made_in_a_folder_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(folder: Path) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(folder))
