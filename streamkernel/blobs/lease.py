@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from streamkernel.blobs.blobs import Blobs
+from streamkernel.blobs.clock import steady_seconds
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import RunLockedError, StoreError
 from streamkernel.type_aliases import Fields
@@ -71,7 +72,7 @@ class Lease:
         silent: float = 0.0,
         about: Fields | None = None,
         keep_alive: bool = True,
-        clock: Clock = time.monotonic,
+        clock: Clock = steady_seconds,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Lease | None:
         """Take the lease; None if another process holds it, and still holds it after `wait` seconds.

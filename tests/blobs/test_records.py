@@ -308,6 +308,24 @@ def test_what_is_known_of_a_silent_holder_shortens_the_watch(tmp_path: Path) -> 
     assert 4.0 <= clock.now - began < 4.6
 
 
+def test_a_machine_that_slept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its monotonic clock stood still meanwhile. The lease has lapsed; it is ours again if nobody has taken it."""
+    blobs, slept, real = blobs_at(tmp_path), [0.0], time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda which: real(which) + slept[0])
+    lease = Lease.acquire(blobs, ttl=10.0, keep_alive=False)
+    assert lease is not None
+    slept[0] += 3600.0
+    assert not lease.held
+    with pytest.raises(RunLockedError, match="lost to another driver"):
+        lease.check()
+    assert lease.renew()
+    assert lease.held
+    slept[0] += 3600.0
+    assert lease.log.append({"holder": "another", "ttl": 10.0}, after=lease.log.latest()) is not None
+    assert not lease.held
+    assert not lease.renew()
+
+
 def test_what_was_done_under_a_lease_that_cannot_be_released_is_done(tmp_path: Path, monkeypatch: Any) -> None:
     """The disk is full, or the place is down: the lease expires."""
 
