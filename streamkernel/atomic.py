@@ -124,9 +124,16 @@ def partial_sibling(target: Path) -> Path:
 
 
 def publish_folder(
-    partial: Path, target: Path, remove: Callable[[Path, Path], None], *, overwrite: bool = False
-) -> None:
+    partial: Path,
+    target: Path,
+    remove: Callable[[Path, Path], None],
+    *,
+    overwrite: bool = False,
+    former: int | None = None,
+) -> bool:
     """Rename a complete folder to its final name. An existing folder is exchanged in one step, and then removed.
+
+    Returns False, with all as it was, if the folder there is not `former`: another writer has replaced it.
 
     Parameters
     ----------
@@ -136,6 +143,8 @@ def publish_folder(
         Function that removes the former folder; it is called with the current path of that folder, and with `target`.
     overwrite
         True to replace an existing folder.
+    former
+        Number (inode) of the only folder that may be replaced; None for any.
 
     Raises
     ------
@@ -143,6 +152,9 @@ def publish_folder(
         `target` exists and `overwrite` is false; `partial` is left where it is.
     """
     _fsync_tree(partial)
+    ours = _number_of(partial)
+    if former not in (None, _number_of(target)):
+        return False
     if not os.path.lexists(target):
         # rename(2) silently replaces an empty folder that another process made in between; this is harmless.
         os.rename(partial, target)
@@ -153,13 +165,32 @@ def publish_folder(
             # If the process ends here, the suffix identifies the former folder, which can be renamed back.
             aside = partial_sibling(target).with_suffix(".former")
             os.rename(target, aside)
+            if former not in (None, _number_of(aside)):
+                os.rename(aside, target)
+                return False
             os.rename(partial, target)
             partial = aside
+        elif former not in (None, _number_of(partial)):
+            # Another writer has exchanged between our look and ours.
+            _exchange(partial, target)
+            if _number_of(partial) != ours:
+                # Yet another writer has replaced ours meanwhile: its folder stays.
+                _exchange(partial, target)
+            return False
         fsync_path(target.parent)
         # The new folder is already in place, so that a failed removal of the former one is not an error.
         with suppress(OSError):
             remove(partial, target)
     fsync_path(target.parent)
+    return True
+
+
+def _number_of(folder: Path) -> int | None:
+    """The inode of a folder, which another one at its path does not have; None if there is none."""
+    try:
+        return os.stat(folder, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _exchange(first: Path, second: Path) -> bool:

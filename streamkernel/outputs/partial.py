@@ -16,7 +16,7 @@ from pathlib import Path
 
 from streamkernel.atomic import HeldLock, partial_sibling, publish_folder
 from streamkernel.blobs import LocalBlobs, translated_os_errors
-from streamkernel.errors import StoreError
+from streamkernel.errors import InputChangedError, StoreError
 from streamkernel.manifest import COMPLETE
 from streamkernel.outputs._locked_folder import UNNAMED, locked_folder
 from streamkernel.outputs.building import Building
@@ -54,24 +54,14 @@ class PartialFolder(Building):
     def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
         self.blobs.write(COMPLETE, complete)
         if self._former is not None:
-            publish_folder(self.folder, self.target, self._remove_former, overwrite=True)
+            # The caller holds the lock of the former generation, so it is not waited for.
+            if not publish_folder(self.folder, self.target, remove_former, overwrite=True, former=self._former):
+                raise InputChangedError(
+                    f"{self.target} was replaced while rows were being appended to it; nothing was appended: run again"
+                )
         else:
             publish(self.folder, self.target, self.kind, overwrite=overwrite)
         self._release()
-
-    def _remove_former(self, folder: Path, successor: Path) -> None:
-        """Remove the generation that was there at the begin: to wait for its lock, which the caller holds, is in vain.
-
-        If another writer has replaced it meanwhile, that output is removed as any other one.
-        """
-        try:
-            ours = folder.stat().st_ino == self._former
-        except FileNotFoundError:
-            return
-        if ours:
-            remove_former(folder, successor)
-        else:
-            _clear(folder, successor)
 
     def abandon(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

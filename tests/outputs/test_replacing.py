@@ -14,12 +14,19 @@ import pytest
 from outputs.written import FOREIGN, WRITERS, X, held, model, ridge, rows, table
 
 import streamkernel.outputs.partial as partial
-from streamkernel import Factor, factorize, open_table
+from streamkernel import Factor, atomic, factorize, open_table
 from streamkernel.atomic import HeldLock
 from streamkernel.blobs import blobs_at
 from streamkernel.cli import main
-from streamkernel.errors import ParameterError, StoreAccessError, StoreExistsError, StreamKernelWarning
+from streamkernel.errors import (
+    InputChangedError,
+    ParameterError,
+    StoreAccessError,
+    StoreExistsError,
+    StreamKernelWarning,
+)
 from streamkernel.report import draw_png, write_report
+from streamkernel.table.ingest import append_rows
 
 
 @pytest.mark.parametrize("foreign", list(FOREIGN))
@@ -360,3 +367,68 @@ def test_an_output_of_another_user_in_a_sticky_folder_is_refused_before_the_work
     with pytest.raises(StoreAccessError, match=r"belongs to another user, .*sticky"):
         writer(tmp_path / "place", overwrite=True)
     assert held(tmp_path) == before
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+@pytest.mark.parametrize("moment", ["flushed", "looked at"])
+def test_appended_rows_never_replace_what_came_in_the_last_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, exchanges: bool
+) -> None:
+    """After the last look at the lock, while the new chunks are flushed: all said that they had succeeded."""
+    place, flush, exchange, left = tmp_path / "place", atomic._fsync_tree, atomic._exchange, ["flushed", "looked at"]
+    table(place)
+
+    def overwritten(now: str) -> None:
+        if now in left:
+            left.remove(now)
+            if now == moment:
+                left.clear()
+                table(place, overwrite=True)
+
+    def flushed(folder: Path) -> None:
+        flush(folder)
+        overwritten("flushed")
+
+    def exchanged(first: Path, second: Path) -> bool:
+        overwritten("looked at")
+        return exchanges and exchange(first, second)
+
+    monkeypatch.setattr(atomic, "_fsync_tree", flushed)
+    monkeypatch.setattr(atomic, "_exchange", exchanged)
+    with pytest.raises(InputChangedError, match="was replaced while rows were being appended to it; nothing was"):
+        append_rows(X, place)
+    np.testing.assert_array_equal(open_table(place).read(0, 64).X, X + 1)
+    append_rows(X, place)
+    assert open_table(place).n_rows == 128
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
+
+
+def test_appended_rows_do_not_bring_back_what_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, flush = tmp_path / "place", atomic._fsync_tree
+    table(place)
+    monkeypatch.setattr(atomic, "_fsync_tree", lambda folder: (flush(folder), shutil.rmtree(place)))
+    with pytest.raises(InputChangedError, match="was replaced while rows were being appended"):
+        append_rows(X, place)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_the_latest_of_several_who_replace_one_folder_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    """They come before the exchange of the one who may replace the first folder only, and before it is undone."""
+    place, ours, exchange = tmp_path / "place", tmp_path / "ours", atomic._exchange
+    theirs = [tmp_path / f"theirs {number}" for number in range(others)]
+    for folder in (place, ours, *theirs):
+        folder.mkdir()
+        (folder / folder.name).write_text("")
+    former, waiting = place.stat().st_ino, list(theirs)
+
+    def exchanged(first: Path, second: Path) -> bool:
+        if waiting:
+            exchange(waiting.pop(0), place)
+        return exchange(first, second)
+
+    monkeypatch.setattr(atomic, "_exchange", exchanged)
+    assert not atomic.publish_folder(ours, place, lambda folder, successor: None, overwrite=True, former=former)
+    assert os.listdir(place) == [theirs[-1].name]
