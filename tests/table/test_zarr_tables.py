@@ -17,6 +17,7 @@ from zarr.storage import MemoryStore, ZipStore
 
 from streamkernel.errors import (
     InputChangedError,
+    MissingChunkError,
     UncheckedChunksWarning,
 )
 from streamkernel.table import open_table, table_info
@@ -124,3 +125,20 @@ def test_info(store, tmp_path):
     other = table_info(tmp_path / "g")
     assert not other["ingested"]
     assert other["statistics"] is None
+
+
+def test_a_process_that_goes_to_another_folder_reads_on(store, tmp_path, monkeypatch):
+    """Also one whose tasks are elsewhere: what was opened is a place, and not what its name means there."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(store.parent)
+    table = open_table(store.name)
+    sent = pickle.dumps(table)
+    (store / "X" / "c" / "1" / "0").rename(tmp_path / "lost")
+    with pytest.raises(MissingChunkError, match=f"chunk X/c/1/0 of {store.name} is missing"):
+        table.read(0, 230)
+    (tmp_path / "lost").rename(store / "X" / "c" / "1" / "0")
+    monkeypatch.chdir(elsewhere)
+    for each in (table, pickle.loads(sent)):
+        each.check_unchanged()
+        np.testing.assert_array_equal(gathered(each), WANT)

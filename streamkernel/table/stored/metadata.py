@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import zarr
@@ -20,7 +21,7 @@ from zarr.dtype import parse_dtype
 from zarr.storage import LocalStore, StorePath
 
 from streamkernel.atomic import parsed_json, read_file
-from streamkernel.blobs import check_link, display_form, first_line, with_retries
+from streamkernel.blobs import check_link, display_form, first_line, normalised, with_retries
 from streamkernel.errors import (
     CorruptMetadataError,
     ResourceLimitError,
@@ -100,13 +101,22 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         raise StoreError(f"{local} is a file, not a Zarr store; convert it by {call('ingest')} first")
     if not os.access(local, os.R_OK | os.X_OK):
         raise StoreAccessError(f"{local} may not be read by this user; ask for access")
-    return LocalStore(local, read_only=True)
+    # The process may be in another folder when its chunks are read.
+    return LocalStore(normalised(local), read_only=True)
 
 
 def place(store: Store, key: str = "") -> str:
-    """A name for people: local path, or the store's own name."""
-    root = str(store.root) if isinstance(store, LocalStore) else str(store)
+    """A name for people: local path, relative to this process's folder if it is in there; or the store's own name."""
+    root = _from_here(store.root) if isinstance(store, LocalStore) else str(store)
     return f"{root}/{key}" if key else root
+
+
+def _from_here(path: Path) -> str:
+    try:
+        here = Path.cwd()
+    except OSError:  # it was removed
+        return str(path)
+    return str(path.relative_to(here) if path.is_relative_to(here) and path != here else path)
 
 
 def join(path: str, name: str) -> str:
