@@ -207,10 +207,11 @@ def test_a_silent_holder_is_found_out(blobs: Blobs) -> None:
 
 def test_kept_alive_by_its_thread(tmp_path: Path) -> None:
     place = blobs_at(tmp_path)
-    with Lease.acquire(place, ttl=0.6) or pytest.fail("free") as lease:
-        assert Lease.acquire(place, ttl=0.6, wait=1.8) is None
+    # A renewal may come a second late, as on a machine that does much else.
+    with Lease.acquire(place, ttl=1.5) or pytest.fail("free") as lease:
+        assert Lease.acquire(place, ttl=1.5, wait=2.3) is None
         assert lease.held
-    assert Lease.acquire(place, ttl=0.6) is not None
+    assert Lease.acquire(place, ttl=1.5) is not None
 
 
 CHILD = """

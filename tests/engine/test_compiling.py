@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from clusters import Cluster
+from clusters import Cluster, until
 from distributed import get_worker
 
 from streamkernel.compiled_loops import CompiledLoops
@@ -31,11 +31,12 @@ print(before, LOOPS.are_compiled(), sum(sum(FILL.of(dtype).stats.cache_misses.va
 
 @pytest.fixture
 def cold(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A machine without a cache, whose compiler takes a moment; what was told."""
+    """A machine without a cache, whose compiler takes until something is told; what was told."""
+    told: list[str] = []
     monkeypatch.setattr(compiling, "_SECONDS", 0.05)
     monkeypatch.setattr(compiling.LOOPS, "are_compiled", lambda: False)
-    monkeypatch.setattr(compiling.LOOPS, "compile", lambda: time.sleep(0.4))
-    return []
+    monkeypatch.setattr(compiling.LOOPS, "compile", lambda: until(lambda: told))
+    return told
 
 
 def test_it_is_told(cold: list[str]) -> None:
@@ -73,11 +74,15 @@ def test_ahead_of_all_fits(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_signal_ends_the_wait(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(compiling.LOOPS, "compile", over.wait)
+
+    def endless() -> None:
+        os.kill(os.getpid(), signal.SIGINT)  # by the compiler's thread: there is a wait that it ends
+        over.wait()
+
+    monkeypatch.setattr(compiling.LOOPS, "compile", endless)
     # Libraries that other tests load may have a handler of their own.
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
             compiling.compile_here(cold.append)
     finally:

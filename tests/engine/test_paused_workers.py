@@ -79,9 +79,11 @@ def test_all_are_paused_in_the_middle(client: Client, tmp_path: Path) -> None:
             time.sleep(0.01)
         set_status(client, Status.paused)
 
-    threading.Thread(target=pause, daemon=True).start()
+    pausing = threading.Thread(target=pause, daemon=True)
+    pausing.start()
     with pytest.raises(ResourceLimitError, match="paused all workers"):
         sums(ClusterExecutor(client, remote=False), noted)
+    pausing.join()
 
 
 @pytest.mark.usefixtures("impatient")
@@ -113,6 +115,7 @@ def test_one_is_paused(client: Client, tmp_path: Path, monkeypatch: pytest.Monke
     if when == "before":
         pausing.join()
     assert sums(ClusterExecutor(client, remote=False), noted) == sums(ThreadExecutor(1))
+    pausing.join()
 
 
 @pytest.mark.parametrize("when", ["before", "during"])
@@ -127,5 +130,6 @@ def test_one_is_paused_while_rows_are_written(client: Client, tmp_path: Path, wh
     if when == "before":
         pausing.join()
     Session(ClusterExecutor(client, remote=False)).write(work, open_table(X), sink, "write")
+    pausing.join()  # with the client that it uses, however early the rows were there
     G: NDArray[Any] = open_table(tmp_path / "G").read(0, len(X)).X
     np.testing.assert_allclose(G, basis.features(X), atol=1e-12)

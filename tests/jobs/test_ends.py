@@ -55,7 +55,7 @@ def test_the_client_is_not_closed_under_the_watch(dask_cluster: Cluster, monkeyp
         watch.start()
         assert asking.wait(HANG)
         executor.close()
-        watch.join(5)
+        watch.join(HANG)
         assert found
         assert found[0] > 0
         assert executor.memory_now() == 0

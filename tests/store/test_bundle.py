@@ -376,11 +376,11 @@ class TestDamage:
 
         edit(saved / "components/zarr.json", grow)
         tracemalloc.start()
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             with pytest.raises(errors.ResourceLimitError, match="components"):
                 read_bundle(saved, "model")
-            assert time.perf_counter() - start < 1
+            assert time.process_time() - start < 1
             assert tracemalloc.get_traced_memory()[1] < 50e6
         finally:
             tracemalloc.stop()
