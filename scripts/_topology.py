@@ -19,7 +19,7 @@ from typing import Any
 
 from _processes import Process, Processes, StartError, wait_until
 
-__all__ = ["BUCKET", "Topology"]
+__all__ = ["BUCKET", "Topology", "held_port"]
 
 ROOT = Path(__file__).resolve().parent.parent
 BUCKET = "streamkernel"
@@ -68,12 +68,13 @@ class Topology:
         with self.processes.stopped_on_error():
             if self.tls:
                 self._make_certificates()
-            s3 = self._start_s3() if self.s3 else None
-            scheduler = self.start_scheduler()
-            for number in range(self.workers):
-                self.start_worker(number)
-            if s3 is not None:
-                self._make_bucket(s3)
+            with held_port() as port:
+                s3 = self._start_s3(port.getsockname()[1]) if self.s3 else None
+                scheduler = self.start_scheduler()
+                for number in range(self.workers):
+                    self.start_worker(number)
+                if s3 is not None:
+                    self._make_bucket(s3)
             self._wait_for_scheduler(scheduler)
             service = self._start_service() if self.service else None
             self._wait_for_workers()
@@ -148,8 +149,7 @@ class Topology:
             "--scheduler-file", str(self._file), *self._tls_options("worker"),
         )  # fmt: skip
 
-    def _start_s3(self) -> Process:
-        port = _free_port()
+    def _start_s3(self, port: int) -> Process:
         self.environment |= {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
             "AWS_ACCESS_KEY_ID": "streamkernel",
@@ -237,6 +237,12 @@ def _fetch(request: urllib.request.Request, context: ssl.SSLContext | None = Non
         return None
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+def held_port() -> socket.socket:
+    """A socket at a free port that nobody else gets until it is closed, but a server with `SO_REUSEADDR`.
+
+    It does not listen. A server takes seconds to load, and what the system gives to others meanwhile may be its port.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held

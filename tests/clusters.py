@@ -16,9 +16,21 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from _processes import Patience, Process, Processes, StartError, wait_until  # noqa: E402
-from _topology import BUCKET, Topology  # noqa: E402
+from _topology import BUCKET, Topology, held_port  # noqa: E402
 
-__all__ = ["BUCKET", "HANG", "ROOT", "Cluster", "Patience", "Process", "StartError", "topology", "until", "wait_until"]
+__all__ = [
+    "BUCKET",
+    "HANG",
+    "ROOT",
+    "Cluster",
+    "Patience",
+    "Process",
+    "StartError",
+    "held_port",
+    "topology",
+    "until",
+    "wait_until",
+]
 
 # Seconds after which what has not come is a hang: of thirty processes on two cores a job of a second took more than 60.
 HANG = 180.0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
-from clusters import BUCKET, topology
+from clusters import BUCKET, held_port, topology
 
 from streamkernel import KernelRidge, connect
 
@@ -44,3 +45,14 @@ def test_one_digest(cluster: Any, store: Path, tmp_path: Path, monkeypatch: pyte
         for rows, model in places:
             fitted = session.submit(KernelRidge(40), rows, model).result()
             assert fitted.model_.digest == threads.model_.digest
+
+
+def test_a_port_is_held_for_a_server_that_takes_seconds_to_load() -> None:
+    with held_port() as held:
+        address = held.getsockname()
+        with pytest.raises(OSError, match="in use"), socket.socket() as other:
+            other.bind(address)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address)
+        with socket.create_server(address):
+            socket.create_connection(address).close()

@@ -118,11 +118,12 @@ def test_an_endpoint_that_is_down(
 ) -> None:
     # How long users wait is for `test_storms.py` to say.
     monkeypatch.setattr(patience, "PAUSES", (0.1,))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free.getsockname()[1]}")
-    with pytest.raises(StoreError, match="check the endpoint") as caught:
-        USES[use](filled, sources[0])
+    # Bound and not listening: nobody else gets the port meanwhile, and whoever calls is refused.
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(StoreError, match="check the endpoint") as caught:
+            USES[use](filled, sources[0])
     assert type(caught.value) is StoreError
     assert "secret" not in str(caught.value)
 

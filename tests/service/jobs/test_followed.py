@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +90,22 @@ def test_a_job_is_watched_and_cancelled(asking: httpx.Client, folder: Path, tmp_
     assert not (folder / "models" / "stopped").exists()
 
 
-def test_a_scheduler_that_is_lost(folder: Path, live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    """An address that is bound and not listening: nobody else gets the port meanwhile, and whoever calls is refused."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_a_scheduler_that_is_lost(folder: Path, live: Any, refusing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_actions, "_CONNECT_SECONDS", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    running = live(settings_of(folder, address))
+    running = live(settings_of(folder, refusing))
     with httpx.Client(base_url=running.url, trust_env=False, timeout=60) as client:
         for _ in range(3):
             answer = client.post("/v1/jobs", json=asked("made"))
             refused(answer, 503, "ClusterError", "nothing was submitted")
-            assert address.rpartition(":")[2] not in answer.text
+            assert refusing.rpartition(":")[2] not in answer.text
         # What is written down is told all the same.
         assert client.get("/v1/jobs").status_code == 200
         assert client.get("/healthz").json()["status"] == "ok"
