@@ -69,7 +69,7 @@ def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_pa
     job = session.submit(estimator(), store, tmp_path / "model", lease_seconds=2.0)
     until(lambda: len(sweeps_begun(job)) >= 3)
     job.cancel(keep_checkpoints=True)
-    assert job.wait(30)
+    assert job.wait(HANG)
     assert job.status == "cancelled"
     assert not (tmp_path / "model").exists()
     with pytest.raises(StoreNotFoundError, match="cancelled"):
@@ -106,7 +106,7 @@ def test_a_cancelled_job_leaves_nothing(session: JobsSession, store: str, tmp_pa
     job = session.submit(estimator(320), store, tmp_path / "out" / "model", lease_seconds=2.0)
     until(lambda: len(sweeps_begun(job)) >= 2)
     job.cancel()
-    assert job.wait(30)
+    assert job.wait(HANG)
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -152,7 +152,7 @@ def test_five_drivers_without_a_sweep_are_enough(session: JobsSession, tmp_path:
     job = session.job(records.id)
     failure(job, ClusterError, "drivers in a row .* tcp://gone")
     job.resume()
-    assert job.wait(60)
+    assert job.wait(HANG)
 
 
 def test_errors_are_kept_as_what_they_are() -> None:

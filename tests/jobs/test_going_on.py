@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from clusters import HANG
 from distributed import Client
 from fits import events, failure, rows_at, small, until, written
 
@@ -53,11 +54,11 @@ def test_whoever_looks(session: JobsSession, looking: JobsSession, jobs: Path, r
     one, two = (lost(jobs, rows, tmp_path / f"model-{number}", number) for number in (1, 2))
     assert [job.status for job in looking.jobs()] == ["interrupted", "interrupted"]
     assert looking.job(one.id).refresh() == "interrupted"
-    assert session.job(one.id).wait(60)
+    assert session.job(one.id).wait(HANG)
     assert two.latest().value["status"] == "running"  # nobody with a cluster has looked at that one
     listed = session.jobs()
     assert [job.id for job in listed] == [one.id, two.id]
-    assert listed[1].wait(60)
+    assert listed[1].wait(HANG)
     for job in listed:
         assert [event["text"] for event in events(job, "resubmitted")] == ["resubmitted: its driver was lost"]
 
@@ -93,7 +94,7 @@ def test_resume_does_not_wait_for_the_lease(
     job = session.job(records.id)
     assert job.status == "running"
     assert job.resume() == 0
-    assert job.wait(60)
+    assert job.wait(HANG)
     with pytest.raises(ParameterError, match="is done; what was lost, failed or was cancelled can be resumed"):
         job.resume()
 
@@ -104,7 +105,7 @@ def test_resume_of_a_model_that_another_job_makes(session: JobsSession, jobs: Pa
     with pytest.raises(StoreExistsError, match=f"job {job.id} is making"):
         session.job(stopped.id).resume()
     assert stopped.latest().value["status"] == "cancelled"
-    assert job.wait(60)
+    assert job.wait(HANG)
     assert session.job(tmp_path / "model").id == job.id
 
 
@@ -194,7 +195,7 @@ def test_a_driver_whose_end_cannot_be_recorded(
         patched.setattr(records, "end", full)
         with pytest.raises(StoreError, match=said):
             until(lambda: submit_driver(session._client, records, queued))
-    assert session.job(records.id).wait(60)
+    assert session.job(records.id).wait(HANG)
 
 
 @pytest.mark.parametrize("other", ["queued", "done"])
@@ -208,7 +209,7 @@ def test_a_submitter_that_died_before_it_reserved_the_model(
     if other == "queued":
         failure(session.job(died.id), StoreExistsError, f"job {second.id} is making")
     else:
-        assert session.job(died.id).wait(60)
+        assert session.job(died.id).wait(HANG)
         assert session.job(tmp_path / "model").id == died.id
 
 
@@ -225,4 +226,4 @@ def test_a_driver_that_cannot_begin_is_told_of(
     failure(job, StoreNotFoundError, f"on the cluster its driver could not begin: no job {records.id} in .*elsewhere")
     assert events(job, "failed")[0]["level"] == "error"
     assert job.resume() == 0
-    assert job.wait(60)
+    assert job.wait(HANG)

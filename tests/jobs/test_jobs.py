@@ -110,7 +110,7 @@ def test_warnings_are_in_the_log(session: JobsSession, tmp_path: Path) -> None:
     X[:, 1] = 1.0
     rows = zarr_of_chunks(tmp_path / "rows.zarr", X, X[:, 0], 50)
     job = session.submit(small(), rows, tmp_path / "model")
-    assert job.wait(60)
+    assert job.wait(HANG)
     assert any("constant" in event["text"] for event in events(job, "warning"))
 
 
@@ -120,9 +120,9 @@ def test_one_job_makes_a_model_at_a_time(session: JobsSession, store: str, tmp_p
     with pytest.raises(StoreExistsError, match=f"job {first.id} is making"):
         session.submit(small(), rows, tmp_path / "model")
     first.cancel()
-    assert first.wait(60)
+    assert first.wait(HANG)
     second = session.submit(small(), rows, tmp_path / "model")
-    assert second.wait(60)
+    assert second.wait(HANG)
     with pytest.raises(StoreExistsError):
         session.submit(small(10), rows, tmp_path / "model")
     third = session.submit(small(10), rows, tmp_path / "model", overwrite=True)
@@ -137,7 +137,7 @@ def test_a_second_driver_is_refused(dask_cluster: Cluster, session: JobsSession,
     with Client(dask_cluster.address, set_as_default=False) as client:
         second = client.submit(drive, job.jobs, job.id, pure=False)
         assert second.result(HANG) in ("driven by another", "done")
-    assert job.wait(60)
+    assert job.wait(HANG)
     assert len(events(job, "started")) == 1
 
 
@@ -202,6 +202,6 @@ def test_the_place_from_the_environment(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_stored_table_is_not_written(session: JobsSession, tmp_path: Path) -> None:
     rows = rows_at(tmp_path / "rows.zarr")
     before = {path: path.stat().st_mtime_ns for path in Path(rows).rglob("*")}
-    assert session.submit(small(), rows, tmp_path / "model").wait(60)
+    assert session.submit(small(), rows, tmp_path / "model").wait(HANG)
     assert before == {path: path.stat().st_mtime_ns for path in Path(rows).rglob("*")}
     assert zarr.open_group(rows, mode="r")["X"].shape == (600, 3)

@@ -60,7 +60,7 @@ def test_a_done_job_leaves_its_model(session: JobsSession, looking: JobsSession,
             ask()
     # The place of the model is free again.
     again = session.submit(small(), rows, tmp_path / "model", overwrite=True)
-    assert again.wait(60)
+    assert again.wait(HANG)
     assert looking.job(tmp_path / "model").id == again.id
 
 
