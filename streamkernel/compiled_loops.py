@@ -173,16 +173,17 @@ def _without_collections() -> Iterator[None]:
     old, as if it had; else it would do so later in the fit, for another .08 s. Later functions load few objects: for
     these the count of frozen ones, which walks through them all, would cost more than a collection.
     """
-    enabled = gc.isenabled()
+    if not gc.isenabled():  # perhaps by another thread, for a moment: what it turns on again stays on
+        yield
+        return
     gc.disable()
     try:
         yield
     finally:
-        if enabled:
-            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():  # the user may have frozen some, before a fork
-                gc.freeze()
-                gc.unfreeze()  # to the oldest generation
-            gc.enable()
+        if gc.get_count()[0] > _MANY and not gc.get_freeze_count():  # the user may have frozen some, before a fork
+            gc.freeze()
+            gc.unfreeze()  # to the oldest generation
+        gc.enable()
 
 
 def _warn_once(folder: Path, error: Exception) -> None:

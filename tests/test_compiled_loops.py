@@ -318,6 +318,24 @@ def test_garbage_is_not_looked_for_while_a_loop_is_loaded(
     assert seen == [False]
 
 
+def test_a_collector_that_another_thread_turns_on_again_stays_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice of Dask turns it off for a moment; it was then off for good."""
+
+    def off_until_now() -> bool:
+        gc.enable()  # by the other thread
+        return False
+
+    one, before = loop(), gc.isenabled()
+    monkeypatch.setattr(one, "_compile", lambda dtype, *, cache: None)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(compiled_loops.gc, "isenabled", off_until_now)
+            one.of(DTYPE)
+        assert gc.isenabled()
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
 @pytest.mark.parametrize(
     ("many", "frozen"), slow_but([(True, False), (False, True)], product([True, False], [True, False]))
 )
