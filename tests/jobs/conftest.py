@@ -64,3 +64,16 @@ def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
 def session(dask_cluster: Cluster, tmp_path: Path) -> Iterator[JobsSession]:
     with connect(dask_cluster.address, jobs=tmp_path / "jobs") as session:
         yield session
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A place of jobs that tests write records to."""
+    return tmp_path / "jobs"
+
+
+@pytest.fixture
+def looking(place: Path) -> Iterator[JobsSession]:
+    """A session without a cluster, which looks at these jobs."""
+    with connect(jobs=place) as session:
+        yield session

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fits import written
 
-from streamkernel import connect
 from streamkernel.blobs import RecordLog
 from streamkernel.cli import main
 from streamkernel.errors import CorruptMetadataError
@@ -26,17 +24,6 @@ DAMAGES: dict[str, Any] = {
     "a list": lambda text: b"[]",
     "of another release": lambda text: text.replace(b'"version": 1', b'"version": 9').replace(b'"status"', b'"estate"'),
 }
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "jobs"
-
-
-@pytest.fixture
-def looking(place: Path) -> Iterator[JobsSession]:
-    with connect(jobs=place) as session:
-        yield session
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from crowded_disk import CrowdedDisk
 from fits import written
 
-from streamkernel import connect
 from streamkernel.cli import main
 from streamkernel.errors import StoreError
 from streamkernel.jobs import JobsSession
@@ -20,17 +18,6 @@ from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.job_actions import JobActions
 from streamkernel.service.settings import JobsPlace
 from streamkernel.store import Bundle, write_bundle
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "jobs"
-
-
-@pytest.fixture
-def looking(place: Path) -> Iterator[JobsSession]:
-    with connect(jobs=place) as session:
-        yield session
 
 
 @pytest.fixture

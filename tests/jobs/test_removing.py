@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,12 @@ from clusters import HANG
 from crowded_disk import CrowdedDisk
 from fits import events, rows_at, small, written
 
-from streamkernel import connect
 from streamkernel.blobs import Lease, LocalBlobs
 from streamkernel.errors import CorruptMetadataError, ParameterError, StoreError, StoreNotFoundError
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs._steps import steps_of
 from streamkernel.jobs.records import JobRecords
 from streamkernel.store import Bundle, write_bundle
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "jobs"
-
-
-@pytest.fixture
-def looking(place: Path) -> Iterator[JobsSession]:
-    with connect(jobs=place) as session:
-        yield session
 
 
 @pytest.fixture
