@@ -119,11 +119,33 @@ def test_the_lift_is_that_of_the_rounding(lengthscale: float) -> None:
         work = NormalEquations(basis, np.zeros(0), leading)
         lost = np.linalg.norm(work.finalize(work.map_block(block)).H - expected, 2) / len(X)
         lifted = EPS * np.sqrt(len(basis)) * basis.lift(leading)
+        assert basis.lift(leading) >= 1.0
         assert lost < 2.0 * lifted + features
         if lost > 2.0 * features:
             assert lifted < 100.0 * lost
             seen += leading > 0
     assert seen >= 1
+
+
+@pytest.mark.parametrize(("lengthscale", "smooth"), [(1.0, False), (2.0, False), (8.0, True), (16.0, True)])
+def test_no_alpha_needs_more_digits_than_whitened_blocks_have(lengthscale: float, smooth: bool) -> None:
+    """Neither where rounding is not lifted any more, nor where that of the features of a smooth kernel is larger."""
+    X = np.random.default_rng(0).standard_normal((300, 5))
+    basis = Basis.empty(Gaussian(lengthscale), 5, X.dtype).append(X, np.arange(300))[0]
+    counts = (0, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+    not_lifted = next(count for count in counts if basis.lift(count) <= 1.0)
+    leading = NormalEquations.of(basis, np.zeros(1), 4000, alpha=0.0).leading
+    assert leading is not None
+    assert leading < not_lifted if smooth else leading == not_lifted
+
+
+def test_few_rows_need_fewer_digits() -> None:
+    """Alphas that are chosen from few rows are large: three points of which two are near, with 300 rows and 3,000."""
+    basis = Basis(Gaussian(1.0), np.array([[0.0], [50.0], [50.0005]]), np.arange(3))
+    lifted = EPS * np.sqrt(3.0) * basis.lift()
+    assert 1e-9 < lifted < 1e-8
+    assert NormalEquations.of(basis, np.zeros(1), 300).leading == 0
+    assert NormalEquations.of(basis, np.zeros(1), 3000).leading != 0
 
 
 def test_what_no_function_explains_is_all() -> None:
