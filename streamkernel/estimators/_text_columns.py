@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from streamkernel.errors import DataError, DTypeError, EmptyDataError
-from streamkernel.table.frames import first_time, first_union, is_rows_frame, names_in
+from streamkernel.table.frames import first_time, is_rows_frame, names_in
 from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.wording import estimator as named
 
@@ -60,22 +60,6 @@ def validated(estimator: Untyped, X: Unchecked, y: Unchecked, **options: Uncheck
     # scikit-learn 1.6 leaves pandas' columns of text objects, also where the text is numbers.
     numbers = rows.astype(np.float64)
     return (numbers, *found[1:]) if isinstance(found, tuple) else numbers
-
-
-def refuse_unions(values: Unchecked, rows: str) -> None:
-    """Refuse unions of Arrow, which no other library converts.
-
-    Raises
-    ------
-    DTypeError
-        The frame or column, which `rows` names, is or has one.
-    """
-    union = first_union(values)
-    if union is not None:
-        column = f": column {union!r}" if union else ""
-        raise DTypeError(
-            f"{rows}{column} holds values of several types, a union of Arrow; give it one type, or leave it out"
-        )
 
 
 def refuse_times(estimator: Untyped, values: Unchecked, rows: str) -> None:

@@ -17,7 +17,7 @@ from streamkernel.engine import Progress, Session, executor_of, layout_of, resid
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ModelFormatError, ParameterError, warn_user
 from streamkernel.estimators._apart import apart
-from streamkernel.estimators._text_columns import refuse_times, refuse_unions, validated
+from streamkernel.estimators._text_columns import refuse_times, validated
 from streamkernel.kernels import Precomputed, UserKernel
 from streamkernel.kernels.parameters import checked_columns
 from streamkernel.models.predicting import PredictingModel
@@ -29,7 +29,7 @@ from streamkernel.store import write_bundle
 from streamkernel.table import KnownColumns, Table, open_table
 from streamkernel.table.columns import frame_names, with_names
 from streamkernel.table.finite import require_finite
-from streamkernel.table.frames import known_types, refuse_query
+from streamkernel.table.frames import known_types, refuse_query, refuse_unions
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped

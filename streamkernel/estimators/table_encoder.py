@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from streamkernel.errors import DataError, DTypeError, ParameterError, ShapeError, ShapeMismatchError
 from streamkernel.estimators._apart import apart
-from streamkernel.estimators._text_columns import refuse_unions
 from streamkernel.table.columns import default_names, frame_names
-from streamkernel.table.frames import known_types
+from streamkernel.table.frames import known_types, refuse_unions
 from streamkernel.table.schema import Schema
 from streamkernel.table.schema.schema import as_schema
 from streamkernel.table.targets import plain_labels

@@ -170,7 +170,7 @@ def first_time(frame: Unchecked) -> tuple[str, object] | None:
     return str(name), next(iter(there), None)
 
 
-def first_union(values: Unchecked) -> str | None:
+def _first_union(values: Unchecked) -> str | None:
     """Name of the first column of a frame that is a union of Arrow, which other libraries cannot read; None for none.
 
     A column by itself has the name "".
@@ -184,6 +184,22 @@ def first_union(values: Unchecked) -> str | None:
     # By its text: importing Arrow takes longer than many a fit.
     unions = [str(_of_arrow(kind)).startswith(("sparse_union<", "dense_union<")) for kind in kinds]
     return str(names[unions.index(True)]) if any(unions) else None
+
+
+def refuse_unions(values: Unchecked, rows: str) -> None:
+    """Refuse unions of Arrow, which no other library converts.
+
+    Raises
+    ------
+    DTypeError
+        The frame or column, which `rows` names, is or has one.
+    """
+    union = _first_union(values)
+    if union is not None:
+        column = f": column {union!r}" if union else ""
+        raise DTypeError(
+            f"{rows}{column} holds values of several types, a union of Arrow; give it one type, or leave it out"
+        )
 
 
 def _types_in(frame: Unchecked) -> Sequence[Untyped]:

@@ -28,7 +28,6 @@ from streamkernel.table.columns import check_distinct, default_names, target_pos
 from streamkernel.table.frames import (
     arrow_table,
     first_time,
-    first_union,
     frame_numbers,
     is_arrow_frame,
     is_dask_frame,
@@ -38,6 +37,7 @@ from streamkernel.table.frames import (
     lazy_numbers,
     names_in,
     refuse_query,
+    refuse_unions,
 )
 from streamkernel.table.rows import ConstantRows, NumpyRows, RowArray, RowReader
 from streamkernel.table.statistics import TableStatistics
@@ -278,8 +278,7 @@ def _column(values: Unchecked, name: str) -> Unchecked:
         It is a union of Arrow.
     """
     refuse_query(values)
-    if first_union(values) is not None:
-        raise DTypeError(f"{name} holds values of several types, a union of Arrow; give it one type")
+    refuse_unions(values, name)
     found = known_types(values)
     return found.to_numpy() if _is_pandas(found) else found
 
