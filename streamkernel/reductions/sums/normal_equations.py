@@ -124,8 +124,6 @@ def _leading_counts(n: int) -> list[int]:
 
 def _most_lift(basis: Basis, leading: int, rows: int, alpha: float | None) -> float:
     """Largest lift of sums over so many rows that keep the digits that are needed."""
-    if not len(basis):
-        return np.inf
     eps, root, m = float(np.finfo(np.float64).eps), float(np.sqrt(basis.least_pivot)), max(rows, 1)
     harmless = max(_ROUNDING * basis.unexplained(leading) * max(1.0, _FEW_ROWS / m), _ROOT_ROUNDING * root)
     if alpha is not None:
