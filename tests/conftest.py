@@ -166,7 +166,7 @@ def dask_cluster(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) 
     """A scheduler and a worker of one thread, for tests that leave them as they were; they can reach `s3`, too."""
     # A machine that stood still for a minute would cost the worker, and each later test the scheduler has none for.
     never_given_up = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1 day"}
-    # It idles most of the time, and half of what it took then were its looks at the system and at its memory.
+    # The cluster is idle most of the time. Half of its processor time then went into monitoring of system and memory.
     seldom = {
         "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
         "DASK_DISTRIBUTED__WORKER__MEMORY__MONITOR_INTERVAL": "2s",

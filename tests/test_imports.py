@@ -92,7 +92,7 @@ def test_the_list_of_commands_loads_click_alone() -> None:
 
 @pytest.fixture(scope="module")
 def of_commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """What each command on threads has loaded, of what the tests ask for.
+    """The modules that each command on threads has loaded, among those that the tests ask for.
 
     One process for all commands. What one of them loads is there for the next ones, so that the order matters.
     """
